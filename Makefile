@@ -1,0 +1,64 @@
+# `make run` and `make test` are all a newcomer needs: they set everything up in .venv first.
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(shell command -v uv 2>/dev/null)
+ARGS   ?=
+
+.PHONY: help run test check fmt bench docs lock clean
+
+help: ## show what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+run: $(VENV)/.run ## set up, then start a scheduler with nodes and translate a sample (= lingua demo)
+	@$(BIN)/lingua demo $(ARGS)
+
+test: $(VENV)/.dev ## set up, then run the whole test suite
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+check: $(VENV)/.dev ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(VENV)/.dev ## format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.run ## measure CPU time per job against a real scheduler and a real Redis
+	$(BIN)/lingua bench $(ARGS)
+
+docs: $(VENV)/.dev ## write the generated pages of docs/ anew
+	$(BIN)/python -m tools.docs
+
+lock: $(VENV)/.dev ## resolve the locked versions anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml requirements/build.in -o requirements/run.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
+
+clean: ## remove .venv and everything that was built
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Locked versions first, then the project itself without looking anything up again.
+define install
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	@test -x $(BIN)/python || { echo "Setting up $(VENV) ..."; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing $(1) ..."
+	@if [ -n "$(UV)" ]; then \
+	  $(UV) pip install --quiet --python $(BIN)/python -r $(1) && \
+	  $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(1) && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+endef
+
+$(VENV)/.run: pyproject.toml requirements/run.lock
+	$(call install,requirements/run.lock)
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml requirements/dev.lock
+	$(call install,requirements/dev.lock)
+	@touch $@ $(VENV)/.run

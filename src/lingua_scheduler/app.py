@@ -1,0 +1,114 @@
+"""Wires the scheduler together; decides nothing."""
+
+import secrets
+from importlib.metadata import version
+
+from aiohttp import web
+
+from lingua_scheduler.console.pages import Pages, errors_as_json
+from lingua_scheduler.gateway.node_socket import NodeSocket
+from lingua_scheduler.gateway.session_socket import SessionSocket
+from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.dispatch import Dispatcher
+from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.overview import Overview
+from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.progress import Progress
+from lingua_scheduler.services.recovery import Recovery
+from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.services.sessions import Sessions
+from lingua_scheduler.services.sweeper import Sweeper
+from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery, every
+
+_log = logs.get()
+
+SWEEP_S = 1.0
+POKE_S = 0.1
+
+
+class Scheduler:
+    """One instance, on a store that is open already."""
+
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings = settings
+        self._store = store
+        self._chores = Nursery("chores")
+        self.instance = f"i-{secrets.token_hex(4)}"
+
+        assignments = Assignments()
+        self._waiting = WaitingRoom(settings.dispatch.queue_max)
+        self._pool_map = PoolMapCopy(store.pools)
+        recovery = Recovery(store.jobs, assignments)
+        self._registry = Registry(
+            self.instance, store.nodes, self._pool_map, recovery, (settings.nodes, settings.pools)
+        )
+        dispatcher = Dispatcher(
+            self.instance, store, self._registry, self._pool_map, assignments, self._waiting, settings
+        )
+        sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
+        delivery = Delivery(sessions)
+        self._intake = Intake(sessions, dispatcher, delivery, settings.sessions)
+        progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
+        patience_s = settings.nodes.heartbeat_interval_ms / 1000
+        self._sweeper = Sweeper(store, self._registry, recovery, patience_s)
+        overview = Overview(self.instance, version("lingua-scheduler"), store, self._registry, sessions, self._waiting)
+
+        self._sockets = Sockets(settings.server)
+        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
+        session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions.use_binary_frame)
+        app = web.Application(middlewares=[errors_as_json])
+        app.router.add_get("/ws/session", session_socket.handle)
+        app.router.add_get("/ws/node", self._node_socket.handle)
+        Pages(store, self._intake, overview).add_to(app)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self.port = settings.server.port
+
+    async def start(self) -> None:
+        """Serve; raises OSError when the port is taken."""
+        await self._pool_map.refresh()
+        self._store.line.on_up = self._redis_up
+        self._store.line.on_down = self._redis_down
+        metrics.REDIS_UP.set(1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._settings.server.host, self._settings.server.port, backlog=1024)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+        self._chores.start(every("sweep", SWEEP_S, self._sweeper.sweep))
+        self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
+        self._chores.start(every("poke", POKE_S, self._poke))
+        _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
+
+    async def stop(self) -> None:
+        """Take no more work, let running jobs finish, tell everybody to come back."""
+        _log.info("scheduler.stopping", jobs=len(self._intake.jobs))
+        self._node_socket.is_open = False
+        self._intake.stop_taking_work()
+        unfinished = await self._intake.jobs.settle(self._settings.server.stop_timeout_ms / 1000)
+        self._intake.say_goodbye()
+        for link in self._registry.links:
+            link.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
+        await self._sockets.close()
+        await self._runner.cleanup()
+        await self._intake.jobs.close()
+        await self._chores.close()
+        _log.info("scheduler.stopped", unfinished_jobs=unfinished)
+
+    async def _poke(self) -> None:
+        self._waiting.poke()
+
+    def _redis_up(self) -> None:
+        metrics.REDIS_UP.set(1)
+        _log.info("redis.up", version=self._store.version)
+        self._chores.start(self._registry.reassert())
+
+    def _redis_down(self, reason: str) -> None:
+        metrics.REDIS_UP.set(0)
+        self._sweeper.suspend_judgement()
+        _log.error("redis.down", reason=reason)

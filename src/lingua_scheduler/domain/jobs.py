@@ -1,0 +1,75 @@
+"""The life of a job: one table of moves, the only place that knows which are legal."""
+
+from enum import StrEnum
+
+from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
+
+
+class JobState(StrEnum):
+    CREATED = "CREATED"
+    RESERVED = "RESERVED"
+    DISPATCHED = "DISPATCHED"
+    ACCEPTED = "ACCEPTED"
+    RUNNING = "RUNNING"
+    RETRYING = "RETRYING"
+    DONE = "DONE"
+    NO_TEXT = "NO_TEXT"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+class JobEvent(StrEnum):
+    RESERVE = "reserve"
+    SEND = "send"
+    ACCEPT = "accept"
+    START = "start"
+    FINISH = "finish"
+    FIND_NO_TEXT = "find_no_text"
+    LOSE_ATTEMPT = "lose_attempt"
+    FAIL = "fail"
+    CANCEL = "cancel"
+
+
+LIVE = (JobState.RESERVED, JobState.DISPATCHED, JobState.ACCEPTED, JobState.RUNNING)
+ENDED = (JobState.DONE, JobState.NO_TEXT, JobState.FAILED, JobState.CANCELLED)
+
+MOVES: dict[tuple[JobState, JobEvent], JobState] = {
+    (JobState.CREATED, JobEvent.RESERVE): JobState.RESERVED,
+    (JobState.RETRYING, JobEvent.RESERVE): JobState.RESERVED,
+    (JobState.RESERVED, JobEvent.SEND): JobState.DISPATCHED,
+    (JobState.DISPATCHED, JobEvent.ACCEPT): JobState.ACCEPTED,
+    (JobState.DISPATCHED, JobEvent.START): JobState.RUNNING,
+    (JobState.ACCEPTED, JobEvent.START): JobState.RUNNING,
+    # A fast node's result may overtake its acknowledgement, so an attempt may end from any live state.
+    **{(state, JobEvent.FINISH): JobState.DONE for state in LIVE},
+    **{(state, JobEvent.FIND_NO_TEXT): JobState.NO_TEXT for state in LIVE},
+    **{(state, JobEvent.LOSE_ATTEMPT): JobState.RETRYING for state in LIVE},
+    **{(state, JobEvent.FAIL): JobState.FAILED for state in (JobState.CREATED, *LIVE, JobState.RETRYING)},
+    **{(state, JobEvent.CANCEL): JobState.CANCELLED for state in (JobState.CREATED, *LIVE, JobState.RETRYING)},
+}
+
+
+def move(state: JobState, event: JobEvent) -> JobState | None:
+    """Where the event leads, or None when it is not legal there."""
+    return MOVES.get((state, event))
+
+
+def legal_before(event: JobEvent) -> tuple[JobState, ...]:
+    """The states in which the event may happen."""
+    return tuple(state for state, other in MOVES if other is event)
+
+
+def target_of(event: JobEvent) -> JobState:
+    """Every event leads to one state, wherever it happens."""
+    return next(state for (_, other), state in MOVES.items() if other is event)
+
+
+# A node that heard nothing says so in `extra.reason` of a successful result.
+NO_TEXT_REASONS = frozenset({"ASR_EMPTY", "NO_TEXT_ASSIGNED"})
+
+
+def event_of_result(success: bool, extra_reason: object, error_code: str | None) -> JobEvent:
+    """What a node's result means for the job."""
+    if success:
+        return JobEvent.FIND_NO_TEXT if extra_reason in NO_TEXT_REASONS else JobEvent.FINISH
+    return JobEvent.LOSE_ATTEMPT if (error_code or ErrorCode.PROCESSING_ERROR) in RETRYABLE else JobEvent.FAIL

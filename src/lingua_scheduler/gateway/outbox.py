@@ -1,0 +1,59 @@
+"""The way out of a socket. The transport's own buffer is the queue, bounded here, so nobody waits for a reader."""
+
+import asyncio
+from struct import pack
+
+from aiohttp import web
+
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_TEXT = 0x81  # a whole text frame
+# Joining a short payload to its header is cheaper than two buffers.
+_JOIN_BELOW_BYTES = 2048
+
+
+class Outbox:
+    """A peer for services. aiohttp sends whole frames too, so its pings and ours never mix."""
+
+    def __init__(self, socket: web.WebSocketResponse, transport: asyncio.Transport, max_bytes: int, closers: Nursery):
+        self._socket = socket
+        self._transport = transport
+        self._max_bytes = max_bytes
+        self._closers = closers
+        self._is_closing = False
+
+    def post(self, message: Message) -> bool:
+        return self.post_frame(codec.encode(message))
+
+    def post_frame(self, payload: bytes) -> bool:
+        transport = self._transport
+        if self._is_closing or transport.is_closing():
+            return False
+        length = len(payload)
+        if transport.get_write_buffer_size() + length > self._max_bytes:
+            metrics.OVERFLOWS.inc()
+            self.close(CloseCode.TOO_SLOW, "messages are not being read; connect again")
+            return False
+        if length < _JOIN_BELOW_BYTES:
+            transport.write(text_header(length) + payload)
+        else:
+            transport.writelines((text_header(length), payload))
+        return True
+
+    def close(self, code: CloseCode, reason: str) -> None:
+        if not self._is_closing:
+            self._is_closing = True
+            self._closers.start(self._socket.close(code=code, message=reason.encode()))
+
+
+def text_header(length: int) -> bytes:
+    """The head of an unmasked text frame, as servers send it."""
+    if length < 126:
+        return bytes((_TEXT, length))
+    if length < 65_536:
+        return pack("!BBH", _TEXT, 126, length)
+    return pack("!BBQ", _TEXT, 127, length)

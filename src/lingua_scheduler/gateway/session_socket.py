@@ -1,0 +1,127 @@
+"""GET /ws/session: a client talks and listens."""
+
+from aiohttp import web
+
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.gateway.outbox import Outbox
+from lingua_scheduler.gateway.sockets import Frame, Sockets, refuse
+from lingua_scheduler.protocol import binary, codec
+from lingua_scheduler.protocol.codec import UnreadableFrame
+from lingua_scheduler.protocol.session import (
+    AudioChunk,
+    ClientHeartbeat,
+    RoomError,
+    ServerHeartbeat,
+    SessionClose,
+    SessionInit,
+    SessionInitAck,
+    TtsPlayEnded,
+    TtsStarted,
+    Utterance,
+)
+from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+
+PROTOCOL_VERSION = "1.0"
+
+
+class SessionSocket:
+    def __init__(self, sockets: Sockets, sessions: Sessions, intake: Intake, use_binary_frame: bool) -> None:
+        self._sockets = sockets
+        self._sessions = sessions
+        self._intake = intake
+        self._use_binary_frame = use_binary_frame
+
+    async def handle(self, request: web.Request) -> web.WebSocketResponse:
+        if not self._intake.is_open:
+            raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
+        socket, outbox = await self._sockets.accept(request)
+        spoke_for: dict[str, Session] = {}
+        try:
+            async for frame in self._sockets.frames(socket, outbox, "session"):
+                try:
+                    session = self._take(outbox, frame)
+                except UnreadableFrame as error:
+                    refuse(outbox, "session", str(error))
+                    continue
+                if session is not None:
+                    spoke_for[session.session_id] = session
+        finally:
+            for session in spoke_for.values():
+                self._intake.detached(session, outbox)
+        return socket
+
+    def _take(self, outbox: Outbox, frame: Frame) -> Session | None:
+        """Handle one frame; the session it spoke for, if any."""
+        if not frame.is_text:
+            return self._take_binary(outbox, frame.data)
+        message = codec.decode_session(frame.data)
+        if isinstance(message, SessionInit):
+            return self._open(outbox, message)
+        if not isinstance(message, AudioChunk | Utterance | ClientHeartbeat | SessionClose | TtsStarted | TtsPlayEnded):
+            outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
+            return None
+        session = self._find(outbox, message.session_id)
+        if session is None:
+            return None
+        match message:
+            case AudioChunk():
+                self._intake.chunk(session, message.payload or b"", message.is_final)
+            case Utterance():
+                refusal = self._intake.utterance(session, message)
+                if refusal is not None:
+                    refuse(outbox, "session", refusal.message, refusal.code)
+            case ClientHeartbeat():
+                outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
+            case SessionClose():
+                self._intake.close(session)
+            case TtsPlayEnded():
+                session.groups.playback_ended(now_ms())
+        return session
+
+    def _take_binary(self, outbox: Outbox, data: bytes) -> Session | None:
+        frame = binary.decode_binary(data)
+        session = self._find(outbox, frame.session_id)
+        if session is None:
+            return None
+        if isinstance(frame, binary.AudioChunkFrame):
+            # The cutter keeps the audio, so it must not keep the whole frame alive.
+            self._intake.chunk(session, bytes(frame.audio), frame.is_final)
+        else:
+            self._intake.chunk(session, b"", True)
+        return session
+
+    def _find(self, outbox: Outbox, session_id: str) -> Session | None:
+        """The session a message names; it belongs to the socket that speaks for it last."""
+        session = self._sessions.find(session_id)
+        if session is None or session.is_closed:
+            refuse(
+                outbox,
+                "session",
+                "there is no such session; send session_init first",
+                ErrorCode.INVALID_SESSION,
+            )
+            return None
+        session.attach(outbox)
+        return session
+
+    def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        session = self._intake.open(outbox, message)
+        if isinstance(session, Refusal):
+            refuse(outbox, "session", session.message, session.code)
+            return None
+        outbox.post(
+            SessionInitAck(
+                session_id=session.session_id,
+                message="session created",
+                trace_id=session.trace_id,
+                protocol_version=PROTOCOL_VERSION,
+                use_binary_frame=self._use_binary_frame,
+                negotiated_codec="opus",
+                negotiated_audio_format="opus",
+                negotiated_sample_rate=16_000,
+                negotiated_channel_count=1,
+            )
+        )
+        return session

@@ -1,0 +1,71 @@
+"""What both kinds of WebSocket share: accept, pump, bounded frames, an outbox."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import NamedTuple
+
+from aiohttp import WSMsgType, web
+
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.gateway.outbox import Outbox
+from lingua_scheduler.protocol.shapes import ErrorMessage
+from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.tasks import Nursery
+
+# Above the limit a frame is answered with an error; this many times above it the socket closes unread.
+HARD_LIMIT_FACTOR = 4
+CLOSE_TIMEOUT_S = 3.0
+
+
+class Frame(NamedTuple):
+    data: bytes
+    is_text: bool
+
+
+class Sockets:
+    """Accepts sockets and remembers them, so that a stop can wait for their ends."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self._closers = Nursery("closers")
+        self._serials = count(1)
+
+    def link_id(self) -> str:
+        return f"c{next(self._serials):x}"
+
+    async def accept(self, request: web.Request) -> tuple[web.WebSocketResponse, Outbox]:
+        socket = web.WebSocketResponse(
+            timeout=CLOSE_TIMEOUT_S,
+            heartbeat=self._settings.ping_interval_ms / 1000,
+            max_msg_size=self._settings.max_frame_bytes * HARD_LIMIT_FACTOR,
+            compress=False,
+            decode_text=False,
+        )
+        await socket.prepare(request)
+        transport = request.transport
+        assert isinstance(transport, asyncio.Transport) or transport is not None
+        return socket, Outbox(socket, transport, self._settings.outbox_max_bytes, self._closers)
+
+    async def frames(self, socket: web.WebSocketResponse, outbox: Outbox, side: str) -> AsyncIterator[Frame]:
+        """Frames until the socket closes; one that is too large is answered and left out."""
+        async for frame in socket:
+            if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                continue
+            if len(frame.data) > self._settings.max_frame_bytes:
+                refuse(
+                    outbox, side, f"the frame has {len(frame.data)} bytes, {self._settings.max_frame_bytes} are allowed"
+                )
+                continue
+            yield Frame(frame.data, frame.type is WSMsgType.TEXT)
+
+    async def close(self) -> None:
+        await self._closers.settle(CLOSE_TIMEOUT_S + 1)
+        await self._closers.close()
+
+
+def refuse(outbox: Outbox, side: str, complaint: str, code: ErrorCode = ErrorCode.INVALID_MESSAGE) -> None:
+    """Tell a peer what was wrong with its frame; the socket stays open."""
+    metrics.UNREADABLE.labels(side).inc()
+    outbox.post(ErrorMessage(code=code.value, message=complaint))

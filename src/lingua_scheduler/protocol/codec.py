@@ -1,0 +1,171 @@
+"""Frames to messages and back. What cannot be read is refused in one sentence that quotes no speech."""
+
+import difflib
+import re
+from typing import Any, Generic, TypeVar, get_args
+
+import msgspec
+
+from lingua_scheduler.protocol.node import NodeIncoming, NodeOutgoing
+from lingua_scheduler.protocol.session import SessionIncoming, SessionOutgoing
+from lingua_scheduler.protocol.shapes import Message
+
+_MAX_QUOTED_CHARS = 40
+
+# Far more than any message has, far less than Python's recursion limit: what was read with little stack in use
+# must still be writable, or storable, from deep inside a service.
+_MAX_DEPTH = 100
+
+M = TypeVar("M")
+
+
+class UnreadableFrame(ValueError):
+    """A frame that is no message we know; its text is one sentence that may be told to the peer."""
+
+
+class _UnknownType(UnreadableFrame):
+    """Apart from the rest because a newer scheduler may say more than an older peer understands."""
+
+
+class _Envelope(msgspec.Struct):
+    type: str | msgspec.UnsetType = msgspec.UNSET
+
+
+# UnicodeError and msgspec's own errors are ValueErrors.
+_DECODE_ERRORS = (ValueError, RecursionError)
+
+_MISSING_FIELD = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+_BRACKET = re.compile(r"[\[\]{}]")
+
+_TOO_DEEP = "the frame is nested too deeply"
+
+_encoder = msgspec.json.Encoder()
+_envelope_decoder = msgspec.json.Decoder(_Envelope)
+
+
+class _Reader(Generic[M]):
+    """Reads the messages of one direction."""
+
+    def __init__(self, union: Any) -> None:
+        self._decoder: msgspec.json.Decoder[M] = msgspec.json.Decoder(union)
+        self._known_types = [str(message.__struct_config__.tag) for message in get_args(union)]
+
+    def read(self, frame: bytes | str) -> M:
+        try:
+            message = self._decoder.decode(frame)
+            if not _is_too_deep(frame):
+                return message
+            refusal = UnreadableFrame(_TOO_DEEP)
+        except _DECODE_ERRORS as error:
+            refusal = self._refusal(frame, error)
+        # Outside the handler, because a UnicodeError holds the whole frame and would travel as the context.
+        raise refusal
+
+    def read_known(self, frame: bytes | str) -> M | None:
+        try:
+            return self.read(frame)
+        except _UnknownType:
+            return None
+
+    def _refusal(self, frame: bytes | str, error: Exception) -> UnreadableFrame:
+        try:
+            wire_type = _envelope_decoder.decode(frame).type
+        except _DECODE_ERRORS as envelope_error:
+            return UnreadableFrame(_about_the_frame(envelope_error))
+        if wire_type is msgspec.UNSET:
+            return UnreadableFrame('the frame has no "type" field')
+        if wire_type not in self._known_types:
+            return _UnknownType(self._about_the_type(wire_type))
+        if not isinstance(error, msgspec.ValidationError):
+            # The envelope skips over what it does not know, so only the full reading met this.
+            return UnreadableFrame(_about_the_frame(error))
+        return UnreadableFrame(f"{wire_type}: {_about_the_field(str(error))}")
+
+    def _about_the_type(self, wire_type: str) -> str:
+        quoted = wire_type[:_MAX_QUOTED_CHARS]
+        nearest = difflib.get_close_matches(quoted, self._known_types, n=1)
+        hint = f', did you mean "{nearest[0]}"?' if nearest else ""
+        return f'unknown type "{quoted}"{hint}'
+
+
+def _is_too_deep(frame: bytes | str) -> bool:
+    """Whether valid JSON goes deeper than we allow."""
+    text = frame if isinstance(frame, str) else frame.decode(errors="replace")
+    # Few brackets cannot nest deeply; that spares all but the longest lists the walk.
+    if not any(_occurs_more_often(bracket, text, _MAX_DEPTH // 2) for bracket in "[{"):
+        return False
+    depth = 0
+    for bracket in _BRACKET.findall(_JSON_STRING.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > _MAX_DEPTH:
+            return True
+    return False
+
+
+def _occurs_more_often(char: str, text: str, times: int) -> bool:
+    # Not str.count: find leaps over megabytes of base64, count steps through them.
+    at = -1
+    for _ in range(times + 1):
+        at = text.find(char, at + 1)
+        if at < 0:
+            return False
+    return True
+
+
+def _about_the_frame(error: Exception) -> str:
+    match error:
+        case RecursionError():
+            return _TOO_DEEP
+        case UnicodeError():
+            return "the frame is not UTF-8 text"
+        case msgspec.ValidationError() if _PLACE.search(str(error)):
+            return 'the "type" field is not a string'
+        case msgspec.ValidationError():
+            return "the frame is not a JSON object"
+        case _:
+            return f"the frame is not JSON: {error}"
+
+
+def _about_the_field(complaint: str) -> str:
+    """Rewords msgspec, which names fields and kinds; it quotes a value only when the type is unknown."""
+    place = _PLACE.search(complaint)
+    path = place["path"] if place else ""
+    fault = _PLACE.sub("", complaint)
+    missing = _MISSING_FIELD.fullmatch(fault)
+    if missing:
+        path = f"{path}.{missing['field']}".removeprefix(".")
+        return f'field "{path}" is missing'
+    fault = fault.replace("`", "")
+    return f'field "{path}" is wrong: {fault[:1].lower()}{fault[1:]}'
+
+
+_session_reader: _Reader[SessionIncoming] = _Reader(SessionIncoming)
+_node_reader: _Reader[NodeIncoming] = _Reader(NodeIncoming)
+_for_client_reader: _Reader[SessionOutgoing] = _Reader(SessionOutgoing)
+_for_node_reader: _Reader[NodeOutgoing] = _Reader(NodeOutgoing)
+
+
+def encode(message: Message) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode_session(frame: bytes | str) -> SessionIncoming:
+    """What a client tells the scheduler; raises UnreadableFrame."""
+    return _session_reader.read(frame)
+
+
+def decode_node(frame: bytes | str) -> NodeIncoming:
+    """What a node tells the scheduler; raises UnreadableFrame."""
+    return _node_reader.read(frame)
+
+
+def decode_for_client(frame: bytes | str) -> SessionOutgoing | None:
+    """What the scheduler tells a client, None when of an unknown type; raises UnreadableFrame."""
+    return _for_client_reader.read_known(frame)
+
+
+def decode_for_node(frame: bytes | str) -> NodeOutgoing | None:
+    """What the scheduler tells a node, None when of an unknown type; raises UnreadableFrame."""
+    return _for_node_reader.read_known(frame)

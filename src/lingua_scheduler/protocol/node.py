@@ -1,0 +1,235 @@
+"""What a node and the scheduler say to each other, one struct a message."""
+
+from typing import Any
+
+from lingua_scheduler.protocol.shapes import (
+    CapabilityByType,
+    Count,
+    ErrorMessage,
+    InstalledModel,
+    InstalledService,
+    JobError,
+    JobPipeline,
+    Message,
+    Number,
+    SampleRate,
+    Shape,
+)
+
+
+class Gpu(Shape, kw_only=True):
+    name: str
+    memory_gb: Number
+
+
+class Hardware(Shape, kw_only=True):
+    cpu_cores: Number
+    memory_gb: Number
+    gpus: list[Gpu] | None = None
+
+
+class ResourceUsage(Shape, kw_only=True):
+    cpu_percent: Number
+    mem_percent: Number
+    running_jobs: Count
+    gpu_percent: Number | None = None
+    gpu_mem_percent: Number | None = None
+    gpu_queue_length: Number | None = None
+
+
+class LanguageCapabilities(Shape, kw_only=True):
+    """`nmt_capabilities` has several shapes in the field; `shapes.translation_pairs` reads them."""
+
+    asr_languages: list[str] | None = None
+    tts_languages: list[str] | None = None
+    semantic_languages: list[str] | None = None
+    nmt_capabilities: Any = None
+    semantic_core_ready: bool | None = None
+
+
+# Node → scheduler
+
+
+class NodeRegister(Message, kw_only=True, tag="node_register"):
+    """Right after open; the first time without an id, after a reconnect with the one it was given."""
+
+    node_id: str | None = None
+    version: str
+    capability_schema_version: str | None = None
+    platform: str
+    hardware: Hardware
+    installed_models: list[InstalledModel]
+    installed_services: list[InstalledService] | None = None
+    capability_by_type: list[CapabilityByType]
+    features_supported: dict[str, Any]
+    advanced_features: list[str] | None = None
+    accept_public_jobs: bool
+    language_capabilities: LanguageCapabilities | None = None
+    running_job_ids: list[str] | None = None
+    max_concurrent_jobs: Count | None = None
+    boot_id: str | None = None
+    heartbeat_interval_ms: Number | None = None
+
+
+class NodeHeartbeat(Message, kw_only=True, tag="node_heartbeat"):
+    """On a reconnect it may come before `node_register`."""
+
+    node_id: str
+    timestamp: Number
+    resource_usage: ResourceUsage
+    installed_services: list[InstalledService]
+    capability_by_type: list[CapabilityByType]
+    installed_models: list[InstalledModel] | None = None
+    rerun_metrics: Any = None
+    asr_metrics: Any = None
+    processing_metrics: Any = None
+    language_capabilities: LanguageCapabilities | None = None
+    running_job_ids: list[str] | None = None
+    max_concurrent_jobs: Count | None = None
+    boot_id: str | None = None
+    heartbeat_interval_ms: Number | None = None
+
+
+class JobAck(Message, kw_only=True, tag="job_ack"):
+    job_id: str
+    attempt_id: Count
+    node_id: str
+    session_id: str
+    trace_id: str
+
+
+class JobStarted(Message, kw_only=True, tag="job_started"):
+    job_id: str
+    attempt_id: Count
+    node_id: str
+    session_id: str
+    trace_id: str
+
+
+class JobResult(Message, kw_only=True, tag="job_result"):
+    """`tts_audio` stays base64: the scheduler passes it on and never listens to it."""
+
+    job_id: str
+    attempt_id: Count
+    node_id: str
+    session_id: str
+    utterance_index: Count
+    success: bool
+    trace_id: str
+    text_asr: str | None = None
+    text_translated: str | None = None
+    tts_audio: str | None = None
+    tts_format: str | None = None
+    extra: dict[str, Any] | None = None
+    processing_time_ms: Number | None = None
+    error: JobError | None = None
+    group_id: str | None = None
+    part_index: Count | None = None
+    node_completed_at_ms: Number | None = None
+    asr_quality_level: str | None = None
+    reason_codes: list[str] | None = None
+    quality_score: Number | None = None
+    rerun_count: Count | None = None
+    segments_meta: Any = None
+
+
+class AsrPartial(Message, kw_only=True, tag="asr_partial"):
+    job_id: str
+    node_id: str
+    session_id: str
+    utterance_index: Count
+    text: str
+    is_final: bool
+    trace_id: str
+
+
+class NodeError(Message, kw_only=True, tag="node_error"):
+    node_id: str
+    code: str
+    message: str
+    details: Any = None
+
+
+# Scheduler → node
+
+
+class NodeRegisterAck(Message, kw_only=True, tag="node_register_ack"):
+    node_id: str
+    message: str
+    status: str
+
+
+class NodeHeartbeatAck(Message, kw_only=True, tag="node_heartbeat_ack"):
+    node_id: str
+    timestamp: Number
+
+
+class LanguageCandidates(Shape, kw_only=True):
+    """What the node's language identification should choose from."""
+
+    candidates: list[str]
+
+
+class JobAssign(Message, kw_only=True, tag="job_assign"):
+    job_id: str
+    attempt_id: Count
+    session_id: str
+    utterance_index: Count
+    src_lang: str
+    tgt_lang: str
+    pipeline: JobPipeline
+    audio: bytes
+    audio_format: str
+    sample_rate: SampleRate
+    enable_streaming_asr: bool
+    partial_update_interval_ms: Number
+    trace_id: str
+    turn_id: str
+    dialect: str | None = None
+    features: dict[str, Any] | None = None
+    mode: str | None = None
+    lang_a: str | None = None
+    lang_b: str | None = None
+    auto_langs: list[str] | None = None
+    group_id: str | None = None
+    part_index: Count | None = None
+    context_text: str | None = None
+    padding_ms: Number | None = None
+    lid: LanguageCandidates | None = None
+    is_manual_cut: bool = False
+    is_timeout_triggered: bool = False
+    is_max_duration_triggered: bool = False
+    start_within_ms: Count | None = None
+
+
+class JobCancel(Message, kw_only=True, tag="job_cancel"):
+    job_id: str
+    trace_id: str | None = None
+    reason: str | None = None
+
+
+class JobGrant(Message, kw_only=True, tag="job_grant"):
+    """The answer to `job_ack`: `granted`, or `stale` when the attempt is no longer the node's own."""
+
+    job_id: str
+    attempt_id: Count
+    verdict: str
+
+
+class ResultAck(Message, kw_only=True, tag="result_ack"):
+    """The result is in Redis, so the node may forget it."""
+
+    job_id: str
+    attempt_id: Count
+
+
+class NodeControl(Message, kw_only=True, tag="node_control"):
+    command: str
+    reason: str | None = None
+
+
+NodeIncoming = NodeRegister | NodeHeartbeat | JobAck | JobStarted | JobResult | AsrPartial | NodeError
+
+NodeOutgoing = (
+    NodeRegisterAck | NodeHeartbeatAck | JobAssign | JobCancel | JobGrant | ResultAck | NodeControl | ErrorMessage
+)

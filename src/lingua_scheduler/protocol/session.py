@@ -1,0 +1,291 @@
+"""What a client and the scheduler say to each other, one struct a message."""
+
+from typing import Any
+
+from lingua_scheduler.protocol.shapes import (
+    Count,
+    ErrorMessage,
+    Message,
+    NetworkTimings,
+    Number,
+    PipelineChoice,
+    SampleRate,
+    ServiceTimings,
+    Shape,
+)
+
+# Client → scheduler
+
+
+class SessionInit(Message, kw_only=True, tag="session_init"):
+    """The first frame after open, and again after every reconnect."""
+
+    client_version: str
+    platform: str
+    src_lang: str
+    tgt_lang: str
+    dialect: str | None = None
+    features: dict[str, Any] | None = None
+    pairing_code: str | None = None
+    tenant_id: str | None = None
+    mode: str | None = None
+    lang_a: str | None = None
+    lang_b: str | None = None
+    auto_langs: list[str] | None = None
+    enable_streaming_asr: bool | None = None
+    partial_update_interval_ms: Number | None = None
+    trace_id: str | None = None
+    resume_token: str | None = None
+
+
+class AudioChunk(Message, kw_only=True, tag="audio_chunk"):
+    session_id: str
+    seq: Count
+    is_final: bool
+    payload: bytes | None = None
+    client_timestamp_ms: Number | None = None
+
+
+class Utterance(Message, kw_only=True, tag="utterance"):
+    """A whole utterance at once, as the mobile app and the API gateway send it."""
+
+    session_id: str
+    utterance_index: Count
+    manual_cut: bool
+    src_lang: str
+    tgt_lang: str
+    audio: bytes
+    audio_format: str
+    sample_rate: SampleRate
+    dialect: str | None = None
+    features: dict[str, Any] | None = None
+    mode: str | None = None
+    lang_a: str | None = None
+    lang_b: str | None = None
+    auto_langs: list[str] | None = None
+    enable_streaming_asr: bool | None = None
+    partial_update_interval_ms: Number | None = None
+    trace_id: str | None = None
+    pipeline: PipelineChoice | None = None
+    request_id: str | None = None
+
+
+class ClientHeartbeat(Message, kw_only=True, tag="client_heartbeat"):
+    session_id: str
+    timestamp: Number | None = None
+
+
+class SessionClose(Message, kw_only=True, tag="session_close"):
+    session_id: str
+    reason: str | None = None
+
+
+class TtsStarted(Message, kw_only=True, tag="tts_started"):
+    """A result without text has no group, so neither has its playback."""
+
+    session_id: str
+    trace_id: str | None = None
+    group_id: str | None = None
+    ts_start_ms: Number
+
+
+class TtsPlayEnded(Message, kw_only=True, tag="tts_play_ended"):
+    session_id: str
+    trace_id: str | None = None
+    group_id: str | None = None
+    ts_end_ms: Number
+
+
+class RoomCreate(Message, kw_only=True, tag="room_create"):
+    client_ts: Number | None = None
+    display_name: str | None = None
+    preferred_lang: str | None = None
+
+
+class RoomJoin(Message, kw_only=True, tag="room_join"):
+    room_code: str
+    display_name: str | None = None
+    preferred_lang: str | None = None
+
+
+class RoomLeave(Message, kw_only=True, tag="room_leave"):
+    room_code: str
+
+
+class RoomRawVoicePreference(Message, kw_only=True, tag="room_raw_voice_preference"):
+    room_code: str
+    target_session_id: str
+    receive_raw_voice: bool
+
+
+# Both ways: forwarded with the sender's session id in `to`. What is inside is between the two browsers.
+
+
+class WebrtcOffer(Message, kw_only=True, tag="webrtc_offer"):
+    room_code: str
+    to: str
+    sdp: Any
+
+
+class WebrtcAnswer(Message, kw_only=True, tag="webrtc_answer"):
+    room_code: str
+    to: str
+    sdp: Any
+
+
+class WebrtcIce(Message, kw_only=True, tag="webrtc_ice"):
+    room_code: str
+    to: str
+    candidate: Any
+
+
+# Scheduler → client
+
+
+class SessionInitAck(Message, kw_only=True, tag="session_init_ack"):
+    session_id: str
+    message: str
+    trace_id: str
+    protocol_version: str
+    use_binary_frame: bool
+    negotiated_codec: str
+    negotiated_audio_format: str
+    negotiated_sample_rate: SampleRate
+    negotiated_channel_count: Count
+    resume_token: str | None = None
+
+
+class TranslationResult(Message, kw_only=True, tag="translation_result"):
+    """Missing texts and audio are written as ""; `tts_audio` is the node's base64, passed through."""
+
+    session_id: str
+    utterance_index: Count
+    job_id: str
+    trace_id: str
+    text_asr: str
+    text_translated: str
+    tts_audio: str
+    tts_format: str
+    scheduler_sent_at_ms: Number
+    extra: dict[str, Any] | None = None
+    group_id: str | None = None
+    part_index: Count | None = None
+    service_timings: ServiceTimings | None = None
+    network_timings: NetworkTimings | None = None
+    asr_quality_level: str | None = None
+    reason_codes: list[str] | None = None
+    quality_score: Number | None = None
+    rerun_count: Count | None = None
+    segments_meta: Any = None
+
+
+class AsrPartial(Message, kw_only=True, tag="asr_partial"):
+    session_id: str
+    utterance_index: Count
+    job_id: str
+    text: str
+    is_final: bool
+    trace_id: str
+
+
+class MissingResult(Message, kw_only=True, tag="missing_result"):
+    session_id: str
+    utterance_index: Count
+    reason: str
+    created_at_ms: Number
+    trace_id: str | None = None
+
+
+class UiEvent(Message, kw_only=True, tag="ui_event"):
+    trace_id: str
+    session_id: str
+    job_id: str
+    utterance_index: Count
+    event: str
+    status: str
+    elapsed_ms: Number | None = None
+    error_code: str | None = None
+    hint: str | None = None
+
+
+class Backpressure(Message, kw_only=True, tag="backpressure"):
+    """Only ever with the action PAUSE: any other freezes the browser for good."""
+
+    action: str
+    resume_after_ms: Number
+    message: str
+
+
+class ServerHeartbeat(Message, kw_only=True, tag="server_heartbeat"):
+    session_id: str
+    timestamp: Number
+
+
+class SessionCloseAck(Message, kw_only=True, tag="session_close_ack"):
+    session_id: str
+
+
+class RoomCreateAck(Message, kw_only=True, tag="room_create_ack"):
+    room_code: str
+    room_id: str
+
+
+class RoomMember(Shape, kw_only=True):
+    participant_id: str
+    session_id: str
+    display_name: str | None = None
+    preferred_lang: str | None = None
+    raw_voice_preferences: dict[str, bool]
+    joined_at: str
+
+
+class RoomMembers(Message, kw_only=True, tag="room_members"):
+    room_code: str
+    members: list[RoomMember]
+
+
+class RoomError(Message, kw_only=True, tag="room_error"):
+    code: str
+    message: str
+
+
+class RoomExpired(Message, kw_only=True, tag="room_expired"):
+    room_code: str
+    message: str
+
+
+SessionIncoming = (
+    SessionInit
+    | AudioChunk
+    | Utterance
+    | ClientHeartbeat
+    | SessionClose
+    | TtsStarted
+    | TtsPlayEnded
+    | RoomCreate
+    | RoomJoin
+    | RoomLeave
+    | RoomRawVoicePreference
+    | WebrtcOffer
+    | WebrtcAnswer
+    | WebrtcIce
+)
+
+SessionOutgoing = (
+    SessionInitAck
+    | TranslationResult
+    | AsrPartial
+    | MissingResult
+    | ErrorMessage
+    | UiEvent
+    | Backpressure
+    | ServerHeartbeat
+    | SessionCloseAck
+    | RoomCreateAck
+    | RoomMembers
+    | RoomError
+    | RoomExpired
+    | WebrtcOffer
+    | WebrtcAnswer
+    | WebrtcIce
+)

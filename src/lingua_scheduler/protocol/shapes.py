@@ -1,0 +1,148 @@
+"""What both sides of the wire share: the base of every message, the numbers, and the nested objects."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+# Lua and JavaScript keep numbers as doubles; a larger integer would silently become another one there.
+_MAX_EXACT_INT = 2**53 - 1
+
+Count = Annotated[int, Meta(ge=0, le=_MAX_EXACT_INT)]
+SampleRate = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
+
+# A time or a measure. An int stays an int, so that a strict peer we pass it on to reads what was sent.
+Number = Annotated[int, Meta(ge=-_MAX_EXACT_INT, le=_MAX_EXACT_INT)] | float
+
+
+class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """An object inside a message. JSON is a tree, so no cycle needs the garbage collector."""
+
+
+class Message(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, tag_field="type"):
+    """A frame on the wire. A field without a default is always written, one at its default never."""
+
+
+class ErrorMessage(Message, kw_only=True, tag="error"):
+    code: str
+    message: str
+    details: Any = None
+
+
+class JobError(Shape, kw_only=True):
+    code: str
+    message: str
+    details: Any = None
+
+
+class PipelineChoice(Shape, kw_only=True):
+    """The stages a client asks for; what it leaves open is the scheduler's choice."""
+
+    use_asr: bool
+    use_nmt: bool
+    use_tts: bool
+    use_semantic: bool | None = None
+    use_tone: bool | None = None
+
+
+class JobPipeline(Shape, kw_only=True):
+    use_asr: bool
+    use_nmt: bool
+    use_tts: bool
+    use_semantic: bool
+    use_tone: bool
+
+
+class InstalledService(Shape, kw_only=True):
+    service_id: str
+    type: str
+    device: str
+    status: str
+    version: str | None = None
+    model_id: str | None = None
+    engine: str | None = None
+    mem_mb: Number | None = None
+    warmup_ms: Number | None = None
+    last_error: str | None = None
+
+
+class CapabilityByType(Shape, kw_only=True):
+    type: str
+    ready: bool
+    reason: str | None = None
+    ready_impl_ids: list[str] | None = None
+    devices: list[str] | None = None
+
+
+class InstalledModel(Shape, kw_only=True):
+    model_id: str
+    kind: str
+    version: str
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+    dialect: str | None = None
+    enabled: bool | None = None
+
+
+class ServiceTimings(Shape, kw_only=True):
+    asr_ms: Number | None = None
+    nmt_ms: Number | None = None
+    tts_ms: Number | None = None
+    total_ms: Number | None = None
+
+
+class NetworkTimings(Shape, kw_only=True):
+    web_to_scheduler_ms: Number | None = None
+    scheduler_to_node_ms: Number | None = None
+    node_to_scheduler_ms: Number | None = None
+    scheduler_to_web_ms: Number | None = None
+
+
+_PAIR_KEYS = (("from", "to"), ("src_lang", "tgt_lang"), ("src", "tgt"))
+_ARROWS = re.compile(r"\s*(?:->|→|:)\s*")
+
+# Between codes a hyphen is ambiguous, except that languages are lower case (zh) and their subtags are not
+# (Hant, TW): zh-Hant-en is a pair, zh-Hant and zh-TW are one language each.
+_CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-[A-Z]{2})?)"
+_HYPHENATED_PAIR = re.compile(f"{_CODE}-{_CODE}")
+
+
+def translation_pairs(nmt_capabilities: object) -> list[tuple[str, str]] | None:
+    """The directed pairs a node declares, or None when it declares none, which stands for any pair.
+
+    Unreadable entries are skipped; a list without a readable one declares nothing.
+    """
+    entries = nmt_capabilities if isinstance(nmt_capabilities, list) else [nmt_capabilities]
+    return [pair for entry in entries for pair in _pairs_of_entry(entry)] or None
+
+
+def _pairs_of_entry(entry: object) -> Iterator[tuple[str, str]]:
+    if isinstance(entry, dict) and isinstance(entry.get("supported_pairs"), list):
+        candidates = entry["supported_pairs"]
+    else:
+        candidates = [entry]
+    for candidate in candidates:
+        pair = _pair(candidate)
+        if pair is not None:
+            yield pair
+
+
+def _pair(candidate: object) -> tuple[str, str] | None:
+    if isinstance(candidate, str):
+        return _pair_of_text(candidate.strip())
+    if isinstance(candidate, dict):
+        for source_key, target_key in _PAIR_KEYS:
+            source, target = candidate.get(source_key), candidate.get(target_key)
+            if isinstance(source, str) and isinstance(target, str) and source and target:
+                return source, target
+    return None
+
+
+def _pair_of_text(text: str) -> tuple[str, str] | None:
+    sides = _ARROWS.split(text)
+    if len(sides) == 2 and all(sides):
+        return sides[0], sides[1]
+    match = _HYPHENATED_PAIR.fullmatch(text)
+    return (match[1], match[2]) if match else None

@@ -1,0 +1,84 @@
+"""The attempts this instance waits for: node messages and losses find their job here."""
+
+import asyncio
+from typing import NamedTuple
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.protocol.node import JobResult
+
+
+class Lost(NamedTuple):
+    """An attempt that ended without the node's word."""
+
+    reason: str
+
+
+Report = JobResult | Lost
+
+
+class Assignment:
+    """One live attempt, as seen by the owner of its session."""
+
+    __slots__ = ("_bell", "attempt", "is_accepted", "report", "session_id", "utterance_index")
+
+    def __init__(self, attempt: Attempt, session_id: str, utterance_index: int) -> None:
+        self.attempt = attempt
+        self.session_id = session_id
+        self.utterance_index = utterance_index
+        self.is_accepted = False
+        self.report: Report | None = None
+        self._bell: asyncio.Future[None] | None = None
+
+    async def wait(self, timeout_s: float) -> Report | None:
+        """The report, or None when time is up."""
+        if self.report is None:
+            loop = asyncio.get_running_loop()
+            self._bell = loop.create_future()
+            timer = loop.call_later(timeout_s, self._ring)
+            try:
+                await self._bell
+            finally:
+                timer.cancel()
+                self._bell = None
+        return self.report
+
+    def settle(self, report: Report) -> None:
+        if self.report is None:
+            self.report = report
+            self._ring()
+
+    def _ring(self) -> None:
+        if self._bell is not None and not self._bell.done():
+            self._bell.set_result(None)
+
+
+class Assignments:
+    def __init__(self) -> None:
+        self._by_job: dict[str, Assignment] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_job)
+
+    def open(self, attempt: Attempt, session_id: str, utterance_index: int) -> Assignment:
+        assignment = Assignment(attempt, session_id, utterance_index)
+        self._by_job[attempt.job_id] = assignment
+        return assignment
+
+    def close(self, assignment: Assignment) -> None:
+        if self._by_job.get(assignment.attempt.job_id) is assignment:
+            del self._by_job[assignment.attempt.job_id]
+
+    def find(self, attempt: Attempt) -> Assignment | None:
+        assignment = self._by_job.get(attempt.job_id)
+        return assignment if assignment is not None and assignment.attempt == attempt else None
+
+    def of_node(self, job_id: str, node_id: str) -> Assignment | None:
+        """For messages that name no attempt: the job's current one, if it is this node's."""
+        assignment = self._by_job.get(job_id)
+        return assignment if assignment is not None and assignment.attempt.node_id == node_id else None
+
+    def settle(self, attempt: Attempt, report: Report) -> None:
+        """Report how an attempt ended, if somebody here still waits for it."""
+        assignment = self.find(attempt)
+        if assignment is not None:
+            assignment.settle(report)

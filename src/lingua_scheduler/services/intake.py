@@ -1,0 +1,214 @@
+"""Speech comes in: sessions open, chunks are cut into utterances, each utterance gets its outcome."""
+
+import asyncio
+
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.terms import Pipeline, Terms
+from lingua_scheduler.domain.utterances import Cut, CutReason
+from lingua_scheduler.protocol import audio
+from lingua_scheduler.protocol.session import SessionCloseAck, SessionInit, Utterance
+from lingua_scheduler.protocol.shapes import PipelineChoice
+from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.dispatch import Dispatcher, Outcome, Work
+from lingua_scheduler.services.peers import CloseCode, Peer
+from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.sessions import Session, Sessions
+from lingua_scheduler.settings import SessionsSettings
+from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+SAMPLE_RATE = 16_000
+# Utterances of one session that may be under way; live speech never gets near it.
+MAX_UNDER_WAY = 64
+
+
+class Intake:
+    def __init__(
+        self, sessions: Sessions, dispatcher: Dispatcher, delivery: Delivery, settings: SessionsSettings
+    ) -> None:
+        self._sessions = sessions
+        self._dispatcher = dispatcher
+        self._delivery = delivery
+        self._settings = settings
+        self.jobs = Nursery("jobs")
+        self.is_open = True
+
+    def open(self, peer: Peer, init: SessionInit) -> Session | Refusal:
+        terms = _terms(init, None)
+        if complaint := terms.complaint():
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"session_init: {complaint}")
+        if self._sessions.is_full:
+            return Refusal(ErrorCode.NODE_OVERLOADED, "too many sessions are open; try again later")
+        session = self._sessions.open(init, terms)
+        session.attach(peer)
+        return session
+
+    def chunk(self, session: Session, data: bytes, is_final: bool) -> None:
+        if not self.is_open:
+            return
+        now_ms = _loop_ms()
+        cuts: list[Cut] = []
+        if data:
+            cuts += session.cutter.chunk(data, audio.duration_ms(data, audio.detect_format(data)), now_ms)
+        if is_final:
+            cuts += session.cutter.final(now_ms)
+        self._take(session, cuts)
+
+    def utterance(self, session: Session, message: Utterance) -> Refusal | None:
+        """A whole utterance brings its own number, languages and format."""
+        terms = _terms(message, message.pipeline)
+        if complaint := terms.complaint():
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
+        if len(message.audio) > self._settings.max_utterance_bytes:
+            most = self._settings.max_utterance_bytes
+            return Refusal(
+                ErrorCode.INVALID_MESSAGE, f"utterance: audio is {len(message.audio)} bytes, {most} are allowed"
+            )
+        if not self.is_open or len(session.ordering) >= MAX_UNDER_WAY:
+            return Refusal(ErrorCode.NODE_OVERLOADED, "too many utterances are under way; try again later")
+        if not session.ordering.expect(message.utterance_index):
+            return Refusal(
+                ErrorCode.INVALID_MESSAGE, f"utterance: index {message.utterance_index} is under way already"
+            )
+        turn = session.cutter.claim_index(message.utterance_index)
+        session.cutter.close_turn()
+        detected = audio.detect_format(message.audio)
+        audio_format = message.audio_format if message.audio_format not in ("opus", "pcm16") else detected
+        reason = CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT
+        self._start(
+            session,
+            Work(
+                session_id=session.session_id,
+                utterance_index=message.utterance_index,
+                terms=terms,
+                pools=terms.pools(),
+                audio=message.audio,
+                audio_format=audio_format,
+                sample_rate=message.sample_rate,
+                duration_ms=audio.duration_ms(message.audio, detected, message.sample_rate),
+                trace_id=message.trace_id or session.trace_id,
+                turn_id=f"turn-{session.session_id}-{turn}",
+                reason=reason,
+                padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
+            ),
+        )
+        return None
+
+    def close(self, session: Session) -> None:
+        """The client has finished: what it said is still translated, then it is told goodbye."""
+        self._take(session, session.cutter.flush())
+        session.is_closed = True
+        self._drop_if_done(session)
+
+    def _drop_if_done(self, session: Session) -> None:
+        if session.is_closed and not len(session.ordering):
+            session.post(SessionCloseAck(session_id=session.session_id))
+            self._sessions.drop(session)
+
+    def detached(self, session: Session, peer: Peer) -> None:
+        self._sessions.detach(session, peer, self._sessions.drop)
+
+    def stop_taking_work(self) -> None:
+        """What was said so far is still translated; nothing new is taken."""
+        for session in self._sessions.all:
+            self._take(session, session.cutter.flush())
+        self.is_open = False
+
+    def say_goodbye(self) -> None:
+        for session in self._sessions.all:
+            if session.peer is not None:
+                session.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
+
+    def _take(self, session: Session, cuts: list[Cut]) -> None:
+        for cut in cuts:
+            session.ordering.expect(cut.utterance_index)
+            turn, node = session.turn_node
+            self._start(
+                session,
+                Work(
+                    session_id=session.session_id,
+                    utterance_index=cut.utterance_index,
+                    terms=session.terms,
+                    pools=session.pools,
+                    audio=cut.audio,
+                    audio_format=audio.detect_format(cut.audio),
+                    sample_rate=SAMPLE_RATE,
+                    duration_ms=cut.duration_ms,
+                    trace_id=session.trace_id,
+                    turn_id=f"turn-{session.session_id}-{cut.turn}",
+                    reason=cut.reason,
+                    padding_ms=cut.padding_ms,
+                    preferred_node=node if turn == cut.turn else "",
+                ),
+                turn=cut.turn,
+            )
+        self._arm(session)
+
+    def _start(self, session: Session, work: Work, turn: int = -1) -> None:
+        self.jobs.start(self._translate(session, work, turn))
+
+    async def _translate(self, session: Session, work: Work, turn: int) -> None:
+        started = _loop_ms()
+        try:
+            outcome = await self._dispatcher.translate(work)
+        except Exception:
+            # Every utterance has an outcome, whatever surprised us.
+            _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
+            outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
+        metrics.JOB_SECONDS.observe((_loop_ms() - started) / 1000)
+        if turn >= 0 and outcome.node_id:
+            session.turn_node = (turn, outcome.node_id)
+        self._delivery.settle(session, work, outcome)
+        self._arm(session)
+        self._drop_if_done(session)
+
+    def _arm(self, session: Session) -> None:
+        """One timer a session, for whatever is due first; a timer that rings early is set again."""
+        due = [due for due in (session.cutter.wake_at_ms, session.ordering.wake_at_ms) if due is not None]
+        if not due:
+            return
+        due_s = min(due) / 1000
+        if session.timer is not None and not session.timer.cancelled():
+            if session.timer.when() <= due_s:
+                return
+            session.timer.cancel()
+        session.timer = asyncio.get_running_loop().call_at(due_s, self._ring, session)
+
+    def _ring(self, session: Session) -> None:
+        session.timer = None
+        self._delivery.tick(session)
+        self._drop_if_done(session)
+        self._take(session, session.cutter.tick(_loop_ms()))
+
+
+def _terms(source: SessionInit | Utterance, pipeline: PipelineChoice | None) -> Terms:
+    wanted = Pipeline()
+    if pipeline is not None:
+        wanted = Pipeline(
+            use_asr=pipeline.use_asr,
+            use_nmt=pipeline.use_nmt,
+            use_tts=pipeline.use_tts,
+            use_semantic=True if pipeline.use_semantic is None else pipeline.use_semantic,
+            use_tone=bool(pipeline.use_tone),
+        )
+    interval_ms = source.partial_update_interval_ms
+    return Terms(
+        src_lang=source.src_lang,
+        tgt_lang=source.tgt_lang,
+        mode=source.mode,
+        lang_a=source.lang_a,
+        lang_b=source.lang_b,
+        auto_langs=tuple(source.auto_langs) if source.auto_langs else None,
+        dialect=source.dialect,
+        features=source.features,
+        pipeline=wanted,
+        enable_streaming_asr=bool(source.enable_streaming_asr),
+        partial_update_interval_ms=1000 if interval_ms is None else interval_ms,
+    )
+
+
+def _loop_ms() -> float:
+    return asyncio.get_running_loop().time() * 1000

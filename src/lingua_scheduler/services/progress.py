@@ -1,0 +1,69 @@
+"""What nodes report about their jobs. Messages of one node are handled one after the other, in order."""
+
+from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, EndOutcome
+from lingua_scheduler.domain.jobs import JobEvent, event_of_result
+from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, ResultAck
+from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.registry import NodeLink
+from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import metrics
+
+
+class Progress:
+    def __init__(
+        self, store: Store, assignments: Assignments, waiting: WaitingRoom, delivery: Delivery, run_max_ms: int
+    ) -> None:
+        self._store = store
+        self._jobs = store.jobs
+        self._assignments = assignments
+        self._waiting = waiting
+        self._delivery = delivery
+        self._run_max_ms = run_max_ms
+
+    async def ack(self, link: NodeLink, message: JobAck) -> None:
+        """A node asks before it starts: granted, or too late."""
+        granted = await self._advance(link, message, JobEvent.ACCEPT)
+        verdict = "granted" if granted else "stale"
+        link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict=verdict))
+
+    async def started(self, link: NodeLink, message: JobStarted) -> None:
+        await self._advance(link, message, JobEvent.START)
+
+    async def _advance(self, link: NodeLink, message: JobAck | JobStarted, event: JobEvent) -> bool:
+        attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
+        outcome = await self._jobs.advance(attempt, link.epoch, event, self._run_max_ms)
+        if outcome is AdvanceOutcome.STALE:
+            metrics.STALE.labels(event.value).inc()
+            return False
+        assignment = self._assignments.find(attempt)
+        if assignment is not None:
+            assignment.is_accepted = True
+        return True
+
+    async def result(self, link: NodeLink, message: JobResult) -> None:
+        """The finish is in Redis before anybody hears of it; a stale result changes nothing."""
+        attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
+        error_code = message.error.code[:64] if message.error else None
+        event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
+        ended = await self._store.insist(
+            lambda: self._jobs.end(attempt, link.epoch, event, error_code or ""), self._run_max_ms / 1000
+        )
+        if link.profile.acknowledges:
+            link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
+        if ended.outcome is EndOutcome.ENDED:
+            self._waiting.slot_freed(link.pools)
+        elif ended.outcome is not EndOutcome.GONE:
+            metrics.STALE.labels("result").inc()
+            return
+        # If Redis lost the job, the one who waits for exactly this attempt still knows it.
+        self._assignments.settle(attempt, message)
+
+    def partial(self, link: NodeLink, message: AsrPartial) -> None:
+        """Losable, and never holding anything up; only the node that has the job is believed."""
+        assignment = self._assignments.of_node(message.job_id, link.node_id)
+        if assignment is None:
+            metrics.STALE.labels("partial").inc()
+            return
+        self._delivery.partial(assignment.session_id, assignment.utterance_index, message)

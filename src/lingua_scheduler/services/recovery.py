@@ -1,0 +1,27 @@
+"""Attempts whose node is gone or whose time is up: end them, free the slot, tell the one who waits."""
+
+import asyncio
+from collections.abc import Iterable
+
+from lingua_scheduler.domain.attempts import Attempt, EndOutcome
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.services.assignments import Assignments, Lost
+from lingua_scheduler.store.jobs import Jobs
+
+
+class Recovery:
+    def __init__(self, jobs: Jobs, assignments: Assignments) -> None:
+        self._jobs = jobs
+        self._assignments = assignments
+
+    async def end_overdue(self, attempts: Iterable[Attempt], reason: str) -> int:
+        """All in one write. Others may sweep the same leases at the same time: each ends once."""
+        results = await asyncio.gather(*(self._end(attempt, reason) for attempt in attempts))
+        return sum(results)
+
+    async def _end(self, attempt: Attempt, reason: str) -> bool:
+        ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=True)
+        if ended.outcome is not EndOutcome.ENDED:
+            return False
+        self._assignments.settle(attempt, Lost(reason))
+        return True

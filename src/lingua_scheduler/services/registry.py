@@ -1,0 +1,200 @@
+"""Nodes come, beat, change and go."""
+
+import asyncio
+import re
+import secrets
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.nodes import BeatOutcome, PlaceOutcome, Profile, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.domain.pools import Admission, pools_for
+from lingua_scheduler.protocol.node import NodeHeartbeat, NodeRegister
+from lingua_scheduler.services.capabilities import changed_by, profile_of
+from lingua_scheduler.services.peers import CloseCode, Peer
+from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.recovery import Recovery
+from lingua_scheduler.settings import NodesSettings, PoolsSettings
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.nodes import NodeEntry, Nodes, Owner
+from lingua_scheduler.telemetry import logs, metrics
+
+_log = logs.get()
+# Ids become parts of keys and leases.
+_NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
+
+
+class Refusal(NamedTuple):
+    code: ErrorCode
+    message: str
+
+
+class NodeLink:
+    """A node whose socket this instance holds."""
+
+    __slots__ = ("alive_ms", "epoch", "node_id", "owner", "peer", "pools", "profile", "shard")
+
+    def __init__(self, node_id: str, owner: Owner, peer: Peer, profile: Profile, alive_ms: int) -> None:
+        self.node_id = node_id
+        self.shard = -1
+        self.owner = owner
+        self.peer = peer
+        self.profile = profile
+        self.alive_ms = alive_ms
+        self.epoch = ""
+        self.pools: frozenset[str] = frozenset()
+
+
+class Registry:
+    def __init__(
+        self,
+        instance: str,
+        nodes: Nodes,
+        pool_map: PoolMapCopy,
+        recovery: Recovery,
+        settings: tuple[NodesSettings, PoolsSettings],
+    ) -> None:
+        self._instance = instance
+        self._nodes = nodes
+        self._pool_map = pool_map
+        self._recovery = recovery
+        self._settings, self._pool_settings = settings
+        self._admission = Admission(self._pool_settings.admission)
+        self._links: dict[str, NodeLink] = {}
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def find(self, node_id: str) -> NodeLink | None:
+        return self._links.get(node_id)
+
+    @property
+    def links(self) -> list[NodeLink]:
+        return list(self._links.values())
+
+    async def register(self, peer: Peer, link_id: str, message: NodeRegister) -> NodeLink | Refusal:
+        """Place the node, write it, put it into its pools; the acknowledgement may leave after that."""
+        node_id = message.node_id or f"node-{secrets.token_hex(4).upper()}"
+        if not _NODE_ID.fullmatch(node_id):
+            metrics.REGISTRATIONS.labels("refused").inc()
+            return Refusal(ErrorCode.INVALID_MESSAGE, "node_id may hold up to 64 letters, digits, and . _ : -")
+        profile = profile_of(message, self._settings.default_max_jobs, self._settings.max_jobs)
+        alive_ms = self._alive_ms(message.heartbeat_interval_ms)
+        link = NodeLink(node_id, Owner(self._instance, link_id), peer, profile, alive_ms)
+        if not await self._write(link):
+            metrics.REGISTRATIONS.labels("world_full").inc()
+            most = self._pool_settings.shard_size * self._pool_settings.max_shards
+            return Refusal(ErrorCode.NODE_UNAVAILABLE, f"the fleet is full: it has room for {most} nodes")
+        former = self._links.get(node_id)
+        self._links[node_id] = link
+        metrics.NODES.set(len(self._links))
+        metrics.REGISTRATIONS.labels("registered").inc()
+        if former is not None and former.peer is not peer:
+            former.peer.close(CloseCode.SUPERSEDED, "the node connected again")
+        _log.info("node.registered", node_id=node_id, shard=link.shard, pools=len(link.pools), slots=profile.max_jobs)
+        return link
+
+    async def heartbeat(self, link: NodeLink, message: NodeHeartbeat) -> BeatOutcome:
+        """A heartbeat that changes nothing costs one cheap script."""
+        if message.heartbeat_interval_ms is not None:
+            link.alive_ms = self._alive_ms(message.heartbeat_interval_ms)
+        profile = changed_by(message, link.profile, self._settings.max_jobs)
+        if profile != link.profile:
+            link.profile = profile
+            outcome = await self._update(link)
+        else:
+            outcome = await self._beat(link)
+        metrics.HEARTBEATS.labels(outcome.value).inc()
+        return outcome
+
+    async def gone(self, link: NodeLink) -> None:
+        """The socket closed: the node is gone at once and its work goes elsewhere."""
+        if self._links.get(link.node_id) is link:
+            del self._links[link.node_id]
+            metrics.NODES.set(len(self._links))
+        try:
+            await self._remove(link.shard, link.owner, link.node_id, link.pools, "node_gone")
+        except RedisAway:
+            # Its time runs out in Redis, and a sweep finds it.
+            _log.warning("node.left_behind", node_id=link.node_id)
+
+    async def remove_overdue(self, shard: int, node_id: str) -> None:
+        """The sweep's way: only if no sign of life came in time."""
+        await self._remove(shard, Owner("", ""), node_id, frozenset(), "node_silent")
+
+    async def reassert(self) -> None:
+        """Redis is back, perhaps empty: every node whose socket is open is written again where it is missing."""
+        outcomes = await asyncio.gather(*(self._beat(link) for link in self.links), return_exceptions=True)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        _log.info("nodes.reasserted", nodes=len(outcomes), failures=len(failures))
+
+    async def _beat(self, link: NodeLink) -> BeatOutcome:
+        outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms)
+        match outcome:
+            case BeatOutcome.GONE:
+                await self._write(link)
+                return BeatOutcome.ALIVE
+            case BeatOutcome.SUPERSEDED:
+                link.peer.close(CloseCode.SUPERSEDED, "the node is connected elsewhere")
+        return outcome
+
+    async def _update(self, link: NodeLink) -> BeatOutcome:
+        was, link.pools = link.pools, self._pools(link.profile)
+        registered = await self._nodes.update(link.shard, link.owner, self._entry(link), was)
+        self._pool_map.forget()
+        match registered.outcome:
+            case RegisterOutcome.GONE:
+                await self._write(link)
+            case RegisterOutcome.SUPERSEDED:
+                link.peer.close(CloseCode.SUPERSEDED, "the node is connected elsewhere")
+                return BeatOutcome.SUPERSEDED
+        return BeatOutcome.ALIVE
+
+    async def _write(self, link: NodeLink) -> bool:
+        """Write the node as new, in its place or the lowest free one; False when there is none."""
+        outcome, shard = await self._nodes.place(
+            link.node_id, self._pool_settings.shard_size, self._pool_settings.max_shards
+        )
+        if outcome is PlaceOutcome.WORLD_FULL:
+            return False
+        link.shard = shard
+        link.pools = self._pools(link.profile)
+        registered = await self._nodes.register(link.shard, link.owner, self._entry(link))
+        link.epoch = registered.epoch
+        self._pool_map.forget()
+        await self._recovery.end_overdue(registered.handed_back, "node_returned")
+        return True
+
+    async def _remove(self, shard: int, owner: Owner, node_id: str, pools: frozenset[str], reason: str) -> None:
+        outcome, attempts = await self._nodes.remove(shard, owner, node_id, pools)
+        if outcome is not RemoveOutcome.REMOVED:
+            return
+        self._pool_map.forget()
+        await self._recovery.end_overdue(attempts, reason)
+        await self._nodes.unplace(node_id, shard)
+        _log.info("node.removed", node_id=node_id, reason=reason, attempts=len(attempts))
+
+    def _entry(self, link: NodeLink) -> NodeEntry:
+        profile = link.profile
+        return NodeEntry(
+            node_id=link.node_id,
+            boot_id=profile.boot_id,
+            acknowledges=profile.acknowledges,
+            takes_jobs=profile.takes_jobs,
+            max_jobs=profile.max_jobs,
+            alive_ms=link.alive_ms,
+            pools=link.pools,
+            state=profile.state(bool(link.pools)),
+            profile=msgspec.json.encode(
+                {"version": profile.version, "platform": profile.platform, "services": profile.services}
+            ).decode(),
+        )
+
+    def _pools(self, profile: Profile) -> frozenset[str]:
+        return pools_for(profile.languages, self._admission) if profile.takes_jobs else frozenset()
+
+    def _alive_ms(self, interval_ms: float | None) -> int:
+        # Nobody may claim to be alive for ever, nor make us sweep it between two beats.
+        interval_ms = min(max(interval_ms or self._settings.heartbeat_interval_ms, 1_000), 60_000)
+        return int(interval_ms * self._settings.missed_heartbeats)

@@ -1,0 +1,126 @@
+"""The sessions this instance holds: found by id, alive as long as their socket and a while longer."""
+
+import asyncio
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable
+
+from lingua_scheduler.domain.ordering import Ordering
+from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.turns import Groups
+from lingua_scheduler.domain.utterances import CutRules, Cutter
+from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
+from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.peers import Peer
+from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_scheduler.telemetry import metrics
+
+# Outcomes kept for a client that is away; the oldest make room.
+MAX_BACKLOG = 64
+
+
+class Session:
+    """One client: what it asked for, what it said, what it still has to hear."""
+
+    def __init__(
+        self, session_id: str, terms: Terms, trace_id: str, cutter: Cutter, ordering: Ordering[Message]
+    ) -> None:
+        self.session_id = session_id
+        self.terms = terms
+        self.pools = terms.pools()
+        self.trace_id = trace_id
+        self.cutter = cutter
+        self.ordering = ordering
+        self.groups = Groups(session_id)
+        self.peer: Peer | None = None
+        self.backlog: deque[Message] = deque(maxlen=MAX_BACKLOG)
+        self.timer: asyncio.TimerHandle | None = None
+        self.grace: asyncio.TimerHandle | None = None
+        self.turn_node: tuple[int, str] = (-1, "")
+        self.is_closed = False
+
+    def post(self, message: Message) -> None:
+        """To the socket that spoke last; outcomes wait for the next one while there is none."""
+        if self.peer is not None and self.peer.post(message):
+            return
+        if isinstance(message, TranslationResult | MissingResult):
+            self.backlog.append(message)
+
+    def attach(self, peer: Peer) -> None:
+        if self.peer is peer:
+            return
+        self.peer = peer
+        if self.grace is not None:
+            self.grace.cancel()
+            self.grace = None
+        while self.backlog:
+            peer.post(self.backlog.popleft())
+
+
+class Sessions:
+    def __init__(self, settings: SessionsSettings, delivery: DeliverySettings, max_sessions: int) -> None:
+        self._settings = settings
+        self._delivery = delivery
+        self._max_sessions = max_sessions
+        self._by_id: dict[str, Session] = {}
+        self._rules = CutRules(
+            pause_ms=settings.pause_ms,
+            max_duration_ms=settings.max_duration_ms,
+            max_bytes=settings.max_utterance_bytes,
+            hangover_auto_ms=settings.hangover_auto_ms,
+            hangover_manual_ms=settings.hangover_manual_ms,
+            padding_auto_ms=settings.padding_auto_ms,
+            padding_manual_ms=settings.padding_manual_ms,
+        )
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def all(self) -> list[Session]:
+        return list(self._by_id.values())
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._by_id) >= self._max_sessions
+
+    def open(self, init: SessionInit, terms: Terms) -> Session:
+        session_id = f"s-{secrets.token_hex(4).upper()}"
+        while session_id in self._by_id:
+            session_id = f"s-{secrets.token_hex(4).upper()}"
+        session = Session(
+            session_id,
+            terms,
+            init.trace_id or secrets.token_hex(8),
+            Cutter(self._rules),
+            Ordering(self._delivery.hold_ms, self._delivery.max_held),
+        )
+        self._by_id[session_id] = session
+        metrics.SESSIONS.set(len(self._by_id))
+        return session
+
+    def find(self, session_id: str) -> Session | None:
+        return self._by_id.get(session_id)
+
+    def detach(self, session: Session, peer: Peer, on_expiry: Callable[[Session], None]) -> None:
+        """Its socket is gone; the session stays for a grace period, unless another socket speaks for it."""
+        if session.peer is not peer:
+            return
+        session.peer = None
+        session.grace = asyncio.get_running_loop().call_later(self._settings.grace_ms / 1000, on_expiry, session)
+
+    def drop(self, session: Session) -> None:
+        if self._by_id.get(session.session_id) is not session:
+            return
+        session.is_closed = True
+        for handle in (session.timer, session.grace):
+            if handle is not None:
+                handle.cancel()
+        self._by_id.pop(session.session_id, None)
+        metrics.SESSIONS.set(len(self._by_id))
+
+
+def now_ms() -> float:
+    """Epoch milliseconds for the wire; durations inside the process use the loop's own clock."""
+    return time.time() * 1000

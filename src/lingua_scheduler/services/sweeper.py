@@ -1,0 +1,44 @@
+"""The net below every timer: leases and nodes whose time is up, whoever was watching them."""
+
+import asyncio
+
+from lingua_scheduler.services.recovery import Recovery
+from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
+
+BATCH = 200
+
+
+class Sweeper:
+    def __init__(self, store: Store, registry: Registry, recovery: Recovery, patience_s: float) -> None:
+        self._store = store
+        self._registry = registry
+        self._recovery = recovery
+        self._patience_s = patience_s
+        self._judge_nodes_from = 0.0
+
+    def suspend_judgement(self) -> None:
+        """Redis was away: silence proves nothing until every node had time to beat again."""
+        self._judge_nodes_from = asyncio.get_running_loop().time() + self._patience_s
+
+    async def sweep(self) -> None:
+        """All shards at once; sweeping twice, or from several instances, is harmless."""
+        shards = await self._store.nodes.shards()
+        if asyncio.get_running_loop().time() >= self._judge_nodes_from:
+            silent = await asyncio.gather(*(self._store.nodes.overdue(shard, BATCH) for shard in shards))
+            await asyncio.gather(
+                *(
+                    self._registry.remove_overdue(shard, node_id)
+                    for shard, nodes in zip(shards, silent, strict=True)
+                    for node_id in nodes
+                )
+            )
+        overdue = await asyncio.gather(*(self._store.jobs.overdue(shard, BATCH) for shard in shards))
+        ended = await self._recovery.end_overdue(
+            (attempt for attempts in overdue for attempt in attempts), "lease_over"
+        )
+        if ended:
+            _log.warning("leases.swept", ended=ended)

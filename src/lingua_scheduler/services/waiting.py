@@ -1,0 +1,92 @@
+"""Waiting for a slot: first come, first served per pool, bounded, woken by releases."""
+
+import asyncio
+from bisect import insort
+from collections.abc import Collection
+from itertools import count
+
+from lingua_scheduler.telemetry import metrics
+
+
+class _Waiter:
+    __slots__ = ("ticket", "woken")
+
+    def __init__(self, ticket: int, woken: asyncio.Future[None]) -> None:
+        self.ticket = ticket
+        self.woken = woken
+
+    def __lt__(self, other: "_Waiter") -> bool:
+        return self.ticket < other.ticket
+
+
+class WaitingRoom:
+    """Jobs that found every candidate full. A woken job tries again and keeps its ticket if it must come back."""
+
+    def __init__(self, queue_max: int) -> None:
+        self._queue_max = queue_max
+        self._tickets = count()
+        self._queues: dict[str, list[_Waiter]] = {}
+        # Woken jobs that are trying: newcomers still stand behind them.
+        self._trying: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._queues.values()))
+
+    def ticket(self) -> int:
+        return next(self._tickets)
+
+    def must_queue(self, pool: str) -> bool:
+        return pool in self._queues or pool in self._trying
+
+    def is_full(self, pool: str) -> bool:
+        return len(self._queues.get(pool, ())) >= self._queue_max
+
+    async def wait(self, pool: str, ticket: int, timeout_s: float) -> bool:
+        """True when it is worth trying again; then `tried` must be called. False when time ran out."""
+        waiter = _Waiter(ticket, asyncio.get_running_loop().create_future())
+        queue = self._queues.setdefault(pool, [])
+        insort(queue, waiter)
+        metrics.QUEUED.inc()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await waiter.woken
+            return True
+        except TimeoutError:
+            if waiter.woken.done() and not waiter.woken.cancelled():
+                # Woken in the very tick its time ran out: somebody else gets the chance.
+                self.tried(pool)
+                self.slot_freed((pool,))
+            return False
+        finally:
+            metrics.QUEUED.dec()
+            if waiter in queue:
+                queue.remove(waiter)
+                if not queue and self._queues.get(pool) is queue:
+                    del self._queues[pool]
+
+    def tried(self, pool: str) -> None:
+        left = self._trying.get(pool, 0) - 1
+        if left > 0:
+            self._trying[pool] = left
+        else:
+            self._trying.pop(pool, None)
+
+    def slot_freed(self, pools: Collection[str]) -> None:
+        """One slot in these pools: the one who waits longest for any of them may try."""
+        heads = [(queue[0].ticket, pool) for pool, queue in self._queues.items() if pool in pools]
+        if heads:
+            self._wake(min(heads)[1])
+
+    def poke(self) -> None:
+        """Let the head of every queue try: a release elsewhere may have gone unheard."""
+        for pool in list(self._queues):
+            self._wake(pool)
+
+    def _wake(self, pool: str) -> None:
+        queue = self._queues[pool]
+        waiter = queue.pop(0)
+        if not queue:
+            del self._queues[pool]
+        self._trying[pool] = self._trying.get(pool, 0) + 1
+        if not waiter.woken.done():
+            waiter.woken.set_result(None)

@@ -1,0 +1,313 @@
+"""Every setting: its type, limits, default and one line of documentation, all in one place.
+
+File, environment and flags are handed in, in rising order; each value remembers where it came from."""
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+_APP_DIR = "lingua-scheduler"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_DAY_MS = 86_400_000
+_EXPECTED = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
+_META_KEYS = ("description", "ge", "le", "extra")
+_TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
+
+Admission = Literal["strict", "asr_tts", "asr_semantic"]
+Affinity = Literal["turn", "session"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "json", "console"]
+
+_Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+_UpToThousand = Annotated[int, Meta(ge=1, le=1000)]
+_QueueMax = Annotated[int, Meta(ge=0, le=1_000_000)]
+_KeepMs = Annotated[int, Meta(ge=1, le=30 * _DAY_MS)]
+_Factor = Annotated[float, Meta(ge=0, le=100)]
+_Bytes = Annotated[int, Meta(ge=1024, le=2**30)]
+_PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
+_WaitMs = Annotated[int, Meta(ge=0, le=_DAY_MS)]
+# An empty host would listen on every interface, which nobody should get by accident.
+_Host = Annotated[str, Meta(min_length=1, extra={"expected": "a host name or address"})]
+# Braces would choose a Redis Cluster slot, and glob characters would widen a key scan.
+_KeyPrefix = Annotated[
+    str, Meta(pattern=r"\A[A-Za-z0-9:_-]+\Z", extra={"expected": 'only letters, digits, ":", "_" and "-"'})
+]
+
+
+def _doc(description: str) -> Meta:
+    return Meta(description=description)
+
+
+class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    host: Annotated[_Host, _doc("Address to listen on")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65_535), _doc("Port to listen on; 0 takes any free port")] = 5010
+    stop_timeout_ms: Annotated[_WaitMs, _doc("How long running jobs may finish after SIGTERM")] = 15_000
+    max_frame_bytes: Annotated[_Bytes, _doc("Larger frames are answered with an error")] = 4_194_304
+    outbox_max_bytes: Annotated[_Bytes, _doc("Unsent bytes before a slow socket is closed")] = 8_388_608
+    ping_interval_ms: Annotated[_PeriodMs, _doc("Time between pings that find a silent socket")] = 20_000
+    max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000
+    max_nodes: Annotated[_Count, _doc("Connected nodes before newcomers are refused")] = 20_000
+
+
+class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):
+    url: Annotated[str, _doc("Redis or Valkey to use; empty starts an embedded server")] = ""
+    data_dir: Annotated[str, _doc("The embedded server's data; empty = per-user default")] = ""
+    server_binary: Annotated[str, _doc("redis-server or valkey-server to embed, not the shipped one")] = ""
+    wait: Annotated[bool, _doc("Keep trying when Redis cannot be reached at start")] = False
+    key_prefix: Annotated[_KeyPrefix, _doc("What every key in Redis begins with")] = "lingua:v1"
+    timeout_ms: Annotated[_PeriodMs, _doc("Longest wait for an answer before Redis counts as away")] = 2000
+    max_pending: Annotated[_Count, _doc("Unanswered commands before callers are refused")] = 20_000
+    allow_eviction: Annotated[bool, _doc("Accept a Redis that may evict keys when memory is full")] = False
+
+
+class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
+    heartbeat_interval_ms: Annotated[_PeriodMs, _doc("Assumed of a node that does not tell its own")] = 15_000
+    missed_heartbeats: Annotated[_UpToThousand, _doc("Missed heartbeats after which a node is gone")] = 3
+    default_max_jobs: Annotated[_Count, _doc("Slots of a node that names none")] = 4
+    max_jobs: Annotated[_Count, _doc("Most slots a node may claim")] = 256
+
+
+class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    admission: Annotated[Admission, _doc("Which abilities admit a node to a pool")] = "strict"
+    shard_size: Annotated[_UpToThousand, _doc("Most nodes in one shard of a pool")] = 100
+    max_shards: Annotated[_Count, _doc("Most shards a pool may grow to")] = 1000
+    refresh_ms: Annotated[_PeriodMs, _doc("Time between looks for a newer pool map")] = 10_000
+
+
+class SelectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    sample_k: Annotated[_UpToThousand, _doc("Nodes sampled before the whole shard is looked at")] = 20
+    affinity: Annotated[Affinity, _doc("What sticks to the node it began on")] = "turn"
+
+
+class DispatchSettings(msgspec.Struct, frozen=True, kw_only=True):
+    queue_wait_ms: Annotated[_WaitMs, _doc("Longest a job waits for a free slot")] = 5000
+    queue_max: Annotated[_QueueMax, _doc("Waiting jobs per pair before newcomers are refused")] = 1000
+
+
+class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
+    reservation_ttl_ms: Annotated[_PeriodMs, _doc("Longest wait for a node to acknowledge a job")] = 5000
+    timeout_base_ms: Annotated[_PeriodMs, _doc("Time any job gets, however short its audio")] = 10_000
+    timeout_factor: Annotated[_Factor, _doc("Times the audio's length, added to the base")] = 2.0
+    timeout_max_ms: Annotated[_PeriodMs, _doc("Most time a job gets, however long its audio")] = 60_000
+    max_retries: Annotated[int, Meta(ge=0, le=100), _doc("Further attempts after the first one fails")] = 2
+    keep_ms: Annotated[_KeepMs, _doc("How long a finished job can be looked up")] = 3_600_000
+
+
+class SessionsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    pause_ms: Annotated[_PeriodMs, _doc("Pause in the audio that ends an utterance")] = 3000
+    max_duration_ms: Annotated[_PeriodMs, _doc("Longest utterance before it is cut")] = 10_000
+    max_utterance_bytes: Annotated[_Bytes, _doc("Largest utterance before it is cut")] = 512_000
+    hangover_auto_ms: Annotated[_WaitMs, _doc("Audio still awaited after an automatic cut")] = 150
+    hangover_manual_ms: Annotated[_WaitMs, _doc("Audio still awaited after a manual cut")] = 200
+    padding_auto_ms: Annotated[_WaitMs, _doc("Padding a node is asked for after an automatic cut")] = 220
+    padding_manual_ms: Annotated[_WaitMs, _doc("Padding a node is asked for after a manual cut")] = 280
+    grace_ms: Annotated[_WaitMs, _doc("How long a session outlives its socket")] = 30_000
+    use_binary_frame: Annotated[bool, _doc("Ask clients to send audio as binary frames")] = False
+
+
+class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
+    hold_ms: Annotated[_WaitMs, _doc("Longest a result waits for an earlier utterance")] = 10_000
+    max_held: Annotated[_Count, _doc("Results held per session")] = 64
+
+
+class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    level: Annotated[LogLevel, _doc("Least severe event that is written")] = "info"
+    format: Annotated[LogFormat, _doc("How events are written; auto = console on a terminal")] = "auto"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    server: ServerSettings = ServerSettings()
+    redis: RedisSettings = RedisSettings()
+    nodes: NodesSettings = NodesSettings()
+    pools: PoolsSettings = PoolsSettings()
+    selection: SelectionSettings = SelectionSettings()
+    dispatch: DispatchSettings = DispatchSettings()
+    job: JobSettings = JobSettings()
+    sessions: SessionsSettings = SessionsSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    logs: LogsSettings = LogsSettings()
+
+
+class SettingsError(Exception):
+    """One sentence for the person who configures the scheduler, with the next step."""
+
+
+class Loaded(NamedTuple):
+    settings: Settings
+    origins: dict[str, str]  # dotted name -> "default", "file /x.toml", "environment LINGUA_…" or "flag"
+
+
+class Field(NamedTuple):
+    name: str
+    type_name: str
+    default: object
+    description: str
+    variable: str
+    minimum: int | float | None
+    maximum: int | float | None
+    choices: tuple[str, ...]
+
+
+class _Known(NamedTuple):
+    field: Field
+    annotation: Any
+    parse: Callable[[str], object]
+    expected: str
+
+
+def fields() -> Iterator[Field]:
+    """Every setting, in the order it is written here."""
+    return (known.field for known in _KNOWN.values())
+
+
+def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]) -> Loaded:
+    """Merge defaults, file, environment and flags; the first mistake found is a SettingsError."""
+    values = {field.name: field.default for field in fields()}
+    origins = dict.fromkeys(values, "default")
+    for name, value, origin in _given(config_path, environment, flags):
+        values[name] = _checked(name, value, origin)
+        origins[name] = origin
+    if not values["redis.data_dir"] and (data_home := _xdg_data_home(environment, sys.platform)):
+        values["redis.data_dir"] = str(Path(data_home, _APP_DIR))
+        origins["redis.data_dir"] = "environment XDG_DATA_HOME"
+    _check_order("nodes.default_max_jobs", "nodes.max_jobs", values, origins)
+    _check_order("job.timeout_base_ms", "job.timeout_max_ms", values, origins)
+    tables: dict[str, dict[str, object]] = {}
+    for name, value in values.items():
+        section, _, key = name.partition(".")
+        tables.setdefault(section, {})[key] = value
+    return Loaded(msgspec.convert(tables, Settings), origins)
+
+
+def default_data_dir(environment: Mapping[str, str] = _NOTHING, platform: str = sys.platform) -> Path:
+    """The per-user place for data; `load` has put XDG_DATA_HOME into the settings already."""
+    if platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / _APP_DIR
+    return Path(_xdg_data_home(environment, platform) or Path.home() / ".local" / "share", _APP_DIR)
+
+
+def resolved_data_dir(redis: RedisSettings) -> Path:
+    try:
+        return Path(redis.data_dir).expanduser() if redis.data_dir else default_data_dir()
+    except RuntimeError:
+        raise SettingsError("no home directory is known; set redis.data_dir to an absolute path") from None
+
+
+def _xdg_data_home(environment: Mapping[str, str], platform: str) -> str:
+    data_home = environment.get("XDG_DATA_HOME", "")
+    # The XDG specification says to ignore a relative path.
+    return data_home if platform != "darwin" and data_home.startswith("/") else ""
+
+
+def _given(
+    config_path: Path | None, environment: Mapping[str, str], flags: Mapping[str, object]
+) -> Iterator[tuple[str, object, str]]:
+    """Name, value and origin of all that was given, the strongest last."""
+    if path := config_path or environment.get("LINGUA_CONFIG"):
+        for name, value in _file_items(Path(path)):
+            yield name, value, f"file {path}"
+    names = {field.variable: field.name for field in fields()}
+    for variable, text in environment.items():
+        if variable.startswith("LINGUA_") and variable != "LINGUA_CONFIG":
+            name = names.get(variable, variable)
+            yield name, _parsed(name, text), f"environment {variable}"
+    for name, value in flags.items():
+        if value is not None:
+            yield name, _parsed(name, value), "flag"
+
+
+def _file_items(path: Path) -> Iterator[tuple[str, object]]:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {path}: {error.strerror}; name a file that can be read") from None
+    except ValueError as error:  # not TOML, or not even UTF-8
+        raise SettingsError(f"{path} is not valid TOML: {error}; correct it there") from None
+    for section, table in tables.items():
+        if isinstance(table, dict) and (table or section in Settings.__struct_fields__):
+            yield from ((f"{section}.{key}", value) for key, value in table.items())
+        else:
+            yield section, table  # no setting has a bare name, so this is reported as unknown
+
+
+def _parsed(name: str, value: object) -> object:
+    """What a text means for its setting; one that means nothing stays a text, which the check refuses."""
+    try:
+        return _KNOWN[name].parse(value) if isinstance(value, str) else value
+    except (ValueError, KeyError):
+        return value
+
+
+def _checked(name: str, value: object, origin: str) -> object:
+    if name not in _KNOWN:
+        raise _unknown(name, origin)
+    try:
+        return msgspec.convert(value, _KNOWN[name].annotation)
+    except msgspec.ValidationError:
+        expected = _KNOWN[name].expected
+        raise SettingsError(f"{name} = {_shown(value)} ({origin}): expected {expected}") from None
+
+
+def _check_order(low: str, high: str, values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    if values[low] > values[high]:
+        raise SettingsError(
+            f"{low} = {values[low]} ({origins[low]}) is above {high} = {values[high]} ({origins[high]}); "
+            "lower the first or raise the second"
+        )
+
+
+def _unknown(name: str, origin: str) -> SettingsError:
+    source, _, path = origin.partition(" ")
+    is_variable = source == "environment"
+    near = {"config": "LINGUA_CONFIG"} if is_variable else {s: f"[{s}]" for s in Settings.__struct_fields__}
+    for field in fields():
+        label = field.variable if is_variable else field.name
+        # The bare key too, for a setting looked for in the wrong section or in none.
+        near |= {field.name.partition(".")[2]: label, field.name.replace(".", "_"): label}
+    spelled = name.removeprefix("LINGUA_").casefold()
+    key = spelled.rpartition(".")[2]
+    found = [key] if key in near else get_close_matches(spelled.replace(".", "_"), near, n=1)
+    step = f'did you mean "{near[found[0]]}"?' if found else "see docs/settings.md for the list"
+    where = path if source == "file" else "the environment" if is_variable else "the flags"
+    return SettingsError(f'unknown setting "{name}" in {where}; {step}')
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _read_structs() -> Iterator[_Known]:
+    for section, struct in get_type_hints(Settings).items():
+        for key, annotation in get_type_hints(struct, include_extras=True).items():
+            kind, *metas = get_args(annotation)
+            choices = get_args(kind) if get_origin(kind) is Literal else ()
+            kind = str if choices else kind
+            told = {k: v for meta in metas for k in _META_KEYS if (v := getattr(meta, k)) is not None}
+            field = Field(
+                name=f"{section}.{key}",
+                type_name=kind.__name__,
+                default=getattr(struct(), key),
+                description=told["description"],
+                variable=f"LINGUA_{section}_{key}".upper(),
+                minimum=told.get("ge"),
+                maximum=told.get("le"),
+                choices=choices,
+            )
+            parse = (lambda text: _TRUTH[text.strip().lower()]) if kind is bool else kind
+            expected = told.get("extra", {}).get("expected", _EXPECTED[field.type_name])
+            if choices:
+                expected = "one of " + ", ".join(map(_shown, choices))
+            elif "ge" in told:
+                expected += f" from {field.minimum} to {field.maximum}"
+            yield _Known(field, annotation, parse, expected)
+
+
+_KNOWN = {known.field.name: known for known in _read_structs()}

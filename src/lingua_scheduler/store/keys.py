@@ -1,0 +1,86 @@
+"""Every key name, and what lives under it. Keys of one script share one hash tag."""
+
+from typing import NamedTuple
+
+
+class KeyDoc(NamedTuple):
+    pattern: str
+    type: str
+    holds: str
+
+
+class ShardKeys:
+    """The keys of one shard; names are built once because every dispatch needs them."""
+
+    __slots__ = (
+        "_job",
+        "_node",
+        "_pool",
+        "free",
+        "held",
+        "leases",
+        "limits",
+        "number",
+        "owners",
+        "seen",
+        "summary",
+    )
+
+    def __init__(self, prefix: str, number: int) -> None:
+        base = f"{prefix}:{{s{number}}}"
+        self.number = number
+        self.seen = f"{base}:seen"
+        self.free = f"{base}:free"
+        self.held = f"{base}:held"
+        self.limits = f"{base}:limits"
+        self.owners = f"{base}:owners"
+        self.leases = f"{base}:leases"
+        self.summary = f"{base}:pairs"
+        self._node = f"{base}:node:"
+        self._pool = f"{base}:pool:"
+        self._job = f"{base}:job:"
+
+    def node(self, node_id: str) -> str:
+        return self._node + node_id
+
+    def pool(self, name: str) -> str:
+        return self._pool + name
+
+    def job(self, job_id: str) -> str:
+        return self._job + job_id
+
+
+class Keys:
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._shards: dict[int, ShardKeys] = {}
+        self.placement = f"{prefix}:{{shards}}:placement"
+        self.load = f"{prefix}:{{shards}}:load"
+        self.room = f"{prefix}:{{shards}}:room"
+
+    def shard(self, number: int) -> ShardKeys:
+        keys = self._shards.get(number)
+        if keys is None:
+            keys = self._shards[number] = ShardKeys(self._prefix, number)
+        return keys
+
+
+TABLE = (
+    KeyDoc("…:{s7}:node:<id>", "hash", "profile of a node: what it said of itself, its pools, its state"),
+    KeyDoc("…:{s7}:pool:<src>:<tgt>:<facet>", "set", "ids of the nodes that serve the pair, as speech or as text"),
+    KeyDoc("…:{s7}:seen", "zset", "node → the moment until which it counts as alive (ms, Redis's clock)"),
+    KeyDoc("…:{s7}:free", "zset", "node → free slots; only nodes that take work"),
+    KeyDoc("…:{s7}:held", "zset", "node → live leases"),
+    KeyDoc("…:{s7}:limits", "hash", "node → slots it allows"),
+    KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, whether it acknowledges"),
+    KeyDoc("…:{s7}:leases", "zset", "job#attempt#node → deadline (ms, Redis's clock)"),
+    KeyDoc(
+        "…:{s7}:job:<id>",
+        "hash",
+        "state, attempt, node, session, owner, times, reason; never audio, never text",
+    ),
+    KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
+    KeyDoc("…:{shards}:placement", "hash", "node → shard"),
+    KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
+    KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
+)

@@ -1,0 +1,101 @@
+-- job_dispatch: choose a node of a pool, lease one of its slots and write the job, all or nothing.
+-- Looks at a few members first and at the whole shard before it says full; of those that can, the least loaded wins,
+-- and chance decides between equals. The record is written before any frame leaves.
+-- Replies: dispatched node owner | full | nobody (the pool is empty) | unfit (`only` and the preferred node cannot)
+--          | stale (the job has ended, or another attempt of it is live)
+-- include: clock
+-- include: words
+local pool       = KEYS[1]   -- set of node ids
+local seen       = KEYS[2]   -- zset node -> alive until
+local free       = KEYS[3]   -- zset node -> free slots
+local held       = KEYS[4]   -- zset node -> live leases
+local limits     = KEYS[5]   -- hash node -> slots
+local owners     = KEYS[6]   -- hash node -> epoch instance connection acknowledges
+local leases     = KEYS[7]   -- zset lease -> deadline
+local job_key    = KEYS[8]   -- hash, the job
+local also       = {unpack(KEYS, 9)}   -- sets the node must be in too
+local job        = ARGV[1]
+local attempt    = ARGV[2]
+local preferred  = ARGV[3]   -- node id or empty
+local only       = ARGV[4]   -- 1: the preferred node or nobody
+local excluded   = ARGV[5]   -- node ids
+local sample     = ARGV[6]   -- how many members to look at first
+local sample_k   = ARGV[7]   -- and then, before all of them
+local ack_ms     = ARGV[8]   -- lease until an acknowledgement
+local run_ms     = ARGV[9]   -- lease of nodes that do not acknowledge
+local keep_ms    = ARGV[10]
+local before     = ARGV[11]  -- states in which a job may be reserved
+local state      = ARGV[12]  -- the state it is written with
+local dice       = ARGV[13]  -- Redis seeds every script alike, so chance comes from outside
+local now_ms     = ARGV[14]
+local record     = {unpack(ARGV, 15)}  -- field, value, …
+
+math.randomseed(dice)
+local moment = clock(now_ms)
+local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node')
+if known[1] then
+  if known[2] == attempt and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
+    return {'dispatched', known[3], redis.call('HGET', owners, known[3]) or ''}
+  end
+  if not string.find(before, known[1], 1, true) or tonumber(known[2]) >= tonumber(attempt) then return {'stale'} end
+end
+
+local out = {}
+for _, node in ipairs(words(excluded)) do out[node] = true end
+
+local function least_loaded(candidates)
+  if #candidates == 0 then return nil end
+  local alive = redis.call('ZMSCORE', seen, unpack(candidates))
+  local slots = redis.call('ZMSCORE', free, unpack(candidates))
+  local allowed = redis.call('HMGET', limits, unpack(candidates))
+  local best, best_load, equals = nil, 2, 0
+  for i, node in ipairs(candidates) do
+    local open = tonumber(slots[i] or 0)
+    if open > 0 and not out[node] and tonumber(alive[i] or 0) > moment then
+      local load = 1 - open / tonumber(allowed[i] or open)
+      if load < best_load then
+        best, best_load, equals = node, load, 1
+      elseif load == best_load then
+        equals = equals + 1
+        if math.random(equals) == 1 then best = node end
+      end
+    end
+  end
+  return best
+end
+
+local function in_all(found)
+  for _, other in ipairs(also) do
+    if #found == 0 then return found end
+    local both, inside = {}, redis.call('SMISMEMBER', other, unpack(found))
+    for i, node in ipairs(found) do
+      if inside[i] == 1 then both[#both + 1] = node end
+    end
+    found = both
+  end
+  return found
+end
+
+local chosen
+if preferred ~= '' and redis.call('SISMEMBER', pool, preferred) == 1 then
+  chosen = least_loaded(in_all({preferred}))
+end
+if not chosen and only == '1' then return {'unfit'} end
+if not chosen then
+  local size = redis.call('SCARD', pool)
+  if size == 0 then return {'nobody'} end
+  chosen = least_loaded(in_all(redis.call('SRANDMEMBER', pool, sample)))
+  if not chosen and size > tonumber(sample) then chosen = least_loaded(in_all(redis.call('SRANDMEMBER', pool, sample_k))) end
+  if not chosen and size > tonumber(sample_k) then chosen = least_loaded(in_all(redis.call('SMEMBERS', pool))) end
+  if not chosen then return {'full'} end
+end
+
+local owner = redis.call('HGET', owners, chosen)
+local epoch, acks = string.match(owner, '^(%d+) %S+ %S+ (%d)')
+redis.call('ZADD', leases, moment + (acks == '1' and ack_ms or run_ms), job .. '#' .. attempt .. '#' .. chosen)
+redis.call('ZINCRBY', held, 1, chosen)
+redis.call('ZINCRBY', free, -1, chosen)
+redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch,
+  'dispatched_ms', string.format('%.0f', moment), unpack(record))
+redis.call('PEXPIRE', job_key, keep_ms)
+return {'dispatched', chosen, owner}

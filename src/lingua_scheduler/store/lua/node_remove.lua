@@ -1,0 +1,45 @@
+-- node_remove: take a node out of everything. Its leases become overdue: the caller ends them, or any sweep does.
+-- `link` names the connection that must still own it; empty: only if its time is up.
+-- Replies: removed lease… | moved pools (ask again with these) | gone | superseded | alive
+-- include: clock
+-- include: words
+-- include: moving
+-- include: leased
+local node_key = KEYS[1]             -- hash, the profile
+local seen     = KEYS[2]             -- zset node -> alive until
+local free     = KEYS[3]             -- zset node -> free slots
+local limits   = KEYS[4]             -- hash node -> slots
+local owners   = KEYS[5]             -- hash node -> epoch instance connection acknowledges
+local leases   = KEYS[6]             -- zset lease -> deadline
+local summary  = KEYS[7]             -- hash pool -> nodes
+local pools    = {unpack(KEYS, 8)}   -- sets of node ids, one for each of `was`
+local node     = ARGV[1]
+local instance = ARGV[2]
+local link     = ARGV[3]
+local was      = ARGV[4]             -- pools the caller believes it is in
+local now_ms   = ARGV[5]
+
+local owner = redis.call('HGET', owners, node)
+if not owner then return {'gone'} end
+if link == '' then
+  local alive_until = redis.call('ZSCORE', seen, node)
+  if alive_until and tonumber(alive_until) > clock(now_ms) then return {'alive'} end
+else
+  local owner_instance, owner_link = string.match(owner, '^%d+ (%S+) (%S+) ')
+  if owner_instance ~= instance or owner_link ~= link then return {'superseded'} end
+end
+local stored = redis.call('HGET', node_key, 'pools') or ''
+if stored ~= was then return {'moved', stored} end
+
+local reply = {'removed'}
+for _, lease in ipairs(leases_of(node, leases)) do
+  redis.call('ZADD', leases, 0, lease)
+  reply[#reply + 1] = lease
+end
+move_pools(node, words(was), {}, words(was), pools, summary)
+redis.call('ZREM', seen, node)
+redis.call('ZREM', free, node)
+redis.call('HDEL', limits, node)
+redis.call('HDEL', owners, node)
+redis.call('DEL', node_key)
+return reply

@@ -1,0 +1,25 @@
+-- placement_assign: give a node its shard, the lowest with room; a node that has one keeps it.
+-- Replies: placed shard | kept shard | world_full
+local placement  = KEYS[1]   -- hash node -> shard
+local load       = KEYS[2]   -- zset shard -> nodes
+local room       = KEYS[3]   -- zset shard -> shard, those with room
+local node       = ARGV[1]
+local shard_size = ARGV[2]
+local max_shards = ARGV[3]
+
+local kept = redis.call('HGET', placement, node)
+if kept then return {'kept', tonumber(kept)} end
+
+local shard = redis.call('ZRANGE', room, 0, 0)[1]
+if not shard then
+  -- Shards are used in order and never forgotten, so their count is the next number.
+  shard = redis.call('ZCARD', load)
+  if shard >= tonumber(max_shards) then return {'world_full'} end
+end
+redis.call('HSET', placement, node, shard)
+if tonumber(redis.call('ZINCRBY', load, 1, shard)) >= tonumber(shard_size) then
+  redis.call('ZREM', room, shard)
+else
+  redis.call('ZADD', room, shard, shard)
+end
+return {'placed', tonumber(shard)}

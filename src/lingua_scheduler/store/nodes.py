@@ -1,0 +1,197 @@
+"""Nodes in Redis: their place, their profile, their pools, their signs of life."""
+
+import asyncio
+from typing import NamedTuple
+
+from lingua_scheduler.domain.attempts import Attempt, parse_lease
+from lingua_scheduler.domain.nodes import BeatOutcome, NodeState, PlaceOutcome, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.scripts import Scripts
+
+# A node's pools may change between our belief and the script; after this many surprises something is wrong.
+MAX_SURPRISES = 8
+
+
+class Owner(NamedTuple):
+    """Who holds a node's socket: an old socket's clean-up must never remove a new one."""
+
+    instance: str
+    link: str
+
+
+class NodeEntry(NamedTuple):
+    """What is written about a node."""
+
+    node_id: str
+    boot_id: str
+    acknowledges: bool
+    takes_jobs: bool
+    max_jobs: int
+    alive_ms: int
+    pools: frozenset[str]
+    state: NodeState
+    profile: str
+
+
+class Registered(NamedTuple):
+    outcome: RegisterOutcome
+    epoch: str = ""
+    # Attempts of the node's former life, overdue now.
+    handed_back: tuple[Attempt, ...] = ()
+
+
+class NodeView(NamedTuple):
+    node_id: str
+    shard: int
+    state: str
+    alive_until_ms: int
+    max_jobs: int
+    held: int
+    free: int | None
+    pools: tuple[str, ...]
+    profile: str
+    owner: str
+
+
+class Nodes:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+        self._line = line
+        self._keys = keys
+        self._scripts = scripts
+
+    async def place(self, node_id: str, shard_size: int, max_shards: int) -> tuple[PlaceOutcome, int]:
+        reply = await self._scripts.run(
+            "placement_assign",
+            placement=self._keys.placement,
+            load=self._keys.load,
+            room=self._keys.room,
+            node=node_id,
+            shard_size=shard_size,
+            max_shards=max_shards,
+        )
+        return PlaceOutcome(reply[0]), int(reply[1]) if len(reply) > 1 else -1
+
+    async def unplace(self, node_id: str, shard: int) -> None:
+        await self._scripts.run(
+            "placement_release",
+            placement=self._keys.placement,
+            load=self._keys.load,
+            room=self._keys.room,
+            node=node_id,
+            shard=shard,
+        )
+
+    async def register(self, shard: int, owner: Owner, entry: NodeEntry) -> Registered:
+        return await self._write("register", shard, owner, entry, was=frozenset())
+
+    async def update(self, shard: int, owner: Owner, entry: NodeEntry, was: frozenset[str]) -> Registered:
+        return await self._write("update", shard, owner, entry, was)
+
+    async def _write(self, verb: str, shard: int, owner: Owner, entry: NodeEntry, was: frozenset[str]) -> Registered:
+        keys = self._keys.shard(shard)
+        for _ in range(MAX_SURPRISES):
+            names = sorted(was | entry.pools)
+            reply = await self._scripts.run(
+                "node_register",
+                keys,
+                node_key=keys.node(entry.node_id),
+                pools=[keys.pool(name) for name in names],
+                node=entry.node_id,
+                verb=verb,
+                instance=owner.instance,
+                link=owner.link,
+                boot_id=entry.boot_id,
+                acks=int(entry.acknowledges),
+                limit=entry.max_jobs,
+                takes=int(entry.takes_jobs),
+                alive_ms=entry.alive_ms,
+                was=" ".join(sorted(was)),
+                now=" ".join(sorted(entry.pools)),
+                names=" ".join(names),
+                profile=("state", entry.state.value, "profile", entry.profile),
+            )
+            outcome = RegisterOutcome(reply[0])
+            if outcome is RegisterOutcome.MOVED:
+                was = frozenset(reply[1].split())
+                continue
+            if outcome is not RegisterOutcome.REGISTERED:
+                return Registered(outcome)
+            return Registered(outcome, reply[1], tuple(parse_lease(lease, shard) for lease in reply[2:]))
+        raise RuntimeError(f"the pools of {entry.node_id} did not hold still")
+
+    async def beat(self, shard: int, owner: Owner, node_id: str, alive_ms: int) -> BeatOutcome:
+        reply = await self._scripts.run(
+            "node_beat",
+            self._keys.shard(shard),
+            node=node_id,
+            instance=owner.instance,
+            link=owner.link,
+            alive_ms=alive_ms,
+        )
+        return BeatOutcome(reply[0])
+
+    async def remove(
+        self, shard: int, owner: Owner, node_id: str, was: frozenset[str]
+    ) -> tuple[RemoveOutcome, list[Attempt]]:
+        """Take a node out; `Owner("", "")` removes it only if its time is up."""
+        keys = self._keys.shard(shard)
+        for _ in range(MAX_SURPRISES):
+            names = sorted(was)
+            reply = await self._scripts.run(
+                "node_remove",
+                keys,
+                node_key=keys.node(node_id),
+                pools=[keys.pool(name) for name in names],
+                node=node_id,
+                instance=owner.instance,
+                link=owner.link,
+                was=" ".join(names),
+            )
+            outcome = RemoveOutcome(reply[0])
+            if outcome is RemoveOutcome.MOVED:
+                was = frozenset(reply[1].split())
+                continue
+            leases = reply[1:] if outcome is RemoveOutcome.REMOVED else []
+            return outcome, [parse_lease(lease, shard) for lease in leases]
+        raise RuntimeError(f"the pools of {node_id} did not hold still")
+
+    async def overdue(self, shard: int, most: int) -> list[str]:
+        found: list[str] = await self._scripts.run("nodes_overdue", self._keys.shard(shard), most=most)
+        return found
+
+    async def shards(self) -> list[int]:
+        """Every shard that was ever used."""
+        return sorted(int(shard) for shard in await self._line.call("ZRANGE", self._keys.load, 0, -1))
+
+    async def view(self) -> list[NodeView]:
+        """The whole fleet, for people; a handful of round trips however large it is."""
+        placement = await self._line.call("HGETALL", self._keys.placement)
+        placed = sorted(zip(placement[::2], map(int, placement[1::2]), strict=True))
+        views = await asyncio.gather(*(self._view_one(node_id, shard) for node_id, shard in placed))
+        return [view for view in views if view is not None]
+
+    async def _view_one(self, node_id: str, shard: int) -> NodeView | None:
+        keys = self._keys.shard(shard)
+        profile, seen, held, free, limit, owner = await asyncio.gather(
+            self._line.call("HMGET", keys.node(node_id), "state", "pools", "profile"),
+            self._line.call("ZSCORE", keys.seen, node_id),
+            self._line.call("ZSCORE", keys.held, node_id),
+            self._line.call("ZSCORE", keys.free, node_id),
+            self._line.call("HGET", keys.limits, node_id),
+            self._line.call("HGET", keys.owners, node_id),
+        )
+        if owner is None:
+            return None
+        return NodeView(
+            node_id=node_id,
+            shard=shard,
+            state=profile[0],
+            alive_until_ms=int(float(seen or 0)),
+            max_jobs=int(limit or 0),
+            held=int(float(held or 0)),
+            free=None if free is None else int(float(free)),
+            pools=tuple((profile[1] or "").split()),
+            profile=profile[2] or "{}",
+            owner=owner,
+        )

@@ -1,0 +1,121 @@
+"""Lua scripts, called by name with arguments by name; the bind block of each script is its signature."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from importlib import resources
+from typing import NamedTuple
+
+from redis.exceptions import NoScriptError
+
+from lingua_scheduler.store.connection import Argument, Line, Reply
+from lingua_scheduler.store.keys import ShardKeys
+
+_INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
+_BIND = re.compile(r"^local (\w+)\s*= (?:\{unpack\()?(KEYS|ARGV)(?:, |\[)(\d+)(\]|\)\})", re.MULTILINE)
+_OF_SHARD = frozenset(ShardKeys.__slots__)
+CLOCK = "now_ms"
+
+Value = Argument | Sequence[str]
+
+
+class ScriptError(Exception):
+    """A script file, or a call of it, does not fit its bind block."""
+
+
+class Script(NamedTuple):
+    name: str
+    header: str
+    source: str
+    sha: str
+    keys: tuple[str, ...]
+    arguments: tuple[str, ...]
+    # The last key or argument may be a list: it takes whatever is left.
+    keys_are_open: bool
+    arguments_are_open: bool
+
+    def keys_and_arguments(self, shard: ShardKeys | None, values: dict[str, Value]) -> tuple[int, list[Argument]]:
+        """Put named values into the script's order; the keys every shard has come from `shard`."""
+        line: list[Argument] = []
+        try:
+            for name in self.keys:
+                line.append(getattr(shard, name) if name in _OF_SHARD else values.pop(name))  # type: ignore[arg-type]
+            if self.keys_are_open:
+                line.extend(line.pop())  # type: ignore[arg-type]
+            key_count = len(line)
+            for name in self.arguments:
+                line.append(values.pop(name))  # type: ignore[arg-type]
+            if self.arguments_are_open:
+                line.extend(line.pop())  # type: ignore[arg-type]
+        except KeyError as error:
+            raise ScriptError(f"{self.name} needs {error}") from None
+        if values:
+            raise ScriptError(f"{self.name} does not take {', '.join(values)}")
+        return key_count, line
+
+
+class Scripts:
+    """All scripts of this package, on one line. `clock` stands in for Redis's own clock in tests."""
+
+    def __init__(self, line: Line, library: dict[str, Script], clock: Callable[[], int] | None = None) -> None:
+        self._line = line
+        self._library = library
+        self._clock = clock
+
+    async def run(self, name: str, shard: ShardKeys | None = None, /, **values: Value) -> Reply:
+        script = self._library[name]
+        if CLOCK in script.arguments:
+            values[CLOCK] = "" if self._clock is None else self._clock()
+        key_count, rest = script.keys_and_arguments(shard, values)
+        try:
+            return await self._line.call("EVALSHA", script.sha, key_count, *rest)
+        except NoScriptError:
+            # A restarted or failed-over server has forgotten its scripts; EVAL brings this one back.
+            return await self._line.call("EVAL", script.source, key_count, *rest)
+
+
+async def load(line: Line, library: dict[str, Script]) -> None:
+    """Load every script; done on each new connection, before anybody else may use it."""
+    digests = await asyncio.gather(*(line.prepare_call("SCRIPT", "LOAD", s.source) for s in library.values()))
+    for script, digest in zip(library.values(), digests, strict=True):
+        if digest != script.sha:
+            raise ScriptError(f"{script.name}: the server gave it another digest than we did")
+
+
+def read_library() -> dict[str, Script]:
+    folder = resources.files("lingua_scheduler.store") / "lua"
+    included = {path.name.removesuffix(".lua"): path.read_text("utf-8") for path in (folder / "lib").iterdir()}
+    scripts = [
+        parse(path.name.removesuffix(".lua"), path.read_text("utf-8"), included)
+        for path in folder.iterdir()
+        if path.name.endswith(".lua")
+    ]
+    return {script.name: script for script in sorted(scripts)}
+
+
+def parse(name: str, text: str, included: dict[str, str]) -> Script:
+    names: dict[str, list[str]] = {"KEYS": [], "ARGV": []}
+    is_open = {"KEYS": False, "ARGV": False}
+    for bound, table, position, closing in _BIND.findall(text):
+        if is_open[table] or int(position) != len(names[table]) + 1:
+            raise ScriptError(f"{name}: {bound} = {table}[{position}] is out of order in the bind block")
+        names[table].append(bound)
+        is_open[table] = closing != "]"
+    if text.count("KEYS") != len(names["KEYS"]) or text.count("ARGV") != len(names["ARGV"]):
+        raise ScriptError(f"{name}: KEYS and ARGV are named in the bind block and nowhere else")
+    for include in _INCLUDE.findall(text):
+        if include not in included:
+            raise ScriptError(f"{name}: there is no lib/{include}.lua to include")
+    source = _INCLUDE.sub(lambda match: included[match[1]].rstrip(), text)
+    comment = [line[3:] for line in text.splitlines()[: text[: text.index("local ")].count("\n")]]
+    return Script(
+        name=name,
+        header="\n".join(line for line in comment if line and not line.startswith("include: ")),
+        source=source,
+        sha=hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest(),
+        keys=tuple(names["KEYS"]),
+        arguments=tuple(names["ARGV"]),
+        keys_are_open=is_open["KEYS"],
+        arguments_are_open=is_open["ARGV"],
+    )

@@ -1,0 +1,128 @@
+"""The way into Redis: connected, checked, scripts loaded."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from redis.exceptions import RedisError, ResponseError
+
+from lingua_scheduler.store import scripts as lua
+from lingua_scheduler.store.connection import Line, RedisAway, connection_maker
+from lingua_scheduler.store.jobs import Jobs
+from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.nodes import Nodes
+from lingua_scheduler.store.pools import Pools
+
+T = TypeVar("T")
+
+OLDEST_REDIS = (6, 2)
+
+
+class StoreError(Exception):
+    """Redis answers, but we cannot work with it; the message says why and what to do."""
+
+
+class Store:
+    """One line, and the nouns that live behind it."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        key_prefix: str,
+        timeout_ms: int = 2_000,
+        max_pending: int = 20_000,
+        allow_eviction: bool = False,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._library = lua.read_library()
+        self._allow_eviction = allow_eviction
+        try:
+            make_connection = connection_maker(url)
+        except ValueError as error:
+            raise StoreError(f"{shown(url)} is not a Redis address: {error}") from error
+        self.line = Line(make_connection, timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare)
+        self.url = shown(url)
+        self.version = ""
+        keys = Keys(key_prefix)
+        scripts = lua.Scripts(self.line, self._library, clock)
+        self.keys = keys
+        self.scripts = scripts
+        self.nodes = Nodes(self.line, keys, scripts)
+        self.jobs = Jobs(self.line, keys, scripts)
+        self.pools = Pools(self.line, keys)
+
+    async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
+        """Connect; with `wait` keep trying until Redis is there."""
+        retry_s = 0.1
+        while True:
+            try:
+                await self.line.open()
+                return
+            except RedisAway as error:
+                if not wait:
+                    raise
+                if on_wait is not None:
+                    on_wait(str(error))
+            except ResponseError as error:
+                raise StoreError(f"Redis at {self.url} refused us: {error}") from error
+            await asyncio.sleep(retry_s)
+            retry_s = min(retry_s * 2, 2.0)
+
+    async def close(self) -> None:
+        await self.line.close()
+
+    async def insist(self, call: Callable[[], Awaitable[T]], timeout_s: float) -> T:
+        """Make a call that must not be lost, again when Redis is back. Only for scripts that are safe to repeat."""
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + timeout_s
+        while True:
+            try:
+                return await call()
+            except RedisAway:
+                left_s = give_up_at - loop.time()
+                if left_s <= 0:
+                    raise
+            try:
+                await asyncio.wait_for(self.line.up.wait(), left_s)
+            except TimeoutError:
+                raise RedisAway("Redis did not come back in time") from None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.line.up.is_set()
+
+    async def _prepare(self, line: Line) -> None:
+        """What must hold before anybody may use a new connection."""
+        server, memory = await asyncio.gather(line.prepare_call("INFO", "server"), line.prepare_call("INFO", "memory"))
+        self.version = _check_version(_info(server))
+        policy = _info(memory).get("maxmemory_policy", "noeviction")
+        if policy != "noeviction" and not self._allow_eviction:
+            raise StoreError(
+                f"Redis at {self.url} may evict keys (maxmemory-policy {policy}), which would lose leases; "
+                "set it to noeviction, or redis.allow_eviction = true for development"
+            )
+        try:
+            await lua.load(line, self._library)
+        except RedisError as error:
+            raise StoreError(f"Redis at {self.url} does not take our scripts: {error}") from error
+
+
+def shown(url: str) -> str:
+    """A Redis address fit for logs: without its password."""
+    return re.sub(r"//([^@/]*)@", "//***@", url)
+
+
+def _info(text: str) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+def _check_version(server: dict[str, str]) -> str:
+    if "valkey_version" in server:
+        return f"Valkey {server['valkey_version']}"
+    version = server.get("redis_version", "0")
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
+        oldest = ".".join(map(str, OLDEST_REDIS))
+        raise StoreError(f"this is Redis {version}; Redis {oldest} or newer, or Valkey, is needed")
+    return f"Redis {version}"

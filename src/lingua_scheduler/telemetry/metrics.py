@@ -1,0 +1,34 @@
+"""Every metric has its home here; label values come from small fixed sets, never from a peer."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+REGISTRY = CollectorRegistry()
+
+NODES = Gauge("lingua_nodes_connected", "Nodes connected to this instance", registry=REGISTRY)
+SESSIONS = Gauge("lingua_sessions_open", "Sessions held by this instance", registry=REGISTRY)
+REGISTRATIONS = Counter(
+    "lingua_node_registrations", "Registrations of nodes by outcome", ["outcome"], registry=REGISTRY
+)
+HEARTBEATS = Counter("lingua_node_heartbeats", "Heartbeats of nodes by outcome", ["outcome"], registry=REGISTRY)
+DISPATCHES = Counter("lingua_job_dispatches", "Tries to place a job by outcome", ["outcome"], registry=REGISTRY)
+JOBS = Counter("lingua_jobs_ended", "Jobs that ended, by state", ["state"], registry=REGISTRY)
+RETRIES = Counter("lingua_job_retries", "Attempts lost and tried again, by reason", ["reason"], registry=REGISTRY)
+STALE = Counter("lingua_messages_stale", "Messages of nodes about an attempt that is over", ["kind"], registry=REGISTRY)
+UNREADABLE = Counter("lingua_frames_refused", "Frames that could not be taken, by side", ["side"], registry=REGISTRY)
+OVERFLOWS = Counter("lingua_outbox_overflows", "Sockets closed because the peer reads too slowly", registry=REGISTRY)
+QUEUED = Gauge("lingua_jobs_waiting", "Jobs waiting for a free slot", registry=REGISTRY)
+QUEUE_WAIT = Histogram(
+    "lingua_job_queue_wait_seconds",
+    "How long jobs waited for a free slot",
+    buckets=(0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10),
+    registry=REGISTRY,
+)
+JOB_SECONDS = Histogram(
+    "lingua_job_seconds",
+    "From the end of an utterance to its outcome",
+    buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
+    registry=REGISTRY,
+)
+REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
+TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
+CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)

@@ -1,0 +1,110 @@
+import math
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lingua_scheduler.protocol.audio import MAX_OPUS_PACKET_BYTES, detect_format, duration_ms, opus_packets
+
+packets = st.lists(st.binary(min_size=1, max_size=MAX_OPUS_PACKET_BYTES), max_size=12)
+# Mostly small lengths, so that the walk often comes far before it fails.
+length_like_bytes = st.lists(st.integers(0, 6), max_size=40).map(bytes)
+
+
+def framed(parts: list[bytes]) -> bytes:
+    return b"".join(struct.pack("<H", len(part)) + part for part in parts)
+
+
+def pcm16(samples: list[int]) -> bytes:
+    return struct.pack(f"<{len(samples)}h", *samples)
+
+
+def naive_opus_packets(data: bytes) -> int | None:
+    if not data:
+        return 0
+    head, rest = data[:2], data[2:]
+    length = int.from_bytes(head, "little")
+    if len(head) < 2 or not 1 <= length <= 1275 or length > len(rest):
+        return None
+    following = naive_opus_packets(rest[length:])
+    return None if following is None else following + 1
+
+
+@given(packets)
+def test_framed_packets_are_counted(parts: list[bytes]) -> None:
+    assert opus_packets(framed(parts)) == len(parts)
+    assert opus_packets(memoryview(framed(parts))) == len(parts)
+
+
+@given(st.binary(max_size=200) | length_like_bytes | packets.map(framed).map(lambda data: data[:400]))
+def test_the_walk_agrees_with_the_plain_definition(data: bytes) -> None:
+    assert opus_packets(data) == naive_opus_packets(data)
+
+
+@given(packets.filter(bool), st.data())
+def test_framing_cut_anywhere_but_between_packets_is_not_opus(parts: list[bytes], data: st.DataObject) -> None:
+    whole = framed(parts)
+    ends = {len(framed(parts[:count])) for count in range(len(parts) + 1)}
+    cut = data.draw(st.integers(0, len(whole)))
+
+    assert (opus_packets(whole[:cut]) is not None) == (cut in ends)
+
+
+@pytest.mark.parametrize("length", [0, MAX_OPUS_PACKET_BYTES + 1, 0xFFFF])
+def test_a_length_no_opus_packet_has_ends_the_walk(length: int) -> None:
+    assert opus_packets(struct.pack("<H", length) + bytes(length)) is None
+
+
+def test_the_longest_opus_packet_is_one_packet() -> None:
+    assert opus_packets(framed([bytes(MAX_OPUS_PACKET_BYTES)])) == 1
+
+
+def test_chunks_of_framed_opus_concatenate() -> None:
+    assert opus_packets(framed([b"ab", b"c"]) + framed([b"def"])) == 3
+
+
+def test_silence_is_pcm16() -> None:
+    assert detect_format(bytes(6400)) == "pcm16"
+
+
+def test_a_spoken_tone_is_pcm16_at_any_loudness() -> None:
+    for amplitude in (1, 3, 30, 300, 3_000, 30_000):
+        tone = [round(amplitude * math.sin(2 * math.pi * 220 * n / 16_000)) for n in range(3_200)]
+        assert detect_format(pcm16(tone)) == "pcm16"
+
+
+@given(st.lists(st.integers(-32_768, -1), min_size=1))
+def test_pcm16_that_starts_below_zero_is_never_taken_for_opus(samples: list[int]) -> None:
+    assert detect_format(pcm16(samples)) == "pcm16"
+
+
+def test_a_few_samples_may_pass_for_opus_but_more_of_them_do_not() -> None:
+    assert detect_format(pcm16([2, -9])) == "opus"
+    assert detect_format(pcm16([2, -9, -7, 4])) == "pcm16"
+
+
+def test_framed_packets_are_opus() -> None:
+    assert detect_format(framed([b"\x48" * 60] * 10)) == "opus"
+
+
+def test_an_opus_packet_lasts_twenty_milliseconds() -> None:
+    assert duration_ms(framed([b"\x48" * 60] * 10), "opus") == 200
+
+
+@pytest.mark.parametrize(("sample_rate", "expected_ms"), [(16_000, 200), (8_000, 400), (48_000, 66)])
+def test_pcm16_lasts_as_long_as_its_samples(sample_rate: int, expected_ms: int) -> None:
+    assert duration_ms(bytes(6_400), "pcm16", sample_rate) == expected_ms
+
+
+def test_pcm16_labelled_as_opus_is_measured_as_pcm16() -> None:
+    assert duration_ms(bytes(6_400), "opus") == 200
+
+
+def test_opus_bytes_labelled_as_pcm16_are_measured_by_their_label() -> None:
+    assert duration_ms(framed([bytes(638)] * 10), "pcm16") == 200
+
+
+@pytest.mark.parametrize("audio_format", ["opus", "pcm16"])
+def test_no_bytes_last_no_time(audio_format: str) -> None:
+    assert duration_ms(b"", audio_format) == 0
