@@ -63,6 +63,8 @@ class Line:
         await ready
 
     async def close(self) -> None:
+        self._failure = "closed"
+        self.on_down = None
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

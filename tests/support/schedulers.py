@@ -1,0 +1,79 @@
+"""A whole scheduler in the test's own loop, or as a process of its own."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lingua_scheduler.app import Scheduler
+from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.store import Store
+
+
+def settings_with(**changes: Any) -> Settings:
+    """Defaults on a free port, with `section__key=value` changed."""
+    sections: dict[str, dict[str, Any]] = {"server": {"port": 0, "stop_timeout_ms": 2_000}}
+    for name, value in changes.items():
+        section, key = name.split("__")
+        sections.setdefault(section, {})[key] = value
+    return msgspec.convert(sections, Settings)
+
+
+@asynccontextmanager
+async def scheduler_on(url: str, **changes: Any) -> AsyncIterator[tuple[Scheduler, Store]]:
+    settings = settings_with(**changes)
+    store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms)
+    await store.open()
+    scheduler = Scheduler(settings, store)
+    try:
+        await scheduler.start()
+        yield scheduler, store
+    finally:
+        await scheduler.stop()
+        await store.close()
+
+
+class ServeProcess:
+    """`lingua serve`, started as a person would."""
+
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text("utf-8", "replace")
+
+    @property
+    def port(self) -> int:
+        """0 until it is ready."""
+        for line in self.log.splitlines():
+            if '"scheduler.ready"' in line:
+                event = msgspec.json.decode(line)
+                return int(event["address"].rsplit(":", 1)[1])
+        return 0
+
+
+@asynccontextmanager
+async def serve_process(folder: Path, *arguments: str) -> AsyncIterator[ServeProcess]:
+    log = folder / "serve.log"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "lingua_scheduler", "serve", "--port", "0", "--set", "logs.format=json", *arguments),
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+            env=environment,
+            preexec_fn=die_with_parent,
+        )
+    try:
+        yield ServeProcess(process, log)
+    finally:
+        await stop(process, 15.0)

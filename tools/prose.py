@@ -1,0 +1,189 @@
+"""The hand-written part of the generated pages: introductions, and meanings that no code holds."""
+
+SETTINGS = """
+Every setting has a default, so none has to be given. Values come from four places; a later one wins:
+
+1. the default in the table below;
+2. a TOML file, named by `--config` or `LINGUA_CONFIG`;
+3. environment variables, `LINGUA_<SECTION>_<KEY>`;
+4. flags of `lingua serve`: those with a name of their own, and `--set section.key=value` for all others.
+
+```toml
+[server]
+port = 8000
+
+[redis]
+url = "redis://db.example:6379/0"
+
+[sessions]
+pause_ms = 2000
+```
+
+An unknown name is an error that suggests the nearest known one, a value out of range is an error that says what
+was expected, and both end the program with exit code 2. `lingua serve --print-config` shows every value in force
+and where it came from; add `--json` for scripts.
+
+Units are in the names: `_ms` is milliseconds, `_bytes` is bytes. In the environment, booleans are `true` or `false`
+(`1`, `0`, `yes`, `no`, `on` and `off` work too).
+"""
+
+KEYS = """
+Everything the scheduler must not lose is in Redis under these keys. `…` stands for the prefix
+(`redis.key_prefix`, `{prefix}` by default).
+
+The word in braces is a *hash tag*: Redis Cluster puts keys with the same tag on the same server, so a script may touch
+them together. There is one tag for each **shard**, a group of at most `pools.shard_size` nodes with everything about
+them: `{{s0}}`, `{{s1}}` and so on (`{{s7}}` below stands for any of them). Choosing a node, leasing a slot and writing
+the job is therefore one script on one server. One more tag, `{{shards}}`, holds which node lives in which shard.
+
+Facts that every choice needs are kept as columns (`seen`, `free`, `limits` …: one key for all nodes of a shard)
+rather than as one hash for each node, so a choice costs a handful of commands however many candidates it looks at.
+"""
+
+SCRIPTS = """
+Every race is settled in one of these scripts. They are in `src/lingua_scheduler/store/lua/`, one verb a file.
+Python calls them by name with named arguments; the names come from the block of `local … = KEYS[…]` and
+`ARGV[…]` lines at the top of each file. How to write one is in [CONTRIBUTING.md](../CONTRIBUTING.md#a-lua-script).
+
+Each reply begins with one of the words listed. A key or argument marked *list* takes all that are left.
+`now_ms` is empty except in tests: the clock is Redis's own.
+"""
+
+METRICS = """
+`GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked.
+Label values come from small fixed sets, never from a peer.
+"""
+
+PROTOCOL = """
+How clients and nodes talk to the scheduler. The tables are printed from the structs in
+`src/lingua_scheduler/protocol/`, which are also what reads and writes the frames.
+
+## Rules
+
+- **One port** (5010 unless set otherwise). Clients open a WebSocket at `/ws/session`, nodes at `/ws/node`; the HTTP
+  pages are on the same port (`GET /` lists them).
+- **Text frames** hold one JSON object each; its `type` says which message it is. Times are epoch milliseconds;
+  durations end in `_ms`.
+- **Reading is tolerant**: unknown fields are ignored, and an optional field may be absent or null. Writing is sparse:
+  optional fields without a value are left out.
+- **A frame that cannot be used** (not JSON, an unknown type, a missing field, a language that is no code, too large) is
+  answered with `error`, usually `INVALID_MESSAGE`, and a sentence that names the fault. The socket stays open.
+  Codes: [errors.md](errors.md).
+- **A node registers first**: before `node_register` only heartbeats are tolerated, and they are not counted. A socket
+  without a registration is closed after 30 s.
+- **A session begins with `session_init`**; later frames name the `session_id` from its acknowledgement. A session
+  outlives its socket by `sessions.grace_ms`, and whatever socket names it next receives its results.
+- **Every utterance has one outcome**, in order: a `translation_result`, or a `missing_result` with a reason:
+  `no_text` (nothing was said, or the node never answered), `job_failed`, `gap_timeout` (a later result waited
+  `delivery.hold_ms` for this one), `pending_overflow_evict` (`delivery.max_held` later ones were waiting).
+  A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
+
+## Audio
+
+Audio is 16 kHz mono, without a container, either raw PCM16 (little-endian) or framed Opus: packets of 20 ms, each
+preceded by its length as an unsigned 16-bit little-endian number. The scheduler tells them apart by looking: bytes
+that can be walked from length to length exactly to their end are Opus.
+
+In JSON, audio is base64. When the acknowledgement says `use_binary_frame: true`, a client may send audio in binary
+frames instead (all numbers little-endian); everything else stays JSON:
+
+| frame | layout |
+|---|---|
+| chunk | type u8 = `0x01` · session id length u8 · seq u32 · timestamp u32 · is_final u8 · reserved u8 · session id · audio |
+| final | type u8 = `0x02` · session id length u8 · seq u32 · timestamp u32 · session id |
+
+The timestamp is the low 32 bits of epoch milliseconds.
+
+An utterance ends with a chunk marked final, after a pause (`sessions.pause_ms` without a chunk), after
+`sessions.max_duration_ms` of audio, or at `sessions.max_utterance_bytes`. Before it is taken there is a short hangover,
+because some clients send the final a moment before the last chunk.
+
+## What we add
+
+Older peers ignore all of this. A node that lists `job_ack` in `advanced_features` promises to ask before it starts:
+it sends `job_ack` within `start_within_ms`, and begins only when `job_grant` says `granted`; `stale` means that the
+job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result has been
+settled, so that it knows when it may forget it. For nodes that do not list it, a frame handed to an open socket
+counts as accepted.
+
+`boot_id` is one per node process: a node that reconnects with the same one keeps its running jobs, any other
+registration hands them back. `max_concurrent_jobs` says how many slots the node has, `heartbeat_interval_ms` how
+often it beats.
+
+These are declared but change nothing yet: `resume_token`, `request_id`, `tenant_id`, `pairing_code`,
+`running_job_ids`, `network_timings`. Messages that are declared only are marked below. Any message about rooms is
+answered with `room_error`.
+"""
+
+JOBS = """
+A job is one utterance to be translated into one language. It has at most one live attempt at a time; each attempt is
+one node's try, with a number and a lease. The table below is the one in `src/lingua_scheduler/domain/jobs.py`; scripts
+are told by it which states a move may start from, and a move that is not in it is answered as stale.
+"""
+
+JOBS_IN_REDIS = """
+A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
+writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
+Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
+that do not acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+"""
+
+# What earlier schedulers and their documents called these states.
+OLDER_NAMES = (
+    ("NEW", "`CREATED`"),
+    ("SELECTING", "`CREATED`: choosing and reserving are one step, so there is nothing in between"),
+    ("ACKED", "`ACCEPTED`"),
+    ("FINISHED", "`DONE` or `NO_TEXT`"),
+    ("RELEASED", "no state: the slot is free in the same step that ends the attempt"),
+)
+
+ERRORS = """
+Codes are the same on WebSocket (`error`, `ui_event`, `job_result`) and HTTP (`{"error": "…", "detail": "…"}`).
+*Said by* tells who uses a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
+`ui_event` when the job fails for good; a code we do not know becomes `PROCESSING_ERROR`). *Another node* tells whether
+a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times.
+"""
+
+ERRORS_OF_HTTP = """
+HTTP has two more: `NOT_FOUND` (404) and `METHOD_NOT_ALLOWED` (405). A page that needs Redis answers 503 with
+`SCHEDULER_DEPENDENCY_DOWN` while Redis is away.
+"""
+
+ERROR_MEANINGS = {
+    "INVALID_MESSAGE": "The frame cannot be read, or asks for something impossible; the message says what",
+    "INTERNAL_ERROR": "Something failed that should not have; the log has more",
+    "INVALID_SESSION": "No such session here, or it is closed: send `session_init` first",
+    "SESSION_CLOSED": "The session has ended",
+    "NODE_UNAVAILABLE": "The node cannot be used; at registration: the fleet has no room for another node",
+    "NODE_OVERLOADED": "No room: a node's slots are taken, or too many sessions or utterances are under way",
+    "MODEL_NOT_AVAILABLE": "The node does not have the model this job needs",
+    "MODEL_LOAD_FAILED": "The node could not load the model",
+    "UNSUPPORTED_FEATURE": "The peer does not know the feature that was asked for",
+    "INVALID_PAIRING_CODE": "The pairing code is unknown or has expired",
+    "NO_AVAILABLE_NODE": "Older word for `NO_CAPABLE_NODE` and `ALL_CANDIDATES_FULL_OR_FAILED`",
+    "WS_DISCONNECTED": "A connection broke while the job was under way",
+    "NMT_TIMEOUT": "Translation took too long on the node",
+    "TTS_TIMEOUT": "Speech synthesis took too long on the node",
+    "JOB_TIMEOUT": "The job's time is up without an answer; listeners hear of it as `no_text`",
+    "MODEL_VERIFY_FAILED": "The node's model failed its check",
+    "MODEL_CORRUPTED": "The node's model is damaged",
+    "NO_GPU_AVAILABLE": "The node has no GPU for this job",
+    "NODE_ID_CONFLICT": "Another node uses this id",
+    "INVALID_CAPABILITY_SCHEMA": "What the node says it can do has an unknown form",
+    "SCHEDULER_DEPENDENCY_DOWN": "Redis is away; nothing new is dispatched until it is back",
+    "PROCESSING_ERROR": "The node failed the job, for a reason with no code of its own",
+    "NO_CAPABLE_NODE": "No connected node serves the pair",
+    "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
+    "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
+}
+
+CLOSE_CODES = """
+When the scheduler closes a socket, the close code says why. All of them invite the peer to come back.
+"""
+
+CLOSE_MEANINGS = {
+    "COME_BACK": "The scheduler stops or restarts",
+    "TRY_LATER": "Not now: Redis was away during registration, or no registration came",
+    "SUPERSEDED": "The node connected again, and the newer connection has it",
+    "TOO_SLOW": "The peer did not read: more than `server.outbox_max_bytes` were waiting for it",
+}
