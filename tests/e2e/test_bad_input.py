@@ -3,8 +3,7 @@
 import json
 
 import pytest
-
-from tests.support.peers import Field, FakeClient, Frame, registration
+from tests.support.peers import FakeClient, Field, Frame, registration
 from tests.support.waiting import until
 
 CHUNK = {"type": "audio_chunk", "session_id": "s-00000000", "seq": 0, "is_final": True}
@@ -47,7 +46,7 @@ async def test_a_client_is_told_what_is_wrong_and_others_do_not_notice(
 async def test_a_node_is_told_what_is_wrong_and_goes_on_working(peers: Field, rubbish: str) -> None:
     node = await peers.node()
     await node.socket.socket.send_str(rubbish)
-    await until(lambda: [frame for frame in node.socket.heard if frame["type"] == "error"])
+    await until(lambda: node.socket.of_type("error"))
     client = await peers.client()
     await client.utterance(0)
     assert (await client.outcome())["type"] == "translation_result"

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from tests.support.peers import Field, FakeNode, Frame, answer, field
+from tests.support.peers import FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until

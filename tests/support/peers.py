@@ -34,6 +34,10 @@ class Socket:
                 if not types or frame["type"] in types:
                     return frame
 
+    def of_type(self, kind: str) -> list[Frame]:
+        """Everything of this type heard so far."""
+        return [frame for frame in self.heard if frame["type"] == kind]
+
     async def closed(self, within_s: float = 10.0) -> int | None:
         async with asyncio.timeout(within_s):
             await asyncio.shield(self._reader)

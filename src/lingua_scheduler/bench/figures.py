@@ -1,0 +1,74 @@
+"""Figures of a run: each a name, a unit and the samples behind it; kept as JSON to compare with later."""
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+# Every other unit is a cost.
+HIGHER_IS_BETTER = frozenset({"1/s"})
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """`name` is scenario/variant/metric."""
+
+    name: str
+    unit: str
+    median: float
+    low: float
+    high: float
+    samples: list[float]
+
+    @property
+    def spread(self) -> float:
+        """Lowest to highest: with a handful of samples anything narrower calls noise a change."""
+        return self.high - self.low
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    started_at: str
+    took_s: float
+    machine: dict[str, Any]
+    plan: dict[str, Any]
+    figures: list[Figure]
+    notes: list[str]
+
+    def find(self, name: str) -> Figure | None:
+        return next((figure for figure in self.figures if figure.name == name), None)
+
+
+class Samples:
+    """Collects samples under their names, in the order in which the names first came."""
+
+    def __init__(self) -> None:
+        self._units: dict[str, str] = {}
+        self._values: dict[str, list[float]] = {}
+        self.notes: dict[str, None] = {}
+
+    def add(self, name: str, unit: str, value: float) -> None:
+        self._units[name] = unit
+        self._values.setdefault(name, []).append(value)
+
+    def note(self, sentence: str) -> None:
+        """Something the reader must know; said once, however often it happens."""
+        self.notes[sentence] = None
+
+    def figures(self) -> list[Figure]:
+        return [figure_of(name, self._units[name], values) for name, values in self._values.items()]
+
+
+def figure_of(name: str, unit: str, values: list[float]) -> Figure:
+    samples = [float(f"{value:.4g}") for value in values]
+    return Figure(
+        name=name, unit=unit, median=median(samples), low=min(samples), high=max(samples), samples=samples
+    )
+
+
+def encode(run: Run) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
+
+
+def read(path: Path) -> Run:
+    """Raises OSError, or ValueError when the file is no saved run."""
+    return msgspec.json.decode(path.read_bytes(), type=Run)

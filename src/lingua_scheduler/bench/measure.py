@@ -1,0 +1,69 @@
+"""What processes cost, and what a list of measurements says."""
+
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_LINUX = sys.platform == "linux"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process and all its threads so far, user and system together."""
+    if _LINUX:
+        # The kernel's clock of another process: nanoseconds, where /proc/<pid>/stat counts in steps of 10 ms.
+        return time.clock_gettime_ns((~pid << 3) | 2) / 1e9
+    return _clock_text_s(_ps(pid, "cputime"))
+
+
+def resident_mb(pid: int) -> float:
+    if _LINUX:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES / 2**20
+    return int(_ps(pid, "rss")) / 2**10
+
+
+def machine_busy_s() -> float | None:
+    """CPU seconds that everybody on this machine has used since it started; None where nobody counts."""
+    if not _LINUX:
+        return None
+    with Path("/proc/stat").open() as stat:
+        user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, stat.readline().split()[1:])
+    return (user + nice + system + irq + softirq) / _TICKS_PER_S
+
+
+class CpuMeter:
+    """CPU of several processes since it was last asked."""
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._pids = dict(pids)
+        self._before = {name: cpu_s(pid) for name, pid in self._pids.items()}
+
+    def spent_s(self) -> dict[str, float]:
+        now = {name: cpu_s(pid) for name, pid in self._pids.items()}
+        spent = {name: now[name] - self._before[name] for name in now}
+        self._before = now
+        return spent
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed; `ordered` is sorted, not empty."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def _ps(pid: int, column: str) -> str:
+    answer = subprocess.run(["ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return answer.stdout.strip()
+
+
+def _clock_text_s(text: str) -> float:
+    """`1-02:03:04` or `3:04.56`, as ps writes times."""
+    days, _, clock = text.rpartition("-")
+    seconds = 0.0
+    for part in clock.split(":"):
+        seconds = seconds * 60 + float(part)
+    return seconds + int(days or 0) * 86_400

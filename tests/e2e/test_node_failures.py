@@ -1,0 +1,208 @@
+"""A node that dies, hangs, refuses or lies costs nobody a sentence."""
+
+from functools import partial
+
+import pytest
+from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, registration, result_of, stay_silent
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+
+async def first_to_get_it(nodes: list[FakeNode]) -> FakeNode:
+    found: FakeNode = await until(lambda: next((node for node in nodes if node.jobs), None))
+    return found
+
+
+async def test_a_node_that_dies_in_a_job_is_replaced(peers: Field) -> None:
+    nodes = [await peers.node(stay_silent) for _ in range(2)]
+    client = await peers.client()
+    await client.utterance(0)
+    victim = await first_to_get_it(nodes)
+    survivor = next(node for node in nodes if node is not victim)
+    survivor.work = answer
+    await victim.socket.close()
+    result = await client.outcome()
+    assert result["type"] == "translation_result"
+    assert survivor.jobs[0]["attempt_id"] == 2
+    assert survivor.jobs[0]["job_id"] == victim.jobs[0]["job_id"]
+
+
+@pytest.mark.parametrize("code", ["NODE_OVERLOADED", "MODEL_NOT_AVAILABLE", "PROCESSING_ERROR"])
+async def test_a_node_that_cannot_is_not_asked_again_for_the_same_job(peers: Field, code: str) -> None:
+    async def refuse(node: FakeNode, job: Frame) -> None:
+        error = {"code": code, "message": "no"}
+        await node.socket.send(result_of(job, node.node_id, success=False, error=error))
+
+    bad, good = await peers.node(refuse), await peers.node()
+    client = await peers.client()
+    for index in range(10):
+        await client.utterance(index)
+        assert (await client.outcome())["type"] == "translation_result"
+    assert len(good.jobs) == 10
+    assert len({job["job_id"] for job in bad.jobs}) == len(bad.jobs)
+
+
+async def test_a_job_that_every_node_fails_ends_with_one_clear_outcome(peers: Field) -> None:
+    async def refuse(node: FakeNode, job: Frame) -> None:
+        await node.socket.send(
+            result_of(job, node.node_id, success=False, error={"code": "NODE_OVERLOADED", "message": ""})
+        )
+
+    nodes = [await peers.node(refuse) for _ in range(5)]
+    client = await peers.client()
+    await client.utterance(0)
+    event = await client.socket.next("ui_event")
+    assert event["error_code"] == "ALL_CANDIDATES_FULL_OR_FAILED"
+    assert (await client.outcome())["type"] == "missing_result"
+    assert sum(len(node.jobs) for node in nodes) == 3  # the first try and two retries
+
+
+async def test_a_node_that_never_acknowledges_loses_the_job(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, job__reservation_ttl_ms=200) as (scheduler, store),
+        field(scheduler.port) as peers,
+    ):
+        silent = await peers.node(stay_silent, advanced_features=["job_ack"])
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: silent.jobs)
+        good = await peers.node()
+        assert (await client.outcome())["type"] == "translation_result"
+        assert good.jobs[0]["attempt_id"] == 2
+        cancels = await until(lambda: silent.socket.of_type("job_cancel"))
+        assert cancels[0]["reason"] == "ack_timeout"
+        # Its late acknowledgement and result are told to be stale and change nothing.
+        about = {key: silent.jobs[0][key] for key in ("job_id", "attempt_id", "session_id", "trace_id")}
+        await silent.socket.send({"type": "job_ack", "node_id": silent.node_id} | about)
+        grants = await until(lambda: silent.socket.of_type("job_grant"))
+        assert grants[0]["verdict"] == "stale"
+        views = {view.node_id: (view.held, view.free) for view in await store.nodes.view()}
+        assert views == {silent.node_id: (0, 4), good.node_id: (0, 4)}
+
+
+async def test_an_acknowledging_node_is_granted_its_job_and_told_when_the_result_is_safe(peers: Field) -> None:
+    async def ask_first(node: FakeNode, job: Frame) -> None:
+        about = {key: job[key] for key in ("job_id", "attempt_id", "session_id", "trace_id")}
+        await node.socket.send({"type": "job_ack", "node_id": node.node_id} | about)
+        await node.socket.send({"type": "job_started", "node_id": node.node_id} | about)
+        await answer(node, job)
+
+    node = await peers.node(ask_first, advanced_features=["job_ack"])
+    client = await peers.client()
+    await client.utterance(0)
+    assert (await client.outcome())["type"] == "translation_result"
+    await until(lambda: node.socket.of_type("result_ack"))
+    assert [grant["verdict"] for grant in node.socket.of_type("job_grant")] == ["granted"]
+
+
+async def test_a_node_that_answers_nothing_ends_as_silence_not_as_an_error(server: RedisProcess) -> None:
+    changes = {"job__timeout_base_ms": 200, "job__timeout_factor": 0.0, "job__max_retries": 0}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
+        await peers.node(stay_silent)
+        client = await peers.client()
+        await client.utterance(0)
+        outcome = await client.outcome()
+        assert (outcome["type"], outcome["reason"]) == ("missing_result", "no_text")
+        assert client.socket.of_type("error") == []
+
+
+async def test_a_result_for_another_nodes_job_changes_nothing(peers: Field) -> None:
+    worker = await peers.node(stay_silent)
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: worker.jobs)
+    liar = await peers.node()
+    await liar.socket.send(result_of(worker.jobs[0], worker.node_id, text_translated="lie"))
+    await liar.socket.send(heartbeat(liar.node_id))
+    await answer(worker, worker.jobs[0])
+    assert (await client.outcome())["text_translated"] == f"said {client.session_id} 0"
+
+
+async def test_a_result_sent_twice_is_delivered_once(peers: Field) -> None:
+    async def twice(node: FakeNode, job: Frame) -> None:
+        await answer(node, job)
+        await answer(node, job)
+
+    await peers.node(twice)
+    client = await peers.client()
+    for index in range(5):
+        await client.utterance(index)
+    assert [(await client.outcome())["utterance_index"] for _ in range(5)] == [0, 1, 2, 3, 4]
+    await client.socket.send({"type": "client_heartbeat", "session_id": client.session_id, "timestamp": 1})
+    await client.socket.next("server_heartbeat")
+    assert len(client.socket.of_type("translation_result")) == 5
+
+
+async def test_a_node_that_connects_again_replaces_its_old_socket(peers: Field) -> None:
+    old = await peers.node(stay_silent, node_id="node-TEST0001")
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: old.jobs)
+    other = await peers.node()
+    await peers.node(node_id="node-TEST0001")
+    assert await old.socket.closed() == 4001
+    assert (await client.outcome())["type"] == "translation_result"
+    assert len(other.jobs) == 1  # the same node is never asked twice for a job
+    _, status = await peers.get("/v1/status")
+    assert status["slots"] == {"total": 8, "taken": 0}
+
+
+async def test_jobs_wait_for_a_slot_and_go_in_order(peers: Field) -> None:
+    node = await peers.node(stay_silent, max_concurrent_jobs=1)
+    clients = [await peers.client() for _ in range(5)]
+    for position, client in enumerate(clients):
+        await client.utterance(0)
+        if position == 0:
+            await until(lambda: node.jobs)
+        else:
+            await until(partial(_waiting, peers, position))
+    for position in range(5):
+        await until(partial(_has_jobs, node, position + 1))
+        await answer(node, node.jobs[position])
+    assert [job["session_id"] for job in node.jobs] == [client.session_id for client in clients]
+
+
+def _has_jobs(node: FakeNode, count: int) -> bool:
+    return len(node.jobs) >= count
+
+
+async def _waiting(peers: Field, count: int) -> bool:
+    _, status = await peers.get("/v1/status")
+    return bool(status["jobs_waiting"] == count)
+
+
+async def test_languages_withdrawn_in_a_heartbeat_leave_the_pools_at_once(peers: Field) -> None:
+    node = await peers.node()
+    gone = {"asr_languages": ["zh"], "tts_languages": ["zh"], "semantic_languages": ["zh"]}
+    await node.socket.send(heartbeat(node.node_id, language_capabilities=gone))
+
+    async def pairs() -> list[str]:
+        _, pools = await peers.get("/v1/pools")
+        return list(pools["pairs"])
+
+    await until(lambda: _equals(pairs, ["zh:zh"]))
+
+
+async def _equals(look, wanted) -> bool:  # type: ignore[no-untyped-def]
+    return bool(await look() == wanted)
+
+
+async def test_a_node_without_languages_joins_with_the_first_heartbeat_that_names_some(peers: Field) -> None:
+    socket = await peers.socket("/ws/node")
+    await socket.send(registration(language_capabilities=None))
+    ack = await socket.next("node_register_ack")
+    assert ack["status"] == "registering"
+    _, status = await peers.get("/v1/status")
+    assert status["nodes"][0]["state"] == "registering"
+    languages = {"asr_languages": ["en"], "tts_languages": ["zh"], "semantic_languages": ["en"]}
+    await socket.send(heartbeat(ack["node_id"], language_capabilities=languages))
+    client = await peers.client()
+    await until(lambda: _is_ready(peers))
+    await client.utterance(0)
+    assert (await socket.next("job_assign"))["src_lang"] == "en"
+
+
+async def _is_ready(peers: Field) -> bool:
+    _, status = await peers.get("/v1/status")
+    return bool(status["nodes"][0]["state"] == "ready")

@@ -1,0 +1,255 @@
+"""Jobs and leases in Redis: never oversold, never leaked, never believed twice."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from tests.support.clocks import Clock
+from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
+
+from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.jobs import JobEvent, JobState
+from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.store import Store
+
+ENDS = (JobEvent.FINISH, JobEvent.FIND_NO_TEXT, JobEvent.LOSE_ATTEMPT, JobEvent.FAIL, JobEvent.CANCEL)
+
+
+async def outcome_of(store: Store, wanted) -> DispatchOutcome:  # type: ignore[no-untyped-def]
+    return (await store.jobs.dispatch(0, wanted, RULES)).outcome
+
+
+async def test_fifty_racing_callers_on_three_slots_leave_three_winners(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=3))
+    outcomes = await asyncio.gather(*(outcome_of(store, order(i)) for i in range(50)))
+    assert Counter(outcomes) == {DispatchOutcome.DISPATCHED: 3, DispatchOutcome.FULL: 47}
+    assert await ledger(store, "n1") == (3, 0, 3)
+
+
+async def test_the_record_is_written_with_the_lease(store: Store, clock: Clock) -> None:
+    registered = await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    assert placed.owner == HERE
+    assert placed.epoch == registered.epoch
+    record = await store.jobs.read(0, attempt.job_id)
+    assert record == {
+        "state": "DISPATCHED",
+        "attempt": "1",
+        "node": "n1",
+        "epoch": registered.epoch,
+        "dispatched_ms": str(clock.now_ms),
+        "pool": POOL,
+        "session": "s-00000001",
+        "utterance": "0",
+        "owner": "i-here",
+    }
+    assert await store.line.call("PTTL", store.keys.shard(0).job(attempt.job_id)) > 0
+
+
+async def test_the_least_loaded_node_wins(store: Store) -> None:
+    await join(store, entry("big", max_jobs=8))
+    await join(store, entry("small", max_jobs=2))
+    chosen = [(await dispatch(store, order(i)))[0].node_id for i in range(10)]
+    # A slot of the small one counts as much as four of the big one.
+    assert Counter(chosen) == {"big": 8, "small": 2}
+    assert set(chosen[:2]) == {"big", "small"}
+
+
+async def test_equal_load_is_settled_by_chance(store: Store) -> None:
+    nodes = [f"n{i}" for i in range(3)]
+    for node in nodes:
+        await join(store, entry(node))
+    chosen: Counter[str] = Counter()
+    for i in range(300):
+        attempt, placed = await dispatch(store, order(i))
+        chosen[attempt.node_id] += 1
+        await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    assert all(60 < chosen[node] < 140 for node in nodes), chosen
+
+
+async def test_dispatching_again_gives_the_same_answer(store: Store) -> None:
+    await join(store, entry("n1"))
+    first = await store.jobs.dispatch(0, order(1), RULES)
+    assert await store.jobs.dispatch(0, order(1), RULES) == first
+    assert await ledger(store, "n1") == (1, 1, 1)
+
+
+@pytest.mark.parametrize("end", ENDS)
+async def test_an_attempt_ends_once_and_frees_one_slot(store: Store, end: JobEvent) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    await dispatch(store, order(2))
+    ended = await store.jobs.end(attempt, placed.epoch, end)
+    assert (ended.outcome, ended.owner, ended.session_id) == (EndOutcome.ENDED, "i-here", "s-00000001")
+    assert await ledger(store, "n1") == (1, 1, 1)
+    for again in ENDS:
+        assert (await store.jobs.end(attempt, placed.epoch, again)).outcome is EndOutcome.STALE
+    assert await ledger(store, "n1") == (1, 1, 1)
+
+
+async def test_a_result_counts_only_from_its_own_node_attempt_and_epoch(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    await join(store, entry("n2", pools=frozenset()))
+    attempt, placed = await dispatch(store, order(1))
+    liars = [
+        (attempt._replace(node_id="n2"), placed.epoch),
+        (attempt._replace(number=2), placed.epoch),
+        (attempt, "12345"),
+    ]
+    for lie, epoch in liars:
+        assert (await store.jobs.end(lie, epoch, JobEvent.FINISH)).outcome is EndOutcome.STALE
+        assert await store.jobs.advance(lie, epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.STALE
+    assert await ledger(store, "n1") == (1, 0, 1)
+
+
+async def test_a_result_may_overtake_its_acknowledgement(store: Store) -> None:
+    await join(store, entry("n1", acknowledges=True))
+    attempt, placed = await dispatch(store, order(1))
+    assert (await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)).outcome is EndOutcome.ENDED
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.STALE
+    assert await ledger(store, "n1") == (0, 2, 0)
+
+
+async def test_an_acknowledgement_extends_the_lease(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", acknowledges=True))
+    attempt, placed = await dispatch(store, order(1))
+    clock.pass_ms(RULES.ack_ms - 1)
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.ADVANCED
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.ADVANCED  # twice
+    clock.pass_ms(RUN_MS - 1)
+    assert await store.jobs.overdue(0, 10) == []
+    clock.pass_ms(1)
+    assert await store.jobs.overdue(0, 10) == [attempt]
+
+
+async def test_a_late_acknowledgement_is_stale(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", acknowledges=True))
+    attempt, placed = await dispatch(store, order(1))
+    clock.pass_ms(RULES.ack_ms)
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.STALE
+
+
+async def test_a_node_that_never_acknowledges_has_the_execution_deadline(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", acknowledges=False))
+    attempt, _ = await dispatch(store, order(1))
+    clock.pass_ms(RUN_MS - 1)
+    assert await store.jobs.overdue(0, 10) == []
+    clock.pass_ms(1)
+    assert await store.jobs.overdue(0, 10) == [attempt]
+
+
+async def test_a_dead_holder_frees_its_slot(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    attempt, placed = await dispatch(store, order(1))
+    early = await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lease_over", if_overdue=True)
+    assert early.outcome is EndOutcome.ALIVE
+    clock.pass_ms(RUN_MS)
+    late = await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lease_over", if_overdue=True)
+    assert late.outcome is EndOutcome.ENDED
+    assert await ledger(store, "n1") == (0, 1, 0)
+    # Its own result comes too late now.
+    assert (await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)).outcome is EndOutcome.STALE
+    assert (await store.jobs.read(0, attempt.job_id))["state"] == JobState.RETRYING
+
+
+async def test_a_retry_is_another_attempt_and_needs_the_former_to_be_over(store: Store) -> None:
+    await join(store, entry("n1"))
+    await join(store, entry("n2"))
+    first, placed = await dispatch(store, order(1))
+    assert await outcome_of(store, order(1, attempt=2)) is DispatchOutcome.STALE
+    await store.jobs.end(first, placed.epoch, JobEvent.LOSE_ATTEMPT)
+    assert await outcome_of(store, order(1, attempt=1)) is DispatchOutcome.STALE
+    second, _ = await dispatch(store, order(1, attempt=2, excluded=(first.node_id,)))
+    assert second.node_id != first.node_id
+    assert (await store.jobs.end(first, placed.epoch, JobEvent.FINISH)).outcome is EndOutcome.STALE
+
+
+async def test_a_job_that_has_ended_is_not_dispatched_again(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    assert await outcome_of(store, order(1, attempt=2)) is DispatchOutcome.STALE
+
+
+async def test_excluded_nodes_are_not_chosen(store: Store) -> None:
+    for node in ("n1", "n2"):
+        await join(store, entry(node))
+    assert await outcome_of(store, order(1, excluded=("n1", "n2"))) is DispatchOutcome.FULL
+    attempt, _ = await dispatch(store, order(2, excluded=("n1",)))
+    assert attempt.node_id == "n2"
+
+
+async def test_a_dead_node_is_never_chosen(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", alive_ms=1_000))
+    clock.pass_ms(1_000)
+    assert await outcome_of(store, order(1)) is DispatchOutcome.FULL
+
+
+async def test_one_living_node_is_found_among_many_dead_ones(store: Store, clock: Clock) -> None:
+    for i in range(99):
+        await join(store, entry(f"dead{i}", alive_ms=1_000))
+    await join(store, entry("alive", max_jobs=50))
+    clock.pass_ms(1_000)
+    for i in range(50):
+        attempt, _ = await dispatch(store, order(i))
+        assert attempt.node_id == "alive"
+
+
+async def test_an_empty_pool_says_so(store: Store) -> None:
+    assert await outcome_of(store, order(1)) is DispatchOutcome.NOBODY
+
+
+async def test_a_preferred_node_is_taken_while_it_can(store: Store) -> None:
+    for i in range(10):
+        await join(store, entry(f"n{i}", max_jobs=1))
+    attempt, _ = await dispatch(store, order(1, preferred="n7"))
+    assert attempt.node_id == "n7"
+    other, _ = await dispatch(store, order(2, preferred="n7"))
+    assert other.node_id != "n7"
+    assert await outcome_of(store, order(3, preferred="n7", only_preferred=True)) is DispatchOutcome.UNFIT
+    assert await outcome_of(store, order(4, preferred="nobody", only_preferred=True)) is DispatchOutcome.UNFIT
+
+
+async def test_a_conversation_both_ways_needs_a_node_that_serves_both(store: Store) -> None:
+    back = "zh:en:speech"
+    for i in range(5):
+        await join(store, entry(f"one-way-{i}"))
+    assert await outcome_of(store, order(1, pools=(POOL, back))) is DispatchOutcome.FULL
+    await join(store, entry("both", pools=frozenset({POOL, back})))
+    attempt, _ = await dispatch(store, order(2, pools=(POOL, back)))
+    assert attempt.node_id == "both"
+
+
+async def test_a_job_without_a_live_attempt_can_be_closed(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)
+    assert await store.jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "no other node")
+    assert not await store.jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "again")
+    assert (await store.jobs.read(0, attempt.job_id))["state"] == JobState.FAILED
+
+
+async def test_a_job_redis_knows_nothing_of_is_gone(store: Store) -> None:
+    unknown = Attempt("job-0-77", 1, "n1", 0)
+    assert (await store.jobs.end(unknown, "5", JobEvent.FINISH)).outcome is EndOutcome.GONE
+
+
+async def test_a_lease_whose_record_was_forgotten_still_gives_its_slot_back(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    attempt, _ = await dispatch(store, order(1))
+    await store.line.call("DEL", store.keys.shard(0).job(attempt.job_id))
+    clock.pass_ms(RUN_MS)
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, if_overdue=True)
+    assert await ledger(store, "n1") == (0, 1, 0)
+
+
+async def test_two_sweeps_of_the_same_lease_free_one_slot(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1"), Owner("i-here", "c1"))
+    attempt, _ = await dispatch(store, order(1))
+    await dispatch(store, order(2))
+    clock.pass_ms(RUN_MS)
+    ends = await asyncio.gather(
+        *(store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "sweep", if_overdue=True) for _ in range(5))
+    )
+    assert Counter(end.outcome for end in ends) == {EndOutcome.ENDED: 1, EndOutcome.STALE: 4}
+    assert await ledger(store, "n1") == (1, 1, 1)

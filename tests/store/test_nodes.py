@@ -1,0 +1,156 @@
+"""Nodes in Redis: places, pools, signs of life, and who may say so."""
+
+import asyncio
+
+from tests.support.clocks import Clock
+from tests.support.fleet import HERE, POOL, dispatch, entry, join, ledger, order
+
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.nodes import BeatOutcome, PlaceOutcome, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.store import Store
+
+ELSEWHERE = Owner("i-elsewhere", "c9")
+TEXT = "en:zh:text"
+
+
+async def members(store: Store, pool: str = POOL) -> set[str]:
+    return set(await store.line.call("SMEMBERS", store.keys.shard(0).pool(pool)))
+
+
+async def summary(store: Store) -> dict[str, dict[int, int]]:
+    return {pool: dict(shards) for pool, shards in (await store.pools.read_map()).nodes.items()}
+
+
+async def test_shards_fill_from_the_lowest_and_are_reused(store: Store) -> None:
+    async def place(node_id: str) -> tuple[PlaceOutcome, int]:
+        return await store.nodes.place(node_id, 2, 2)
+
+    assert [await place(f"n{i}") for i in range(4)] == [(PlaceOutcome.PLACED, shard) for shard in (0, 0, 1, 1)]
+    assert await place("n1") == (PlaceOutcome.KEPT, 0)
+    assert await place("n5") == (PlaceOutcome.WORLD_FULL, -1)
+    await store.nodes.unplace("n0", 0)
+    await store.nodes.unplace("n0", 0)  # twice is harmless
+    assert await place("n5") == (PlaceOutcome.PLACED, 0)
+    assert await place("n6") == (PlaceOutcome.WORLD_FULL, -1)
+
+
+async def test_racing_placements_never_overfill_a_shard(store: Store) -> None:
+    placed = await asyncio.gather(*(store.nodes.place(f"n{i}", 10, 5) for i in range(60)))
+    shards = [shard for outcome, shard in placed if outcome is PlaceOutcome.PLACED]
+    assert sorted(shards) == sorted(list(range(5)) * 10)
+
+
+async def test_a_node_joins_its_pools_and_the_summary_counts_it(store: Store) -> None:
+    await join(store, entry("n1", pools=frozenset({POOL, TEXT})))
+    await join(store, entry("n2"))
+    assert await members(store) == {"n1", "n2"}
+    assert await summary(store) == {POOL: {0: 2}, TEXT: {0: 1}}
+
+
+async def test_an_update_moves_a_node_between_pools(store: Store) -> None:
+    await join(store, entry("n1", pools=frozenset({POOL, TEXT})))
+    moved = entry("n1", pools=frozenset({TEXT, "zh:en:text"}))
+    registered = await store.nodes.update(0, HERE, moved, frozenset({POOL, TEXT}))
+    assert registered.outcome is RegisterOutcome.REGISTERED
+    assert await summary(store) == {TEXT: {0: 1}, "zh:en:text": {0: 1}}
+
+
+async def test_a_wrong_belief_about_pools_is_corrected(store: Store) -> None:
+    await join(store, entry("n1", pools=frozenset({POOL})))
+    await store.nodes.update(0, HERE, entry("n1", pools=frozenset({TEXT})), was=frozenset({"fr:de:text"}))
+    assert await summary(store) == {TEXT: {0: 1}}
+
+
+async def test_only_the_owner_may_update_beat_or_remove(store: Store) -> None:
+    await join(store, entry("n1"))
+    assert (
+        await store.nodes.update(0, ELSEWHERE, entry("n1"), frozenset({POOL}))
+    ).outcome is RegisterOutcome.SUPERSEDED
+    assert await store.nodes.beat(0, ELSEWHERE, "n1", 45_000) is BeatOutcome.SUPERSEDED
+    assert (await store.nodes.remove(0, ELSEWHERE, "n1", frozenset({POOL})))[0] is RemoveOutcome.SUPERSEDED
+    assert await members(store) == {"n1"}
+
+
+async def test_an_old_sockets_cleanup_does_not_remove_the_new_one(store: Store) -> None:
+    await join(store, entry("n1"), Owner("i-here", "c1"))
+    await join(store, entry("n1"), Owner("i-here", "c2"))
+    assert (await store.nodes.remove(0, Owner("i-here", "c1"), "n1", frozenset({POOL})))[0] is RemoveOutcome.SUPERSEDED
+    assert await store.nodes.beat(0, Owner("i-here", "c2"), "n1", 45_000) is BeatOutcome.ALIVE
+
+
+async def test_what_is_not_there_is_gone(store: Store) -> None:
+    assert await store.nodes.beat(0, HERE, "n1", 45_000) is BeatOutcome.GONE
+    assert (await store.nodes.update(0, HERE, entry("n1"), frozenset())).outcome is RegisterOutcome.GONE
+    assert (await store.nodes.remove(0, HERE, "n1", frozenset()))[0] is RemoveOutcome.GONE
+
+
+async def test_a_silent_node_is_overdue_and_a_beat_saves_it(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", alive_ms=10_000))
+    await join(store, entry("n2", alive_ms=10_000))
+    clock.pass_ms(9_000)
+    await store.nodes.beat(0, HERE, "n2", 10_000)
+    clock.pass_ms(1_000)
+    assert await store.nodes.overdue(0, 10) == ["n1"]
+    nobody = Owner("", "")
+    assert (await store.nodes.remove(0, nobody, "n2", frozenset()))[0] is RemoveOutcome.ALIVE
+    assert (await store.nodes.remove(0, nobody, "n1", frozenset()))[0] is RemoveOutcome.REMOVED
+    assert await members(store) == {"n2"}
+
+
+async def test_removing_a_node_leaves_nothing_but_its_overdue_leases(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, _ = await dispatch(store, order(1))
+    outcome, attempts = await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+    assert (outcome, attempts) == (RemoveOutcome.REMOVED, [attempt])
+    assert await store.jobs.overdue(0, 10) == [attempt]
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "node_gone", if_overdue=True)
+    await store.nodes.unplace("n1", 0)
+    keys = await store.line.call("KEYS", "test:v1:{s0}:*")
+    assert keys == [store.keys.shard(0).job(attempt.job_id)]
+    assert await store.line.call("HGETALL", store.keys.placement) == []
+
+
+async def test_registering_again_raises_the_epoch_and_hands_the_old_leases_back(store: Store, clock: Clock) -> None:
+    first = await join(store, entry("n1"))
+    attempt, _ = await dispatch(store, order(1))
+    again = await join(store, entry("n1"))
+    assert int(again.epoch) > int(first.epoch)
+    assert again.handed_back == (attempt,)
+    assert await store.jobs.overdue(0, 10) == [attempt]
+    # Until it is ended the old lease still counts: undersold for a moment, never oversold.
+    assert await ledger(store, "n1") == (1, 1, 1)
+
+
+async def test_the_same_process_coming_back_keeps_its_epoch_and_its_leases(store: Store, clock: Clock) -> None:
+    first = await join(store, entry("n1", boot_id="b1"))
+    await dispatch(store, order(1))
+    clock.pass_ms(1_000)
+    again = await join(store, entry("n1", boot_id="b1"), ELSEWHERE)
+    assert (again.epoch, again.handed_back) == (first.epoch, ())
+    restarted = await join(store, entry("n1", boot_id="b2"))
+    assert int(restarted.epoch) > int(first.epoch)
+    assert len(restarted.handed_back) == 1
+
+
+async def test_a_lowered_limit_is_respected_and_nothing_turns_negative(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=3))
+    attempts = [await dispatch(store, order(i)) for i in range(3)]
+    await store.nodes.update(0, HERE, entry("n1", max_jobs=1), frozenset({POOL}))
+    assert await ledger(store, "n1") == (3, 0, 3)
+    for left, (attempt, placed) in enumerate(attempts[:2], start=1):
+        await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+        assert await ledger(store, "n1") == (3 - left, 0, 3 - left)
+    attempt, placed = attempts[2]
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    assert await ledger(store, "n1") == (0, 1, 0)
+
+
+async def test_a_node_that_takes_no_work_has_no_free_slots_to_offer(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    await store.nodes.update(0, HERE, entry("n1", pools=frozenset(), takes_jobs=False), frozenset({POOL}))
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    assert await ledger(store, "n1") == (0, None, 0)
+    await store.nodes.update(0, HERE, entry("n1"), frozenset())
+    assert await ledger(store, "n1") == (0, 2, 0)
