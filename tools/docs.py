@@ -9,7 +9,7 @@ from pathlib import Path
 from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
-from lingua_scheduler.domain.jobs import ENDED, MOVES, JobEvent, JobState
+from lingua_scheduler.domain.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import Field, RedisSettings, fields
 from lingua_scheduler.store.keys import TABLE
@@ -101,13 +101,8 @@ def _metrics() -> str:
 
 
 def _jobs() -> Iterator[str]:
-    edges: dict[tuple[JobState, JobState], list[str]] = {}
-    for (before, event), after in MOVES.items():
-        edges.setdefault((before, after), []).append(event.value)
-    lines = ["stateDiagram-v2", f"    [*] --> {JobState.CREATED}"]
-    lines += [f"    {before} --> {after}: {', '.join(events)}" for (before, after), events in edges.items()]
-    lines += [f"    {state} --> [*]" for state in ENDED]
-    yield "```mermaid\n" + "\n".join(lines) + "\n```"
+    yield "```mermaid\n" + "\n".join(_diagram()) + "\n```"
+    yield prose.JOBS_DIAGRAM
     yield table(
         ("event", "from", "to"),
         (
@@ -123,6 +118,28 @@ def _jobs() -> Iterator[str]:
     yield prose.JOBS_IN_REDIS
     yield "## Older names"
     yield table(("older name", "here"), ((code(old), here) for old, here in prose.OLDER_NAMES))
+
+
+def _diagram() -> Iterator[str]:
+    """The states with a live attempt are drawn as one, because most events may happen in all of them."""
+    yield "stateDiagram-v2"
+    yield f"    [*] --> {JobState.CREATED}"
+    yield "    state Live {"
+    yield f"        [*] --> {LIVE[0]}"
+    for (before, event), after in MOVES.items():
+        if before in LIVE and after in LIVE:
+            yield f"        {before} --> {after}: {event}"
+    yield "    }"
+    outer = {(_drawn(before), event): _drawn(after) for (before, event), after in MOVES.items()}
+    for (source, event), target in outer.items():
+        if source != target:
+            yield f"    {source} --> {target}: {event}"
+    for state in ENDED:
+        yield f"    {state} --> [*]"
+
+
+def _drawn(state: JobState) -> str:
+    return "Live" if state in LIVE else state.value
 
 
 def _errors() -> str:

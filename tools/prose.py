@@ -67,15 +67,15 @@ How clients and nodes talk to the scheduler. The tables are printed from the str
 - **Reading is tolerant**: unknown fields are ignored, and an optional field may be absent or null. Writing is sparse:
   optional fields without a value are left out.
 - **A frame that cannot be used** (not JSON, an unknown type, a missing field, a language that is no code, too large) is
-  answered with `error`, usually `INVALID_MESSAGE`, and a sentence that names the fault. The socket stays open.
-  Codes: [errors.md](errors.md).
-- **A node registers first**: before `node_register` only heartbeats are tolerated, and they are not counted. A socket
-  without a registration is closed after 30 s.
+  answered with `error`, usually `INVALID_MESSAGE`, and a sentence that names the fault. The socket stays open, unless
+  the frame is more than four times `server.max_frame_bytes`. Codes: [errors.md](errors.md).
+- **A node registers first**: before `node_register` only heartbeats are tolerated, without effect. A socket without a
+  registration is closed after 30 s.
 - **A session begins with `session_init`**; later frames name the `session_id` from its acknowledgement. A session
   outlives its socket by `sessions.grace_ms`, and whatever socket names it next receives its results.
 - **Every utterance has one outcome**, in order: a `translation_result`, or a `missing_result` with a reason:
   `no_text` (nothing was said, or the node never answered), `job_failed`, `gap_timeout` (a later result waited
-  `delivery.hold_ms` for this one), `pending_overflow_evict` (`delivery.max_held` later ones were waiting).
+  `delivery.hold_ms` for this one), `pending_overflow_evict` (more than `delivery.max_held` later ones were waiting).
   A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
 
 ## Audio
@@ -89,8 +89,8 @@ frames instead (all numbers little-endian); everything else stays JSON:
 
 | frame | layout |
 |---|---|
-| chunk | type u8 = `0x01` · session id length u8 · seq u32 · timestamp u32 · is_final u8 · reserved u8 · session id · audio |
-| final | type u8 = `0x02` · session id length u8 · seq u32 · timestamp u32 · session id |
+| chunk | `0x01` u8 · id length u8 · seq u32 · timestamp u32 · is_final u8 · reserved u8 · session id · audio |
+| final | `0x02` u8 · id length u8 · seq u32 · timestamp u32 · session id |
 
 The timestamp is the low 32 bits of epoch milliseconds.
 
@@ -106,13 +106,14 @@ job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `
 settled, so that it knows when it may forget it. For nodes that do not list it, a frame handed to an open socket
 counts as accepted.
 
-`boot_id` is one per node process: a node that reconnects with the same one keeps its running jobs, any other
-registration hands them back. `max_concurrent_jobs` says how many slots the node has, `heartbeat_interval_ms` how
-often it beats.
+`boot_id` is one per node process: a node that registers again with the same one, before its former connection was
+found closed, keeps its running jobs; any other registration hands them back. `max_concurrent_jobs` says how many
+slots the node has, `heartbeat_interval_ms` how often it beats. `running_job_ids` lists what the node really runs: a job
+that it no longer lists is tried elsewhere, and one that we do not know of takes a slot until the node lets go of it.
 
-These are declared but change nothing yet: `resume_token`, `request_id`, `tenant_id`, `pairing_code`,
-`running_job_ids`, `network_timings`. Messages that are declared only are marked below. Any message about rooms is
-answered with `room_error`.
+These fields are declared but change nothing yet: `resume_token`, `request_id`, `tenant_id`, `pairing_code`,
+`network_timings`. Messages that are declared only are marked below. Any message about rooms is answered with
+`room_error`.
 """
 
 JOBS = """
@@ -121,11 +122,15 @@ one node's try, with a number and a lease. The table below is the one in `src/li
 are told by it which states a move may start from, and a move that is not in it is answered as stale.
 """
 
+JOBS_DIAGRAM = """
+*Live* is any state in which the job has a live attempt: an event drawn from it may happen in each of the states inside.
+"""
+
 JOBS_IN_REDIS = """
 A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
 writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
 Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
-that do not acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+that never acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
 """
 
 # What earlier schedulers and their documents called these states.
@@ -134,7 +139,7 @@ OLDER_NAMES = (
     ("SELECTING", "`CREATED`: choosing and reserving are one step, so there is nothing in between"),
     ("ACKED", "`ACCEPTED`"),
     ("FINISHED", "`DONE` or `NO_TEXT`"),
-    ("RELEASED", "no state: the slot is free in the same step that ends the attempt"),
+    ("RELEASED", "no state: giving the slot back is the lease's affair, not the job's"),
 )
 
 ERRORS = """

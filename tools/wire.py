@@ -1,6 +1,8 @@
 """The messages of the wire as tables, read from the structs that are also the codec."""
 
+import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -47,9 +49,15 @@ def messages() -> str:
     return "\n\n".join(parts)
 
 
-def is_used(name: str, folders: Iterable[str] = ("services", "gateway", "console")) -> bool:
+def is_used(name: str) -> bool:
     """Whether the edges or the services mention a name at all: what they do not, nobody sends or handles."""
-    return any(name in path.read_text("utf-8") for folder in folders for path in (_PACKAGE / folder).glob("*.py"))
+    return re.search(rf"\b{re.escape(name)}\b", _sources()) is not None
+
+
+@cache
+def _sources() -> str:
+    folders = ("services", "gateway", "console")
+    return "\n".join(path.read_text("utf-8") for folder in folders for path in (_PACKAGE / folder).glob("*.py"))
 
 
 def _section(title: str, struct: inspect.StructType) -> Iterator[str]:

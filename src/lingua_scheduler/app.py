@@ -6,15 +6,18 @@ from importlib.metadata import version
 from aiohttp import web
 
 from lingua_scheduler.console.pages import Pages, errors_as_json
+from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
+from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.recovery import Recovery
@@ -30,7 +33,9 @@ from lingua_scheduler.telemetry.tasks import Nursery, every
 _log = logs.get()
 
 SWEEP_S = 1.0
+SOON_S = 0.1
 POKE_S = 0.1
+REPAIR_S = 30.0
 
 
 class Scheduler:
@@ -46,18 +51,18 @@ class Scheduler:
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
         self._pool_map = PoolMapCopy(store.pools)
         recovery = Recovery(store.jobs, assignments)
-        self._registry = Registry(
-            self.instance, store.nodes, self._pool_map, recovery, (settings.nodes, settings.pools)
-        )
+        self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
+        placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
+        explainer = Explainer(store.nodes, Admission(settings.pools.admission))
         dispatcher = Dispatcher(
-            self.instance, store, self._registry, self._pool_map, assignments, self._waiting, settings
+            self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
         )
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
         delivery = Delivery(sessions)
-        self._intake = Intake(sessions, dispatcher, delivery, settings.sessions)
+        self._intake = Intake(sessions, dispatcher, delivery, settings)
         progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
-        self._sweeper = Sweeper(store, self._registry, recovery, patience_s)
+        self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         overview = Overview(self.instance, version("lingua-scheduler"), store, self._registry, sessions, self._waiting)
 
         self._sockets = Sockets(settings.server)
@@ -80,8 +85,10 @@ class Scheduler:
         site = web.TCPSite(self._runner, self._settings.server.host, self._settings.server.port, backlog=1024)
         await site.start()
         self.port = self._runner.addresses[0][1]
-        self._chores.start(every("sweep", SWEEP_S, self._sweeper.sweep))
+        self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
+        self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
+        self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("poke", POKE_S, self._poke))
         _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
 
@@ -105,10 +112,10 @@ class Scheduler:
 
     def _redis_up(self) -> None:
         metrics.REDIS_UP.set(1)
+        self.sweeper.suspend_judgement()
         _log.info("redis.up", version=self._store.version)
         self._chores.start(self._registry.reassert())
 
     def _redis_down(self, reason: str) -> None:
         metrics.REDIS_UP.set(0)
-        self._sweeper.suspend_judgement()
         _log.error("redis.down", reason=reason)

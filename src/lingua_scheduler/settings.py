@@ -30,6 +30,7 @@ _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 _UpToThousand = Annotated[int, Meta(ge=1, le=1000)]
 _QueueMax = Annotated[int, Meta(ge=0, le=1_000_000)]
 _KeepMs = Annotated[int, Meta(ge=1, le=30 * _DAY_MS)]
+_Percent = Annotated[int, Meta(ge=1, le=100)]
 _Factor = Annotated[float, Meta(ge=0, le=100)]
 _Bytes = Annotated[int, Meta(ge=1024, le=2**30)]
 _PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
@@ -73,18 +74,23 @@ class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
     missed_heartbeats: Annotated[_UpToThousand, _doc("Missed heartbeats after which a node is gone")] = 3
     default_max_jobs: Annotated[_Count, _doc("Slots of a node that names none")] = 4
     max_jobs: Annotated[_Count, _doc("Most slots a node may claim")] = 256
+    max_cpu_percent: Annotated[_Percent, _doc("Above this a node is degraded and gets no new work")] = 100
+    max_memory_percent: Annotated[_Percent, _doc("Likewise for its memory")] = 95
+    max_gpu_percent: Annotated[_Percent, _doc("Likewise for its GPU")] = 100
+    max_gpu_memory_percent: Annotated[_Percent, _doc("Likewise for its GPU's memory")] = 100
 
 
 class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
     admission: Annotated[Admission, _doc("Which abilities admit a node to a pool")] = "strict"
-    shard_size: Annotated[_UpToThousand, _doc("Most nodes in one shard of a pool")] = 100
-    max_shards: Annotated[_Count, _doc("Most shards a pool may grow to")] = 1000
+    shard_size: Annotated[_UpToThousand, _doc("Most nodes in one shard")] = 100
+    max_shards: Annotated[_UpToThousand, _doc("Most shards the fleet may grow to")] = 1000
     refresh_ms: Annotated[_PeriodMs, _doc("Time between looks for a newer pool map")] = 10_000
 
 
 class SelectionSettings(msgspec.Struct, frozen=True, kw_only=True):
     sample_k: Annotated[_UpToThousand, _doc("Nodes sampled before the whole shard is looked at")] = 20
     affinity: Annotated[Affinity, _doc("What sticks to the node it began on")] = "turn"
+    affinity_ttl_ms: Annotated[_PeriodMs, _doc("How long a caller's affinity key remembers its node")] = 600_000
 
 
 class DispatchSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +103,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_base_ms: Annotated[_PeriodMs, _doc("Time any job gets, however short its audio")] = 10_000
     timeout_factor: Annotated[_Factor, _doc("Times the audio's length, added to the base")] = 2.0
     timeout_max_ms: Annotated[_PeriodMs, _doc("Most time a job gets, however long its audio")] = 60_000
+    linger_ms: Annotated[_WaitMs, _doc("Slot kept after a job was given up that its node may still run")] = 30_000
     max_retries: Annotated[int, Meta(ge=0, le=100), _doc("Further attempts after the first one fails")] = 2
     keep_ms: Annotated[_KeepMs, _doc("How long a finished job can be looked up")] = 3_600_000
 

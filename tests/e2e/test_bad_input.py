@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from tests.support.peers import FakeClient, Field, Frame, registration
 from tests.support.waiting import until
 
@@ -103,5 +104,5 @@ async def test_an_index_that_is_under_way_is_not_dispatched_twice(peers: Field) 
     await client.utterance(0)
     await until(lambda: node.jobs)
     await client.utterance(0)
-    assert "under way already" in (await client.socket.next("error"))["message"]
+    assert "was sent already" in (await client.socket.next("error"))["message"]
     assert len(node.jobs) == 1

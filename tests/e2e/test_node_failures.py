@@ -3,6 +3,7 @@
 from functools import partial
 
 import pytest
+
 from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, registration, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -134,18 +135,42 @@ async def test_a_result_sent_twice_is_delivered_once(peers: Field) -> None:
     assert len(client.socket.of_type("translation_result")) == 5
 
 
-async def test_a_node_that_connects_again_replaces_its_old_socket(peers: Field) -> None:
+async def test_the_same_process_connecting_again_replaces_its_old_socket(peers: Field) -> None:
+    old = await peers.node(stay_silent, node_id="node-TEST0001", boot_id="b1")
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: old.jobs)
+    new = await peers.node(node_id="node-TEST0001", boot_id="b1")
+    assert await old.socket.closed() == 4001
+    # It is the same process, so it still has the job and may answer on its new socket.
+    await answer(new, old.jobs[0])
+    assert (await client.outcome())["type"] == "translation_result"
+    _, status = await peers.get("/v1/status")
+    assert status["slots"] == {"total": 4, "taken": 0}
+
+
+async def test_another_node_with_the_same_id_is_refused_while_the_first_answers(peers: Field) -> None:
+    first = await peers.node(node_id="node-TEST0001")
+    second = await peers.socket("/ws/node")
+    await second.send(registration(node_id="node-TEST0001", boot_id="other"))
+    assert (await second.next("error"))["code"] == "NODE_ID_CONFLICT"
+    client = await peers.client()
+    await client.utterance(0)
+    assert (await client.outcome())["type"] == "translation_result"
+    assert len(first.jobs) == 1
+
+
+async def test_a_node_whose_old_socket_leads_nowhere_takes_its_id_back(peers: Field) -> None:
     old = await peers.node(stay_silent, node_id="node-TEST0001")
     client = await peers.client()
     await client.utterance(0)
     await until(lambda: old.jobs)
     other = await peers.node()
+    old.socket.fall_silent()
     await peers.node(node_id="node-TEST0001")
-    assert await old.socket.closed() == 4001
+    # Its former life's job goes to another node: it would refuse a job id it has seen.
     assert (await client.outcome())["type"] == "translation_result"
-    assert len(other.jobs) == 1  # the same node is never asked twice for a job
-    _, status = await peers.get("/v1/status")
-    assert status["slots"] == {"total": 8, "taken": 0}
+    assert len(other.jobs) == 1
 
 
 async def test_jobs_wait_for_a_slot_and_go_in_order(peers: Field) -> None:
@@ -206,3 +231,95 @@ async def test_a_node_without_languages_joins_with_the_first_heartbeat_that_name
 async def _is_ready(peers: Field) -> bool:
     _, status = await peers.get("/v1/status")
     return bool(status["nodes"][0]["state"] == "ready")
+
+
+async def test_an_overloaded_node_gets_no_work_until_it_has_recovered(peers: Field) -> None:
+    node = await peers.node()
+    usage = {"cpu_percent": 20.0, "mem_percent": 99.0, "running_jobs": 0}
+    await node.socket.send(heartbeat(node.node_id, resource_usage=usage))
+    await until(lambda: _has_state(peers, "degraded"))
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: _waiting(peers, 1))
+    await node.socket.send(heartbeat(node.node_id))
+    assert (await client.outcome())["type"] == "translation_result"
+
+
+async def _has_state(peers: Field, state: str) -> bool:
+    _, status = await peers.get("/v1/status")
+    return bool(status["nodes"][0]["state"] == state)
+
+
+async def test_a_service_that_is_not_ready_takes_its_languages_out_of_the_pools(peers: Field) -> None:
+    node = await peers.node()
+    languages = registration()["language_capabilities"]
+    broken = [{"type": "asr", "ready": False, "reason": "loading"}]
+    await node.socket.send(heartbeat(node.node_id, capability_by_type=broken, language_capabilities=languages))
+    await until(lambda: _has_state(peers, "registering"))
+    await node.socket.send(heartbeat(node.node_id, language_capabilities=languages))
+    await until(lambda: _has_state(peers, "ready"))
+
+
+async def test_a_job_the_node_does_not_know_of_is_tried_elsewhere(peers: Field) -> None:
+    reporting = {"running_job_ids": [], "heartbeat_interval_ms": 1000}
+    forgetful = await peers.node(stay_silent, **reporting)
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: forgetful.jobs)
+    good = await peers.node()
+
+    async def disowned() -> bool:
+        await forgetful.socket.send(heartbeat(forgetful.node_id, running_job_ids=[]))
+        return bool(good.jobs)
+
+    await until(disowned)
+    assert (await client.outcome())["type"] == "translation_result"
+
+
+async def test_a_job_the_node_runs_without_a_lease_takes_a_slot(peers: Field) -> None:
+    node = await peers.node()
+    await node.socket.send(heartbeat(node.node_id, running_job_ids=["job-0-unknown", "rubbish id"]))
+
+    async def taken() -> int:
+        _, status = await peers.get("/v1/status")
+        return int(status["slots"]["taken"])
+
+    assert await until(taken) == 1
+
+
+async def test_the_parts_of_a_long_speech_all_reach_one_node(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, sessions__max_duration_ms=200) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        nodes = [await peers.node(stay_silent, max_concurrent_jobs=20) for _ in range(5)]
+        client = await peers.client()
+        packets = b"\x03\x00abc" * 15  # 300 ms
+        for part in range(6):
+            await client.chunk(packets)
+            await until(partial(_jobs_in_all, nodes, part + 1))
+        await client.chunk(packets, is_final=True)
+        await until(partial(_jobs_in_all, nodes, 7))
+        (bound,) = [node for node in nodes if node.jobs]
+        assert len({job["turn_id"] for job in bound.jobs}) == 1
+        marks = [(job.get("is_max_duration_triggered"), job.get("is_manual_cut")) for job in bound.jobs]
+        assert marks == [(True, None)] * 6 + [(None, True)]
+
+
+def _jobs_in_all(nodes: list[FakeNode], count: int) -> bool:
+    return sum(len(node.jobs) for node in nodes) == count
+
+
+async def test_a_turn_whose_node_is_gone_finds_another_one(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, sessions__max_duration_ms=200) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        nodes = [await peers.node() for _ in range(2)]
+        client = await peers.client()
+        await client.chunk(b"\x03\x00abc" * 15)
+        assert (await client.outcome())["type"] == "translation_result"
+        bound = next(node for node in nodes if node.jobs)
+        await bound.socket.close()
+        await client.chunk(b"\x03\x00abc" * 15, is_final=True)
+        assert (await client.outcome())["type"] == "translation_result"

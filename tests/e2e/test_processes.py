@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+
 from tests.support.peers import FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess

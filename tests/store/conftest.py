@@ -1,28 +1,45 @@
-"""The store's tests run on every server we promise to work on."""
+"""The store's tests run on every server we promise to work on, and on a Cluster."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
-from tests.support.clocks import Clock
-from tests.support.servers import RedisProcess, binaries
 
 from lingua_scheduler.store.store import Store
+from tests.support.clocks import Clock
+from tests.support.clusters import Cluster
+from tests.support.servers import RedisProcess, binaries
+
+AnyServer = RedisProcess | Cluster
 
 
-@pytest.fixture(scope="session", params=list(binaries()))
-def any_server(request: pytest.FixtureRequest) -> Iterator[RedisProcess]:
-    binary = binaries()[request.param]
-    if binary is None:
-        pytest.skip(f"{request.param} is not on this machine")
-    server = RedisProcess(binary)
-    yield server
-    server.stop()
+@pytest.fixture(scope="session")
+def server_named() -> Iterator[Callable[[str], AnyServer]]:
+    """Servers by name, started when first asked for and flushed each time."""
+    started: dict[str, AnyServer] = {}
+
+    def get(name: str) -> AnyServer:
+        if name not in started:
+            binary = binaries()["valkey" if name == "cluster" else name]
+            if binary is None:
+                pytest.skip(f"{name} is not on this machine")
+            started[name] = Cluster(binary) if name == "cluster" else RedisProcess(binary)
+        started[name].flush()
+        return started[name]
+
+    yield get
+    for server in started.values():
+        server.stop()
+
+
+@pytest.fixture(params=[*binaries(), "cluster"])
+def server(request: pytest.FixtureRequest, server_named: Callable[[str], AnyServer]) -> AnyServer:
+    return server_named(request.param)
 
 
 @pytest.fixture
-def server(any_server: RedisProcess) -> RedisProcess:
-    any_server.flush()
-    return any_server
+def cluster(server_named: Callable[[str], Cluster]) -> Cluster:
+    """The Cluster alone; its masters live on, so a test gives back what it moves."""
+    return server_named("cluster")
 
 
 @pytest.fixture
@@ -31,7 +48,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def store(server: RedisProcess, clock: Clock) -> AsyncIterator[Store]:
+async def store(server: AnyServer, clock: Clock) -> AsyncIterator[Store]:
     """A store whose scripts see the time of the test's own clock."""
     opened = Store(server.url, key_prefix="test:v1", clock=clock)
     await opened.open()

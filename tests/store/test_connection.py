@@ -2,14 +2,22 @@
 
 import asyncio
 import signal
+from collections.abc import Callable
 
 import pytest
 from redis.exceptions import ResponseError
-from tests.support.servers import RedisProcess, binaries
-from tests.support.waiting import until
 
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
+from tests.support.clusters import Server
+from tests.support.servers import RedisProcess, binaries
+from tests.support.waiting import until
+
+
+@pytest.fixture(params=list(binaries()))
+def server(request: pytest.FixtureRequest, server_named: Callable[[str], RedisProcess]) -> RedisProcess:
+    """One connection to one server: without the Cluster."""
+    return server_named(request.param)
 
 
 async def test_replies_come_back_to_those_who_asked(store: Store) -> None:
@@ -84,6 +92,21 @@ async def test_calls_fail_at_once_while_redis_is_away() -> None:
     await store.close()
 
 
+@pytest.mark.parametrize("ticks", range(4))
+async def test_a_call_at_the_very_moment_the_server_dies_does_not_hang(ticks: int) -> None:
+    private = Server(str(binaries()["valkey"]))
+    store = Store(f"redis://{private.address}", key_prefix="x")
+    await store.open()
+    private.kill()
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    with pytest.raises(RedisAway):
+        await asyncio.wait_for(store.line.call("ECHO", "hello?"), 5)
+    await until(lambda: not store.is_ready)
+    await store.close()
+    private.stop()
+
+
 async def test_a_server_that_hangs_counts_as_away() -> None:
     private = RedisProcess(str(binaries()["valkey"]))
     store = Store(private.url, key_prefix="x", timeout_ms=200)
@@ -115,10 +138,54 @@ async def test_opening_without_a_server_fails_in_one_sentence() -> None:
         await store.open()
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1", "nonsense", "redis://127.0.0.1:notaport"])
-def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(StoreError, match="is not a Redis address"):
+@pytest.mark.parametrize(
+    ("url", "because"),
+    [
+        ("http://127.0.0.1", "it begins with none of .*redis://"),
+        ("nonsense", "it begins with none of"),
+        ("redis://127.0.0.1:notaport", "a port is not a number"),
+        ("redis://127.0.0.1?colour=red", "there is no parameter 'colour'"),
+        ("redis://user:se/same@host", "a / in a password is written %2F"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(url: str, because: str) -> None:
+    with pytest.raises(StoreError, match=f"is not a Redis address: {because}") as caught:
         Store(url, key_prefix="x")
+    assert "same" not in str(caught.value)
+
+
+async def test_a_replica_is_not_taken_for_a_server(server: RedisProcess) -> None:
+    server.command("REPLICAOF", "127.0.0.1", "1")
+    try:
+        with pytest.raises(RedisAway, match="it is a replica"):
+            await Store(server.url, key_prefix="x").open()
+    finally:
+        server.command("REPLICAOF", "NO", "ONE")
+
+
+async def test_a_server_that_becomes_a_replica_is_away_until_it_is_a_master_again(
+    store: Store, server: RedisProcess
+) -> None:
+    downs: list[str] = []
+    store.line.on_down = downs.append
+    server.command("REPLICAOF", "127.0.0.1", "1")
+    try:
+        with pytest.raises(RedisAway, match="has become a replica"):
+            await store.nodes.place("n1", 10, 10)
+        await until(lambda: downs)
+    finally:
+        server.command("REPLICAOF", "NO", "ONE")
+    await until(lambda: store.is_ready)
+    await store.nodes.place("n1", 10, 10)
+
+
+async def test_insisting_while_too_much_waits_leaves_the_others_their_time(server: RedisProcess) -> None:
+    store = Store(server.url, key_prefix="x", max_pending=100)
+    await store.open()
+    calls = [store.line.call("ECHO", "x") for _ in range(100)]
+    assert await store.insist(lambda: store.nodes.shards(), timeout_s=5) == []
+    await asyncio.gather(*calls)
+    await store.close()
 
 
 async def test_a_server_that_may_evict_our_keys_is_refused_unless_told(server: RedisProcess) -> None:
@@ -150,3 +217,10 @@ def test_passwords_are_hidden_in_every_form() -> None:
     assert shown("redis://:pass@host") == "redis://***@host"
     assert shown("unix:///tmp/x.sock") == "unix:///tmp/x.sock"
     assert "sesame" not in shown("redis://host/0?password=sesame")
+    assert shown("redis+cluster://user:pass@h1:1,h2:2") == "redis+cluster://***@h1:1,h2:2"
+    assert shown("redis+sentinel://:pass@h1,h2/main?sentinel_password=sesame") == (
+        "redis+sentinel://***@h1,h2/main?sentinel_password=***"
+    )
+    # Not as they should be written, but not shown all the same.
+    assert shown("redis://user:pa@ss@host") == "redis://***@host"
+    assert shown("redis://user:pa/ss@host") == "redis://***@host"

@@ -4,13 +4,13 @@ import asyncio
 from collections import Counter
 
 import pytest
-from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
 
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
 from lingua_scheduler.domain.jobs import JobEvent, JobState
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
+from tests.support.clocks import Clock
+from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
 
 ENDS = (JobEvent.FINISH, JobEvent.FIND_NO_TEXT, JobEvent.LOSE_ATTEMPT, JobEvent.FAIL, JobEvent.CANCEL)
 
@@ -37,6 +37,7 @@ async def test_the_record_is_written_with_the_lease(store: Store, clock: Clock) 
         "attempt": "1",
         "node": "n1",
         "epoch": registered.epoch,
+        "run_ms": str(RUN_MS),
         "dispatched_ms": str(clock.now_ms),
         "pool": POOL,
         "session": "s-00000001",
@@ -98,7 +99,7 @@ async def test_a_result_counts_only_from_its_own_node_attempt_and_epoch(store: S
     ]
     for lie, epoch in liars:
         assert (await store.jobs.end(lie, epoch, JobEvent.FINISH)).outcome is EndOutcome.STALE
-        assert await store.jobs.advance(lie, epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.STALE
+        assert await store.jobs.advance(lie, epoch, JobEvent.ACCEPT) is AdvanceOutcome.STALE
     assert await ledger(store, "n1") == (1, 0, 1)
 
 
@@ -106,7 +107,7 @@ async def test_a_result_may_overtake_its_acknowledgement(store: Store) -> None:
     await join(store, entry("n1", acknowledges=True))
     attempt, placed = await dispatch(store, order(1))
     assert (await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)).outcome is EndOutcome.ENDED
-    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.STALE
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.STALE
     assert await ledger(store, "n1") == (0, 2, 0)
 
 
@@ -114,8 +115,8 @@ async def test_an_acknowledgement_extends_the_lease(store: Store, clock: Clock) 
     await join(store, entry("n1", acknowledges=True))
     attempt, placed = await dispatch(store, order(1))
     clock.pass_ms(RULES.ack_ms - 1)
-    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.ADVANCED
-    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.ADVANCED  # twice
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED  # twice
     clock.pass_ms(RUN_MS - 1)
     assert await store.jobs.overdue(0, 10) == []
     clock.pass_ms(1)
@@ -126,7 +127,7 @@ async def test_a_late_acknowledgement_is_stale(store: Store, clock: Clock) -> No
     await join(store, entry("n1", acknowledges=True))
     attempt, placed = await dispatch(store, order(1))
     clock.pass_ms(RULES.ack_ms)
-    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT, RUN_MS) is AdvanceOutcome.STALE
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.STALE
 
 
 async def test_a_node_that_never_acknowledges_has_the_execution_deadline(store: Store, clock: Clock) -> None:
@@ -206,7 +207,7 @@ async def test_a_preferred_node_is_taken_while_it_can(store: Store) -> None:
     assert attempt.node_id == "n7"
     other, _ = await dispatch(store, order(2, preferred="n7"))
     assert other.node_id != "n7"
-    assert await outcome_of(store, order(3, preferred="n7", only_preferred=True)) is DispatchOutcome.UNFIT
+    assert await outcome_of(store, order(3, preferred="n7", only_preferred=True)) is DispatchOutcome.BUSY
     assert await outcome_of(store, order(4, preferred="nobody", only_preferred=True)) is DispatchOutcome.UNFIT
 
 
@@ -253,3 +254,46 @@ async def test_two_sweeps_of_the_same_lease_free_one_slot(store: Store, clock: C
     )
     assert Counter(end.outcome for end in ends) == {EndOutcome.ENDED: 1, EndOutcome.STALE: 4}
     assert await ledger(store, "n1") == (1, 1, 1)
+
+
+async def test_an_attempt_given_up_keeps_its_slot_until_the_node_lets_go(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    attempt, placed = await dispatch(store, order(1))
+    clock.pass_ms(RUN_MS)
+    given_up = await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "job_timeout", if_overdue=True, linger_ms=9_000)
+    assert given_up.outcome is EndOutcome.ENDED
+    assert await ledger(store, "n1") == (1, 0, 1)
+    assert (await store.jobs.read(0, attempt.job_id))["state"] == JobState.RETRYING
+    # The node is done with it after all: too late for the job, but the slot is free.
+    assert (await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)).outcome is EndOutcome.STALE
+    assert await ledger(store, "n1") == (0, 1, 0)
+
+
+async def test_a_slot_nobody_lets_go_of_comes_back_when_the_bound_passes(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", max_jobs=1, alive_ms=1_000_000))
+    attempt, _ = await dispatch(store, order(1))
+    clock.pass_ms(RUN_MS)
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "job_timeout", if_overdue=True, linger_ms=9_000)
+    # The lingering lease is no live attempt: the same try again is not answered with it.
+    assert await outcome_of(store, order(1)) is DispatchOutcome.STALE
+    clock.pass_ms(9_000)
+    assert await store.jobs.overdue(0, 10) == [attempt]
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lease_over", if_overdue=True)
+    assert await ledger(store, "n1") == (0, 1, 0)
+
+
+async def test_a_result_with_another_epoch_does_not_free_the_slot_of_the_current_one(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    attempt, _ = await dispatch(store, order(1))
+    assert (await store.jobs.end(attempt, "1", JobEvent.FINISH)).outcome is EndOutcome.STALE
+    assert await ledger(store, "n1") == (1, 0, 1)
+
+
+async def test_a_job_that_goes_on_in_another_shard_leaves_a_pointer(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    await store.jobs.leave_pointer(0, attempt.job_id, 1, 5)
+    assert "moved_to" not in await store.jobs.read(0, attempt.job_id)  # it is still here
+    await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)
+    await store.jobs.leave_pointer(0, attempt.job_id, 1, 5)
+    assert (await store.jobs.read(0, attempt.job_id))["moved_to"] == "5"

@@ -2,13 +2,12 @@
 
 import asyncio
 
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.nodes import BeatOutcome, DrainOutcome, PlaceOutcome, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, dispatch, entry, join, ledger, order
-
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.nodes import BeatOutcome, PlaceOutcome, RegisterOutcome, RemoveOutcome
-from lingua_scheduler.store.nodes import Owner
-from lingua_scheduler.store.store import Store
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 TEXT = "en:zh:text"
@@ -23,21 +22,30 @@ async def summary(store: Store) -> dict[str, dict[int, int]]:
 
 
 async def test_shards_fill_from_the_lowest_and_are_reused(store: Store) -> None:
-    async def place(node_id: str) -> tuple[PlaceOutcome, int]:
+    async def place(node_id: str) -> tuple[PlaceOutcome, Place]:
         return await store.nodes.place(node_id, 2, 2)
 
-    assert [await place(f"n{i}") for i in range(4)] == [(PlaceOutcome.PLACED, shard) for shard in (0, 0, 1, 1)]
-    assert await place("n1") == (PlaceOutcome.KEPT, 0)
-    assert await place("n5") == (PlaceOutcome.WORLD_FULL, -1)
-    await store.nodes.unplace("n0", 0)
-    await store.nodes.unplace("n0", 0)  # twice is harmless
-    assert await place("n5") == (PlaceOutcome.PLACED, 0)
-    assert await place("n6") == (PlaceOutcome.WORLD_FULL, -1)
+    assert [await place(f"n{i}") for i in range(4)] == [(PlaceOutcome.PLACED, Place(i // 2, 1)) for i in range(4)]
+    assert await place("n1") == (PlaceOutcome.KEPT, Place(0, 2))
+    assert await place("n5") == (PlaceOutcome.WORLD_FULL, Place())
+    await store.nodes.unplace("n0", Place(0, 1))
+    await store.nodes.unplace("n0", Place(0, 1))  # twice is harmless
+    assert await place("n5") == (PlaceOutcome.PLACED, Place(0, 1))
+    assert await place("n6") == (PlaceOutcome.WORLD_FULL, Place())
+
+
+async def test_the_cleanup_of_a_former_life_does_not_take_the_place_of_a_new_one(store: Store) -> None:
+    _, before = await store.nodes.place("n1", 2, 2)
+    _, after = await store.nodes.place("n1", 2, 2)
+    await store.nodes.unplace("n1", before)
+    assert await store.nodes.place_of("n1") == after
+    await store.nodes.unplace("n1", after)
+    assert await store.nodes.place_of("n1") is None
 
 
 async def test_racing_placements_never_overfill_a_shard(store: Store) -> None:
     placed = await asyncio.gather(*(store.nodes.place(f"n{i}", 10, 5) for i in range(60)))
-    shards = [shard for outcome, shard in placed if outcome is PlaceOutcome.PLACED]
+    shards = [place.shard for outcome, place in placed if outcome is PlaceOutcome.PLACED]
     assert sorted(shards) == sorted(list(range(5)) * 10)
 
 
@@ -105,7 +113,7 @@ async def test_removing_a_node_leaves_nothing_but_its_overdue_leases(store: Stor
     assert (outcome, attempts) == (RemoveOutcome.REMOVED, [attempt])
     assert await store.jobs.overdue(0, 10) == [attempt]
     await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "node_gone", if_overdue=True)
-    await store.nodes.unplace("n1", 0)
+    await store.nodes.unplace("n1", Place(0, 1))
     keys = await store.line.call("KEYS", "test:v1:{s0}:*")
     assert keys == [store.keys.shard(0).job(attempt.job_id)]
     assert await store.line.call("HGETALL", store.keys.placement) == []
@@ -154,3 +162,73 @@ async def test_a_node_that_takes_no_work_has_no_free_slots_to_offer(store: Store
     assert await ledger(store, "n1") == (0, None, 0)
     await store.nodes.update(0, HERE, entry("n1"), frozenset())
     assert await ledger(store, "n1") == (0, 2, 0)
+
+
+async def test_a_drained_node_leaves_its_pools_and_finishes_what_it_has(store: Store) -> None:
+    await join(store, entry("n1", pools=frozenset({POOL, TEXT})))
+    attempt, placed = await dispatch(store, order(1))
+    assert await store.nodes.drain("n1") == (DrainOutcome.DRAINED, 1)
+    assert await store.nodes.drain("n1") == (DrainOutcome.KEPT, 1)
+    assert await summary(store) == {}
+    assert await ledger(store, "n1") == (1, None, 1)
+    # A heartbeat of its owner that changes something does not bring it back.
+    await store.nodes.update(0, HERE, entry("n1", max_jobs=5), frozenset({POOL, TEXT}))
+    assert await summary(store) == {}
+    assert (await store.nodes.view())[0].state == "draining"
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    assert await store.nodes.drain("n1", resume=True) == (DrainOutcome.RESUMED, 0)
+    assert await summary(store) == {POOL: {0: 1}}
+    assert await ledger(store, "n1") == (0, 5, 0)
+    assert (await store.nodes.view())[0].state == "ready"
+
+
+async def test_draining_lasts_for_the_life_of_the_process(store: Store) -> None:
+    await join(store, entry("n1", boot_id="b1"))
+    await store.nodes.drain("n1")
+    await join(store, entry("n1", boot_id="b1"), ELSEWHERE)
+    assert await summary(store) == {}
+    await join(store, entry("n1", boot_id="b2"))
+    assert await summary(store) == {POOL: {0: 1}}
+
+
+async def test_draining_a_node_that_is_not_there_says_so(store: Store) -> None:
+    assert await store.nodes.drain("nobody") == (DrainOutcome.GONE, 0)
+    await store.nodes.place("placed-only", 100, 1000)
+    assert await store.nodes.drain("placed-only") == (DrainOutcome.GONE, 0)
+
+
+async def test_a_job_the_ledger_lost_is_accounted_for_when_its_node_reports_it(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", max_jobs=2))
+    attempt, _ = await dispatch(store, order(1))
+    jobs = [attempt.job_id, "job-0-lost"]
+    assert await store.nodes.adopt(0, ELSEWHERE, "n1", jobs, 9_000) == 0
+    assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == 1
+    assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == 0  # twice is harmless
+    assert await ledger(store, "n1") == (2, 0, 2)
+    clock.pass_ms(9_000)
+    (adopted,) = await store.jobs.overdue(0, 10)
+    assert (adopted.job_id, adopted.number) == ("job-0-lost", 0)
+    await store.jobs.end(adopted, "", JobEvent.LOSE_ATTEMPT, "lease_over", if_overdue=True)
+    assert await ledger(store, "n1") == (1, 1, 1)
+
+
+async def test_more_jobs_than_slots_never_turn_negative(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    await store.nodes.adopt(0, HERE, "n1", ["job-0-a", "job-0-b", "job-0-c"], 9_000)
+    assert await ledger(store, "n1") == (3, 0, 3)
+
+
+async def test_a_ledger_that_was_tampered_with_is_rebuilt_from_the_leases(store: Store) -> None:
+    for node in ("n1", "n2", "n3"):
+        await join(store, entry(node, max_jobs=2))
+    for i in range(3):
+        await dispatch(store, order(i))
+    before = [await ledger(store, node) for node in ("n1", "n2", "n3")]
+    assert await store.nodes.rebuild(0) == 0
+    keys = store.keys.shard(0)
+    await store.line.call("ZADD", keys.free, 7, "n1")
+    await store.line.call("DEL", keys.held)
+    await store.line.call("ZADD", keys.held, 5, "ghost")
+    assert await store.nodes.rebuild(0) > 0
+    assert [await ledger(store, node) for node in ("n1", "n2", "n3")] == before
+    assert await store.nodes.rebuild(0) == 0

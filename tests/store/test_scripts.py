@@ -2,12 +2,12 @@
 
 import pytest
 from redis.crc import key_slot
-from tests.support.fleet import POOL, entry, join
-from tests.support.servers import RedisProcess
 
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import ScriptError, parse, read_library
 from lingua_scheduler.store.store import Store
+from tests.support.fleet import POOL, entry, join
+from tests.support.servers import RedisProcess
 
 LIBRARY = read_library()
 # Keys a caller hands over by name; those of the shard come by themselves.
@@ -60,7 +60,7 @@ async def test_a_call_without_an_argument_says_which(store: Store) -> None:
 async def test_a_call_with_a_strange_argument_says_which(store: Store) -> None:
     with pytest.raises(ScriptError, match="does not take colour"):
         await store.scripts.run(
-            "placement_release", placement="{p}", load="{p}l", room="{p}r", node="n", shard=0, colour="red"
+            "placement_release", placement="{p}", load="{p}l", room="{p}r", node="n", shard=0, serial=1, colour="red"
         )
 
 

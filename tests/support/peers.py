@@ -47,12 +47,12 @@ class Socket:
         await self.socket.close()
         await self._reader
 
-    def drop(self) -> None:
-        """As if the machine lost power: no closing handshake."""
-        transport = self.socket.get_extra_info("socket")
-        self._reader.cancel()
-        if transport is not None:
-            self.socket._response.connection.transport.abort()  # type: ignore[union-attr]
+    def fall_silent(self) -> None:
+        """As if the cable was cut: nothing is read or answered any more, and nothing says so."""
+        connection = self.socket._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        connection.transport.pause_reading()
 
     async def _read(self) -> None:
         async for frame in self.socket:

@@ -8,6 +8,7 @@ from lingua_scheduler.bench.figures import HIGHER_IS_BETTER, Figure, Run
 
 # Two runs of the same code differ by this much although each is steady in itself.
 BETWEEN_RUNS = 0.03
+WALL_CLOCK = frozenset({"ms", "µs", "1/s"})
 
 
 class Verdict(StrEnum):
@@ -31,12 +32,13 @@ class Change(NamedTuple):
 
 def compare(before: Run, after: Run) -> list[Change]:
     """One change for every figure that both runs have."""
+    drift = abs(after.slowdown / before.slowdown - 1)
     earlier = {figure.name: figure for figure in before.figures}
-    return [change_of(earlier[figure.name], figure) for figure in after.figures if figure.name in earlier]
+    return [change_of(earlier[figure.name], figure, drift) for figure in after.figures if figure.name in earlier]
 
 
-def change_of(before: Figure, after: Figure) -> Change:
-    noise = noise_of(before, after)
+def change_of(before: Figure, after: Figure, drift: float = 0.0) -> Change:
+    noise = noise_of(before, after, drift)
     difference = after.median - before.median
     if abs(difference) <= noise:
         verdict = Verdict.NOISE
@@ -45,10 +47,12 @@ def change_of(before: Figure, after: Figure) -> Change:
     return Change(after.name, after.unit, before.median, after.median, noise, verdict)
 
 
-def noise_of(before: Figure, after: Figure) -> float:
+def noise_of(before: Figure, after: Figure, drift: float) -> float:
     """The pooled spread of both, and never less than runs differ by anyway."""
     pooled = math.sqrt((before.spread**2 + after.spread**2) / 2)
-    return max(pooled, BETWEEN_RUNS * abs(before.median))
+    # CPU time is scaled to the machine's pace; what a clock on the wall says is not.
+    floor = max(BETWEEN_RUNS, drift) if after.unit in WALL_CLOCK else BETWEEN_RUNS
+    return max(pooled, floor * abs(before.median))
 
 
 def differing_plans(before: Run, after: Run) -> list[str]:

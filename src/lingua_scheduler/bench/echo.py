@@ -1,7 +1,6 @@
 """The least that aiohttp can do with a WebSocket: send back what came. The floor below the scheduler's sockets."""
 
 import asyncio
-import sys
 
 import uvloop
 from aiohttp import WSMsgType, web
@@ -23,8 +22,7 @@ async def serve() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     print(runner.addresses[0][1], flush=True)
-    await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
+    await asyncio.Event().wait()
 
 
 def main() -> None:

@@ -19,6 +19,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     samples: list[float]
+    # Of the values as measured, where `samples` are scaled to the reference machine.
+    raw_median: float | None = None
 
     @property
     def spread(self) -> float:
@@ -29,6 +31,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     took_s: float
+    # How much longer than on the undisturbed reference machine fixed work took meanwhile.
+    slowdown: float
     machine: dict[str, Any]
     plan: dict[str, Any]
     figures: list[Figure]
@@ -44,25 +48,49 @@ class Samples:
     def __init__(self) -> None:
         self._units: dict[str, str] = {}
         self._values: dict[str, list[float]] = {}
+        self._raw: dict[str, list[float]] = {}
+        self._slowdowns: list[float] = []
         self.notes: dict[str, None] = {}
 
     def add(self, name: str, unit: str, value: float) -> None:
         self._units[name] = unit
         self._values.setdefault(name, []).append(value)
 
+    def add_cpu(self, name: str, unit: str, value: float, slowdown: float) -> None:
+        """CPU time, brought to what the reference machine would have needed."""
+        self.add(name, unit, value / slowdown)
+        self._raw.setdefault(name, []).append(value)
+        self._slowdowns.append(slowdown)
+
+    @property
+    def slowdown(self) -> float:
+        return median(self._slowdowns or [1.0])
+
     def note(self, sentence: str) -> None:
         """Something the reader must know; said once, however often it happens."""
         self.notes[sentence] = None
 
     def figures(self) -> list[Figure]:
-        return [figure_of(name, self._units[name], values) for name, values in self._values.items()]
+        return [
+            figure_of(name, self._units[name], values, self._raw.get(name)) for name, values in self._values.items()
+        ]
 
 
-def figure_of(name: str, unit: str, values: list[float]) -> Figure:
-    samples = [float(f"{value:.4g}") for value in values]
+def figure_of(name: str, unit: str, values: list[float], raw: list[float] | None = None) -> Figure:
+    samples = [_rounded(value) for value in values]
     return Figure(
-        name=name, unit=unit, median=median(samples), low=min(samples), high=max(samples), samples=samples
+        name=name,
+        unit=unit,
+        median=_rounded(median(values)),
+        low=min(samples),
+        high=max(samples),
+        samples=samples,
+        raw_median=_rounded(median(raw)) if raw else None,
     )
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
 
 
 def encode(run: Run) -> bytes:

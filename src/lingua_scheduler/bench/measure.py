@@ -1,16 +1,24 @@
 """What processes cost, and what a list of measurements says."""
 
+import asyncio
 import math
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from statistics import fmean
 
 _LINUX = sys.platform == "linux"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+# What the yardstick's work takes on the machine our targets are meant for, when nothing disturbs it.
+REFERENCE_US = 370.0
+YARDSTICK_LOOPS = 4_000
+YARDSTICK_EVERY_S = 0.03
 
 
 def cpu_s(pid: int) -> float:
@@ -48,6 +56,45 @@ class CpuMeter:
         spent = {name: now[name] - self._before[name] for name in now}
         self._before = now
         return spent
+
+
+class Yardstick:
+    """How much slower this machine is right now than the reference machine at its best.
+
+    Neighbours on a shared machine stretch everybody's CPU time, at times to double; the same fixed work, timed
+    alongside, is stretched as much.
+    """
+
+    def __init__(self) -> None:
+        self._ticks_us: list[float] = []
+
+    def tick(self) -> None:
+        began_s = time.thread_time()
+        table = {}
+        for i in range(YARDSTICK_LOOPS):
+            table[i % 1000] = str(i)
+        self._ticks_us.append((time.thread_time() - began_s) * 1e6)
+
+    def slowdown(self) -> float:
+        """Since it was last asked."""
+        if not self._ticks_us:
+            self.tick()
+        ticks_us, self._ticks_us = self._ticks_us, []
+        return fmean(ticks_us) / REFERENCE_US
+
+    @asynccontextmanager
+    async def ticking(self) -> AsyncIterator[None]:
+        """Measure all the time, at one per cent of a core."""
+        task = asyncio.create_task(self._keep_ticking())
+        try:
+            yield
+        finally:
+            task.cancel()
+
+    async def _keep_ticking(self) -> None:
+        while True:
+            self.tick()
+            await asyncio.sleep(YARDSTICK_EVERY_S)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

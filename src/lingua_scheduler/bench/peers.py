@@ -240,7 +240,9 @@ def _tail(fields: dict[str, object]) -> bytes:
 
 
 def _services() -> list[InstalledService]:
-    return [InstalledService(service_id=f"bench-{kind}", type=kind, device="cpu", status="running") for kind in _SERVICES]
+    return [
+        InstalledService(service_id=f"bench-{kind}", type=kind, device="cpu", status="running") for kind in _SERVICES
+    ]
 
 
 def _readiness() -> list[CapabilityByType]:

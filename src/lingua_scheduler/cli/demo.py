@@ -17,7 +17,7 @@ from rich.live import Live
 from lingua_scheduler.cli import status, wav
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.protocol.session import TranslationResult
+from lingua_scheduler.protocol.session import TranslationResult, UiEvent
 from lingua_scheduler.sdk.client import Client
 
 READY_WITHIN_S = 30.0
@@ -75,7 +75,11 @@ async def _demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None,
         for i in range(node_count):
             await family.start("node", "--engine", "sim", "--url", f"ws://{address}", "--id", f"sim-{i + 1}")
         if not await _until(lambda: _has_nodes(address, node_count), scheduler, asked_to_stop):
-            return
+            if asked_to_stop.is_set():
+                return
+            log.flush()
+            console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim", markup=False)
+            fail("the nodes did not become ready; what they said is above", Exit.SCHEDULER)
         console.print(f"nodes       {node_count} connected, 4 slots each")
         await _translate_sample(console, address, tgt_lang)
         _show_addresses(console, address)
@@ -118,6 +122,8 @@ async def _translate_sample(console: Console, address: str, tgt_lang: str) -> No
         await client.utterance(pcm16)
         await client.finish()
         async for heard in client.heard():
+            if isinstance(heard, UiEvent) and heard.status == "error":
+                console.print(f"failed      [red]{heard.error_code}: {heard.hint}[/]", highlight=False)
             if isinstance(heard, TranslationResult):
                 took_ms = (asyncio.get_running_loop().time() - started) * 1000
                 console.print(f"understood  {heard.text_asr}", highlight=False)

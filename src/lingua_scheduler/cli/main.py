@@ -2,7 +2,7 @@
 
 import click
 
-from lingua_scheduler.cli import bench, demo, node, serve, status, translate, version
+from lingua_scheduler.cli import bench, demo, drain, node, nodes, pools, serve, status, translate, version
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -18,5 +18,18 @@ def main() -> None:
     """
 
 
-for command in (serve.serve, demo.demo, node.node, translate.translate, status.status, bench.bench, version.version):
+for command in (
+    serve.serve,
+    demo.demo,
+    node.node,
+    translate.translate,
+    status.status,
+    pools.pools,
+    nodes.nodes,
+    nodes.node_info,
+    drain.drain,
+    drain.resume,
+    bench.bench,
+    version.version,
+):
     main.add_command(command)

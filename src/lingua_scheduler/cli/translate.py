@@ -52,12 +52,17 @@ def translate(
         speech = asyncio.run(_stream(pcm16, url, (src_lang, tgt_lang), fast, as_json, timeout_s))
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
+    except SessionFailed as error:
+        fail(str(error), Exit.SCHEDULER)
+    except TimeoutError:
+        fail(f"no result within {timeout_s:g} s; lingua status shows the nodes", Exit.SCHEDULER)
     except (aiohttp.ClientError, OSError) as error:
         fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
-    except (SessionFailed, TimeoutError) as error:
-        fail(str(error) or f"no result within {timeout_s:g} s; lingua status shows the nodes", Exit.SCHEDULER)
     if save is not None:
-        wav.write(save, speech)
+        try:
+            wav.write(save, speech)
+        except OSError as error:
+            fail(f"{save} cannot be written: {error.strerror}", Exit.SETTINGS)
         click.echo(f"saved {len(speech) / 2 / wav.SAMPLE_RATE:.1f} s of speech to {save}", err=True)
 
 

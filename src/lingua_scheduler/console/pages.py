@@ -81,6 +81,10 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         return _error(404, "NOT_FOUND", f"there is nothing at {request.path}; GET / lists what there is")
     except web.HTTPMethodNotAllowed as error:
         return _error(405, "METHOD_NOT_ALLOWED", f"{request.path} takes {', '.join(sorted(error.allowed_methods))}")
+    except web.HTTPException as error:
+        if error.status < 400:
+            raise
+        return _error(error.status, error.reason.upper().replace(" ", "_"), (error.text or error.reason).strip())
 
 
 def _json(value: object, status: int = 200) -> web.Response:

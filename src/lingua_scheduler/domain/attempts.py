@@ -8,7 +8,8 @@ class DispatchOutcome(StrEnum):
     DISPATCHED = "dispatched"
     FULL = "full"
     NOBODY = "nobody"
-    UNFIT = "unfit"  # the preferred node was demanded and cannot take the job
+    BUSY = "busy"  # the preferred node was demanded and has no free slot
+    UNFIT = "unfit"  # the preferred node was demanded and is gone or does not serve this
     STALE = "stale"
 
 
@@ -22,6 +23,11 @@ class EndOutcome(StrEnum):
     STALE = "stale"
     ALIVE = "alive"  # it was to end only if overdue, and is not
     GONE = "gone"  # Redis knows nothing of the job
+
+
+class AdoptOutcome(StrEnum):
+    ADOPTED = "adopted"
+    SUPERSEDED = "superseded"
 
 
 class Attempt(NamedTuple):
@@ -48,6 +54,6 @@ def shard_of(identifier: str) -> int | None:
     """The shard a job began in, or None when this is no id of ours."""
     head, _, rest = identifier.partition("-")
     shard, dash, serial = rest.partition("-")
-    if head != "job" or not dash or not serial or not (shard.isascii() and shard.isdigit()):
+    if head != "job" or not dash or not serial or len(shard) > 4 or not (shard.isascii() and shard.isdigit()):
         return None
     return int(shard)

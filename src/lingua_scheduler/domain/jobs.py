@@ -71,5 +71,6 @@ NO_TEXT_REASONS = frozenset({"ASR_EMPTY", "NO_TEXT_ASSIGNED"})
 def event_of_result(success: bool, extra_reason: object, error_code: str | None) -> JobEvent:
     """What a node's result means for the job."""
     if success:
-        return JobEvent.FIND_NO_TEXT if extra_reason in NO_TEXT_REASONS else JobEvent.FINISH
+        is_empty = isinstance(extra_reason, str) and extra_reason in NO_TEXT_REASONS
+        return JobEvent.FIND_NO_TEXT if is_empty else JobEvent.FINISH
     return JobEvent.LOSE_ATTEMPT if (error_code or ErrorCode.PROCESSING_ERROR) in RETRYABLE else JobEvent.FAIL

@@ -41,19 +41,65 @@ class PlaceOutcome(StrEnum):
     WORLD_FULL = "world_full"
 
 
+class DrainOutcome(StrEnum):
+    DRAINED = "drained"
+    RESUMED = "resumed"
+    KEPT = "kept"  # it was so already
+    MOVED = "moved"
+    GONE = "gone"
+
+
+class Load(NamedTuple):
+    """How busy a node says its machine is, in percent; None where it does not say."""
+
+    cpu: float | None = None
+    memory: float | None = None
+    gpu: float | None = None
+    gpu_memory: float | None = None
+
+
+class LoadLimits(NamedTuple):
+    """Above any of these a node gets no new work until it has recovered."""
+
+    cpu: float
+    memory: float
+    gpu: float
+    gpu_memory: float
+
+    def exceeded_by(self, load: Load) -> bool:
+        return any(said is not None and said > limit for said, limit in zip(load, self, strict=True))
+
+
 class Profile(NamedTuple):
     """What a node says of itself; only a change of this costs more than a beat."""
 
-    languages: Languages
+    declared: Languages
+    # Kinds of service the node says are not ready, and with them the languages that need them.
+    down: frozenset[str]
     max_jobs: int
     acknowledges: bool
+    reports_jobs: bool
     takes_jobs: bool
     boot_id: str
     version: str
     platform: str
     services: tuple[str, ...] = ()
+    is_overloaded: bool = False
+
+    @property
+    def languages(self) -> Languages:
+        """What it can do right now."""
+        declared, nothing = self.declared, frozenset[str]()
+        return Languages(
+            asr=nothing if "asr" in self.down else declared.asr,
+            semantic=nothing if "semantic" in self.down else declared.semantic,
+            tts=nothing if "tts" in self.down else declared.tts,
+            translations=frozenset() if "nmt" in self.down else declared.translations,
+        )
 
     def state(self, serves_pairs: bool) -> NodeState:
         if not self.takes_jobs:
             return NodeState.DRAINING
-        return NodeState.READY if serves_pairs else NodeState.REGISTERING
+        if not serves_pairs:
+            return NodeState.REGISTERING
+        return NodeState.DEGRADED if self.is_overloaded else NodeState.READY

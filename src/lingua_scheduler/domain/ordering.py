@@ -5,6 +5,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
+# How far behind the newest an utterance may come.
+WINDOW = 256
+
 
 class Released(NamedTuple, Generic[T]):
     """One outcome that may leave now; `item` None is a gap that ran out of time or room."""
@@ -32,6 +35,8 @@ class Ordering(Generic[T]):
         self._places: dict[int, _Place[T]] = {}
         self._held = 0
         self._highest = -1
+        # Those that left, as far back as a straggler may still come.
+        self._gone: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._places)
@@ -44,14 +49,17 @@ class Ordering(Generic[T]):
         return min(place.ready_at_ms for place in self._places.values() if place.item is not None) + self._hold_ms
 
     def expect(self, index: int) -> bool:
-        """Announce an utterance; False when it is known already."""
-        if index in self._places:
+        """Announce an utterance; False when it is under way, has left already, or is too far behind to tell."""
+        if index in self._places or index in self._gone or index <= self._highest - WINDOW:
             return False
         self._places[index] = _Place(index)
         if index < self._highest:
             # Whole utterances may arrive out of order; their results still leave in order.
             self._places = dict(sorted(self._places.items()))
-        self._highest = max(self._highest, index)
+        if index > self._highest:
+            self._highest = index
+            if len(self._gone) > 2 * WINDOW:
+                self._gone = {gone for gone in self._gone if gone > index - WINDOW}
         return True
 
     def settle(self, index: int, item: T, now_ms: float) -> list[Released[T]]:
@@ -75,14 +83,18 @@ class Ordering(Generic[T]):
 
     def _skip_gap(self, overflowed: bool) -> list[Released[T]]:
         index = next(iter(self._places))
-        del self._places[index]
+        self._leave(index)
         return [Released(index, None, overflowed), *self._ready()]
+
+    def _leave(self, index: int) -> None:
+        del self._places[index]
+        self._gone.add(index)
 
     def _ready(self) -> Iterator[Released[T]]:
         while self._places:
             index, place = next(iter(self._places.items()))
             if place.item is None:
                 return
-            del self._places[index]
+            self._leave(index)
             self._held -= 1
             yield Released(index, place.item)

@@ -1,5 +1,6 @@
 """Which pools a node belongs to: the rule of admission."""
 
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from itertools import product
 from typing import NamedTuple
@@ -44,6 +45,25 @@ def pools_for(languages: Languages, admission: Admission) -> frozenset[str]:
 def pairs_cut_off(languages: Languages, admission: Admission) -> int:
     """How many pairs MAX_PAIRS left out."""
     return max(0, len(_admitted_pairs(languages, admission)) - MAX_PAIRS)
+
+
+def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, fleet: Sequence[Languages]) -> str:
+    """One sentence on why no node of the fleet serves a pair."""
+    if not fleet:
+        return "no node is connected"
+    needed: dict[str, Callable[[Languages], bool]] = {f"asr({src})": lambda node: src in node.asr}
+    if admission is Admission.STRICT:
+        needed[f"semantic({src})"] = lambda node: src in node.semantic
+    elif admission is Admission.ASR_SEMANTIC:
+        needed[f"semantic({tgt})"] = lambda node: tgt in node.semantic
+    if admission is Admission.STRICT and src != tgt:
+        needed[f"nmt({src}→{tgt})"] = lambda node: _translates(node, src, tgt) and tgt in _targets(node)
+    if facet == Facet.SPEECH or admission is Admission.ASR_TTS:
+        needed[f"tts({tgt})"] = lambda node: tgt in node.tts
+    nowhere = [name for name, has in needed.items() if not any(map(has, fleet))]
+    if nowhere:
+        return f"no node serves {' + '.join(nowhere)}"
+    return f"no single node serves {' + '.join(needed)}"
 
 
 def _admitted_pairs(languages: Languages, admission: Admission) -> list[Pair]:

@@ -6,6 +6,8 @@ from lingua_scheduler.domain.languages import AUTO, is_code
 from lingua_scheduler.domain.pools import Facet, pool_name
 
 TWO_WAY_AUTO = "two_way_auto"
+# Every one of them is a pool that the node must be in.
+MAX_AUTO_LANGS = 16
 
 
 class Pipeline(NamedTuple):
@@ -33,8 +35,11 @@ class Terms(NamedTuple):
 
     def complaint(self) -> str | None:
         """One sentence about what cannot be served, or None."""
-        if not is_code(self.tgt_lang) and not (self.tgt_lang == AUTO and self._both_ways()):
+        both_ways = self.src_lang == AUTO and self._both_ways()
+        if not is_code(self.tgt_lang) and not (self.tgt_lang == AUTO and both_ways):
             return "tgt_lang is not a language code such as en or zh"
+        if len(self.auto_langs or ()) > MAX_AUTO_LANGS:
+            return f"auto_langs may name at most {MAX_AUTO_LANGS} languages"
         if self.src_lang != AUTO:
             return None if is_code(self.src_lang) else "src_lang is neither auto nor a language code such as en or zh"
         if not self._both_ways() and not self._sources():

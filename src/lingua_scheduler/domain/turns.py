@@ -18,11 +18,14 @@ class Groups:
         self._session_id = session_id
         self._group_id = ""
         self._parts = 0
+        self._began_ms = 0
         self._open_until_ms = 0.0
 
     def next_part(self, now_ms: float) -> Part:
         if now_ms >= self._open_until_ms or self._parts >= MAX_PARTS:
-            self._group_id = f"group_{self._session_id}_{now_ms:.0f}"
+            # Two groups may begin in the same millisecond, but not under the same name.
+            self._began_ms = max(round(now_ms), self._began_ms + 1)
+            self._group_id = f"group_{self._session_id}_{self._began_ms}"
             self._parts = 0
         part = Part(self._group_id, self._parts)
         self._parts += 1

@@ -12,6 +12,7 @@ from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _TEXT = 0x81  # a whole text frame
+_PING = b"\x89\x00"
 # Joining a short payload to its header is cheaper than two buffers.
 _JOIN_BELOW_BYTES = 2048
 
@@ -25,6 +26,7 @@ class Outbox:
         self._max_bytes = max_bytes
         self._closers = closers
         self._is_closing = False
+        self._pong: asyncio.Future[None] | None = None
 
     def post(self, message: Message) -> bool:
         return self.post_frame(codec.encode(message))
@@ -48,6 +50,24 @@ class Outbox:
         if not self._is_closing:
             self._is_closing = True
             self._closers.start(self._socket.close(code=code, message=reason.encode()))
+
+    async def answers(self, within_s: float) -> bool:
+        """Ping, and see whether a pong comes back; the socket's pump tells us of it."""
+        if self._is_closing or self._transport.is_closing():
+            return False
+        pong = self._pong
+        if pong is None:
+            pong = self._pong = asyncio.get_running_loop().create_future()
+            self._transport.write(_PING)
+        await asyncio.wait((pong,), timeout=within_s)
+        if self._pong is pong:
+            self._pong = None
+        return pong.done()
+
+    def pong_came(self) -> None:
+        if self._pong is not None:
+            self._pong.set_result(None)
+            self._pong = None
 
 
 def text_header(length: int) -> bytes:

@@ -1,6 +1,5 @@
 """What both kinds of WebSocket share: accept, pump, bounded frames, an outbox."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import NamedTuple
@@ -41,16 +40,22 @@ class Sockets:
             heartbeat=self._settings.ping_interval_ms / 1000,
             max_msg_size=self._settings.max_frame_bytes * HARD_LIMIT_FACTOR,
             compress=False,
+            autoping=False,  # the outbox wants to hear of pongs
             decode_text=False,
         )
         await socket.prepare(request)
         transport = request.transport
-        assert isinstance(transport, asyncio.Transport) or transport is not None
+        if transport is None:
+            raise ConnectionResetError("the peer left during the handshake")
         return socket, Outbox(socket, transport, self._settings.outbox_max_bytes, self._closers)
 
     async def frames(self, socket: web.WebSocketResponse, outbox: Outbox, side: str) -> AsyncIterator[Frame]:
         """Frames until the socket closes; one that is too large is answered and left out."""
         async for frame in socket:
+            if frame.type is WSMsgType.PING:
+                await socket.pong(frame.data)
+            elif frame.type is WSMsgType.PONG:
+                outbox.pong_came()
             if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                 continue
             if len(frame.data) > self._settings.max_frame_bytes:

@@ -20,8 +20,12 @@ def page_url(address: str, path: str) -> str:
 
 
 def _with(address: str, schemes: dict[str, str], path: str) -> str:
-    parts = urlsplit(address if "://" in address else f"ws://{address}")
-    if parts.scheme not in schemes or not parts.hostname:
+    try:
+        parts = urlsplit(address if "://" in address else f"ws://{address}")
+        usable = parts.scheme in schemes and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that do not close, a port that is none
+        usable = False
+    if not usable:
         raise BadAddress(f"{address!r} is not an address; try ws://127.0.0.1:5010 or http://127.0.0.1:5010")
     base = parts.path.rstrip("/")
     for known in ("/ws/node", "/ws/session"):

@@ -43,7 +43,7 @@ class Client:
         self._http = aiohttp.ClientSession()
         self._seq = 0
         self._utterances = 0
-        self._socket: aiohttp.ClientWebSocketResponse
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
         self.session_id = ""
         self.use_binary_frame = False
 
@@ -57,6 +57,8 @@ class Client:
                 said = f"{ack.code}: {ack.message}" if isinstance(ack, ErrorMessage) else "it closed the connection"
                 raise SessionFailed(f"the scheduler did not open a session: {said}")
         except BaseException:
+            if self._socket is not None:
+                await self._socket.close()
             await self._http.close()
             raise
         self.session_id = ack.session_id
@@ -66,15 +68,21 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._socket.close()
+        await self._connected.close()
         await self._http.close()
+
+    @property
+    def _connected(self) -> aiohttp.ClientWebSocketResponse:
+        if self._socket is None:
+            raise SessionFailed("the session is not open; use: async with Client(…) as client")
+        return self._socket
 
     async def send(self, audio: bytes, *, is_final: bool = False) -> None:
         """A stretch of audio, PCM16 or framed Opus, 16 kHz mono; about 200 ms at a time is good."""
         seq, self._seq = self._seq, self._seq + 1
         if self.use_binary_frame:
             frame = binary.encode_audio_chunk(self.session_id, seq, int(time.time() * 1000), audio, is_final=is_final)
-            await self._socket.send_bytes(frame)
+            await self._connected.send_bytes(frame)
         else:
             await self._post(AudioChunk(session_id=self.session_id, seq=seq, is_final=is_final, payload=audio))
 
@@ -111,6 +119,8 @@ class Client:
         while (message := await self._next()) is not None:
             match message:
                 case TranslationResult() | MissingResult() | AsrPartial() | UiEvent():
+                    # What the scheduler cut from our chunks has used up numbers too.
+                    self._utterances = max(self._utterances, message.utterance_index + 1)
                     yield message
                 case SessionCloseAck():
                     return
@@ -118,11 +128,11 @@ class Client:
                     raise SessionFailed(f"{message.code}: {message.message}")
 
     async def _post(self, message: Message) -> None:
-        await self._socket.send_str(codec.encode(message).decode())
+        await self._connected.send_str(codec.encode(message).decode())
 
     async def _next(self) -> SessionOutgoing | None:
         """The next message we understand; None when the connection ends."""
-        async for frame in self._socket:
+        async for frame in self._connected:
             if frame.type is aiohttp.WSMsgType.TEXT:
                 message = codec.decode_for_client(frame.data)
                 if message is not None:

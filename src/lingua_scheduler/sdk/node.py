@@ -89,6 +89,7 @@ class Node:
         self._kept: dict[str, JobResult] = {}
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._stopping = asyncio.Event()
+        self._was_registered = False
         self.jobs_done = 0
 
     async def run(self) -> None:
@@ -96,11 +97,13 @@ class Node:
         retry_s = FIRST_RETRY_S
         async with aiohttp.ClientSession() as http:
             while not self._stopping.is_set():
+                self._was_registered = False
                 try:
                     await self._converse(http)
-                    retry_s = FIRST_RETRY_S
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
                     self._tell("away", str(error) or type(error).__name__)
+                if self._was_registered:
+                    retry_s = FIRST_RETRY_S
                 if self._stopping.is_set():
                     break
                 await _first_of(self._stopping.wait(), random.uniform(0, retry_s))
@@ -121,12 +124,19 @@ class Node:
             self._socket = socket
             beating: asyncio.Task[None] | None = None
             try:
+                if self._stopping.is_set():
+                    return
                 await self._send(self._registration())
                 async for frame in socket:
                     if frame.type is not aiohttp.WSMsgType.TEXT:
                         continue
-                    message = codec.decode_for_node(frame.data)
+                    try:
+                        message = codec.decode_for_node(frame.data)
+                    except codec.UnreadableFrame as error:
+                        self._tell("error", f"a frame of the scheduler is unreadable: {error}")
+                        continue
                     if isinstance(message, NodeRegisterAck):
+                        self._was_registered = True
                         self.node_id = message.node_id
                         self._tell("registered", message.node_id)
                         await self._beat()
@@ -135,7 +145,8 @@ class Node:
                             await self._send(result)
                     else:
                         await self._take(message)
-                self._tell("away", f"the scheduler closed the connection ({socket.close_code})")
+                if not self._stopping.is_set():
+                    self._tell("away", f"the scheduler closed the connection ({socket.close_code})")
             finally:
                 self._socket = None
                 if beating is not None:
@@ -275,7 +286,10 @@ class Node:
         ]
 
     def _readiness(self) -> list[CapabilityByType]:
-        return [CapabilityByType(type=kind, ready=True) for kind in ("asr", "semantic", "nmt", "tts")]
+        # An empty list of pairs would be read as none declared, hence any.
+        translates = self._abilities.translates is None or len(self._abilities.translates) > 0
+        ready = {"asr": True, "semantic": True, "nmt": translates, "tts": True}
+        return [CapabilityByType(type=kind, ready=is_ready) for kind, is_ready in ready.items()]
 
     def _languages(self) -> LanguageCapabilities:
         able = self._abilities

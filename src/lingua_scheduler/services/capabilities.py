@@ -1,21 +1,25 @@
 """Reading what a node says it can do into what the scheduler decides by."""
 
-from collections.abc import Iterable
-
-from lingua_scheduler.domain.languages import Pair, is_code, valid_codes
-from lingua_scheduler.domain.nodes import Profile
+from lingua_scheduler.domain.languages import MAX_PAIRS, Pair, is_code, valid_codes
+from lingua_scheduler.domain.nodes import Load, LoadLimits, Profile
 from lingua_scheduler.domain.pools import Languages
 from lingua_scheduler.protocol.node import LanguageCapabilities, NodeHeartbeat, NodeRegister
-from lingua_scheduler.protocol.shapes import CapabilityByType, translation_pairs
+from lingua_scheduler.protocol.shapes import translation_pairs
 
 ACKNOWLEDGES = "job_ack"
+# The kinds of service a pair needs.
+RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})
+# Declared pairs we read at most; a list without end is a liar's.
+MAX_TRANSLATIONS = 4 * MAX_PAIRS
 
 
 def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> Profile:
     return Profile(
-        languages=_languages(message.language_capabilities, message.capability_by_type),
+        declared=_declared(message.language_capabilities),
+        down=_down(message),
         max_jobs=_slots(message.max_concurrent_jobs, default_max_jobs, max_jobs),
         acknowledges=ACKNOWLEDGES in (message.advanced_features or ()),
+        reports_jobs=message.running_job_ids is not None,
         takes_jobs=message.accept_public_jobs,
         boot_id=(message.boot_id or "")[:64],
         version=message.version[:64],
@@ -24,38 +28,52 @@ def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> P
     )
 
 
-def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int) -> Profile:
+def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: LoadLimits) -> Profile:
     """A heartbeat repeats only what the node wants to change; what it leaves out stays."""
-    languages = before.languages
+    declared = before.declared
     if message.language_capabilities is not None:
-        languages = _languages(message.language_capabilities, message.capability_by_type)
+        declared = _declared(message.language_capabilities)
     slots = before.max_jobs
     if message.max_concurrent_jobs is not None:
         slots = _slots(message.max_concurrent_jobs, slots, max_jobs)
-    return before._replace(languages=languages, max_jobs=slots, services=_services(message))
+    usage = message.resource_usage
+    load = Load(usage.cpu_percent, usage.mem_percent, usage.gpu_percent, usage.gpu_mem_percent)
+    return before._replace(
+        declared=declared,
+        down=_down(message, "semantic" in before.down),
+        max_jobs=slots,
+        reports_jobs=before.reports_jobs or message.running_job_ids is not None,
+        services=_services(message),
+        is_overloaded=limits.exceeded_by(load),
+    )
 
 
-def _languages(declared: LanguageCapabilities | None, readiness: Iterable[CapabilityByType]) -> Languages:
-    """The declared lists, without what a service that is not ready would be needed for."""
-    if declared is None:
+def _declared(said: LanguageCapabilities | None) -> Languages:
+    if said is None:
         return Languages()
-    down = _not_ready(readiness)
-    pairs = translation_pairs(declared.nmt_capabilities)
-    translations = None if pairs is None else frozenset(Pair(*pair) for pair in pairs if all(map(is_code, pair)))
-    if "nmt" in down:
-        translations = frozenset()
-    semantic_down = "semantic" in down or declared.semantic_core_ready is False
+    pairs = translation_pairs(said.nmt_capabilities)
+    translations = None
+    if pairs is not None:
+        translations = frozenset(Pair(*pair) for pair in pairs[:MAX_TRANSLATIONS] if all(map(is_code, pair)))
     return Languages(
-        asr=frozenset() if "asr" in down else valid_codes(declared.asr_languages or ()),
-        semantic=frozenset() if semantic_down else valid_codes(declared.semantic_languages or ()),
-        tts=frozenset() if "tts" in down else valid_codes(declared.tts_languages or ()),
+        asr=valid_codes(said.asr_languages or ()),
+        semantic=valid_codes(said.semantic_languages or ()),
+        tts=valid_codes(said.tts_languages or ()),
         translations=translations,
     )
 
 
-def _not_ready(readiness: Iterable[CapabilityByType]) -> set[str]:
-    ready = {capability.type for capability in readiness if capability.ready}
-    return {capability.type for capability in readiness} - ready
+def _down(message: NodeRegister | NodeHeartbeat, semantic_before: bool = False) -> frozenset[str]:
+    """Kinds of service of which none is ready."""
+    ready = {capability.type for capability in message.capability_by_type if capability.ready}
+    down = {capability.type for capability in message.capability_by_type} - ready
+    said = message.language_capabilities
+    if said is not None and said.semantic_core_ready is False:
+        down.add("semantic")
+    elif said is None and semantic_before and "semantic" not in ready:
+        # What was said of the core holds until something else is said.
+        down.add("semantic")
+    return frozenset(down & RELEVANT)
 
 
 def _slots(claimed: int | None, default: int, most: int) -> int:

@@ -9,8 +9,8 @@ from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.protocol.shapes import Message, ServiceTimings
-from lingua_scheduler.services.dispatch import Outcome, Work
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
 
 EXTRA_FIELDS = frozenset(

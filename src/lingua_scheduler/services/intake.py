@@ -10,11 +10,12 @@ from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.session import SessionCloseAck, SessionInit, Utterance
 from lingua_scheduler.protocol.shapes import PipelineChoice
 from lingua_scheduler.services.delivery import Delivery
-from lingua_scheduler.services.dispatch import Dispatcher, Outcome, Work
+from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions
-from lingua_scheduler.settings import SessionsSettings
+from lingua_scheduler.services.work import Binding, Outcome, Work
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
@@ -23,16 +24,17 @@ _log = logs.get()
 SAMPLE_RATE = 16_000
 # Utterances of one session that may be under way; live speech never gets near it.
 MAX_UNDER_WAY = 64
+# What is cut next is numbered after it, so there must be numbers left.
+MAX_INDEX = 2**31
 
 
 class Intake:
-    def __init__(
-        self, sessions: Sessions, dispatcher: Dispatcher, delivery: Delivery, settings: SessionsSettings
-    ) -> None:
+    def __init__(self, sessions: Sessions, dispatcher: Dispatcher, delivery: Delivery, settings: Settings) -> None:
         self._sessions = sessions
         self._dispatcher = dispatcher
         self._delivery = delivery
-        self._settings = settings
+        self._settings = settings.sessions
+        self._affinity = settings.selection.affinity
         self.jobs = Nursery("jobs")
         self.is_open = True
 
@@ -67,12 +69,12 @@ class Intake:
             return Refusal(
                 ErrorCode.INVALID_MESSAGE, f"utterance: audio is {len(message.audio)} bytes, {most} are allowed"
             )
+        if message.utterance_index > MAX_INDEX:
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: indexes end at {MAX_INDEX}")
         if not self.is_open or len(session.ordering) >= MAX_UNDER_WAY:
             return Refusal(ErrorCode.NODE_OVERLOADED, "too many utterances are under way; try again later")
         if not session.ordering.expect(message.utterance_index):
-            return Refusal(
-                ErrorCode.INVALID_MESSAGE, f"utterance: index {message.utterance_index} is under way already"
-            )
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: index {message.utterance_index} was sent already")
         turn = session.cutter.claim_index(message.utterance_index)
         session.cutter.close_turn()
         detected = audio.detect_format(message.audio)
@@ -125,7 +127,6 @@ class Intake:
     def _take(self, session: Session, cuts: list[Cut]) -> None:
         for cut in cuts:
             session.ordering.expect(cut.utterance_index)
-            turn, node = session.turn_node
             self._start(
                 session,
                 Work(
@@ -141,16 +142,22 @@ class Intake:
                     turn_id=f"turn-{session.session_id}-{cut.turn}",
                     reason=cut.reason,
                     padding_ms=cut.padding_ms,
-                    preferred_node=node if turn == cut.turn else "",
+                    binding=self._binding(session, cut.turn),
                 ),
-                turn=cut.turn,
             )
         self._arm(session)
 
-    def _start(self, session: Session, work: Work, turn: int = -1) -> None:
-        self.jobs.start(self._translate(session, work, turn))
+    def _binding(self, session: Session, turn: int) -> Binding:
+        """All jobs of a turn go to one node, because it collects them until the turn ends."""
+        if turn != session.bound_turn and self._affinity == "turn":
+            session.binding = Binding()
+        session.bound_turn = turn
+        return session.binding
 
-    async def _translate(self, session: Session, work: Work, turn: int) -> None:
+    def _start(self, session: Session, work: Work) -> None:
+        self.jobs.start(self._translate(session, work))
+
+    async def _translate(self, session: Session, work: Work) -> None:
         started = _loop_ms()
         try:
             outcome = await self._dispatcher.translate(work)
@@ -159,8 +166,6 @@ class Intake:
             _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
             outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         metrics.JOB_SECONDS.observe((_loop_ms() - started) / 1000)
-        if turn >= 0 and outcome.node_id:
-            session.turn_node = (turn, outcome.node_id)
         self._delivery.settle(session, work, outcome)
         self._arm(session)
         self._drop_if_done(session)

@@ -20,3 +20,6 @@ class Peer(Protocol):
         """Hand a message to the socket; False when it is closed, or its reader is too slow."""
 
     def close(self, code: CloseCode, reason: str) -> None: ...
+
+    async def answers(self, within_s: float) -> bool:
+        """Whether there is still somebody at the other end of the socket."""

@@ -14,6 +14,9 @@ class PoolMapCopy:
         self._pools = pools
         self._refreshing: asyncio.Task[None] | None = None
         self._read_at = float("-inf")
+        # How many changes there were here, and how many of them the copy has seen.
+        self._changes = 0
+        self._changes_read = 0
         self.map = PoolMap({})
 
     async def refresh(self) -> None:
@@ -23,15 +26,23 @@ class PoolMapCopy:
         await asyncio.shield(self._refreshing)
 
     async def look_again(self) -> None:
-        """Before telling anybody that a pair is not served; briefly cached."""
-        if asyncio.get_running_loop().time() - self._read_at > MISS_CACHE_S:
+        """Before telling anybody that a pair is not served; briefly cached, unless something changed here."""
+        wanted = self._changes
+        if self._changes_read < wanted or asyncio.get_running_loop().time() - self._read_at > MISS_CACHE_S:
+            await self.refresh()
+        if self._changes_read < wanted:
+            # That was a look others had begun before the change.
             await self.refresh()
 
-    def forget(self) -> None:
-        """Something changed here: the next miss looks at once."""
-        self._read_at = float("-inf")
+    def changed(self) -> None:
+        """Something changed here: the next miss looks at once, and the copy is renewed soon."""
+        self._changes += 1
+
+    async def refresh_if_outdated(self) -> None:
+        if self._changes_read < self._changes:
+            await self.refresh()
 
     async def _read(self) -> None:
-        started_at = asyncio.get_running_loop().time()
+        began_at, changes = asyncio.get_running_loop().time(), self._changes
         self.map = await self._pools.read_map()
-        self._read_at = started_at
+        self._read_at, self._changes_read = began_at, changes

@@ -33,7 +33,7 @@ class Progress:
 
     async def _advance(self, link: NodeLink, message: JobAck | JobStarted, event: JobEvent) -> bool:
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
-        outcome = await self._jobs.advance(attempt, link.epoch, event, self._run_max_ms)
+        outcome = await self._jobs.advance(attempt, link.epoch, event)
         if outcome is AdvanceOutcome.STALE:
             metrics.STALE.labels(event.value).inc()
             return False
@@ -52,8 +52,9 @@ class Progress:
         )
         if link.profile.acknowledges:
             link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
+        link.sent.pop(message.job_id, None)
         if ended.outcome is EndOutcome.ENDED:
-            self._waiting.slot_freed(link.pools)
+            self._waiting.slot_freed(link.node_id, link.pools)
         elif ended.outcome is not EndOutcome.GONE:
             metrics.STALE.labels("result").inc()
             return

@@ -19,8 +19,13 @@ class Recovery:
         results = await asyncio.gather(*(self._end(attempt, reason) for attempt in attempts))
         return sum(results)
 
-    async def _end(self, attempt: Attempt, reason: str) -> bool:
-        ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=True)
+    async def end_disowned(self, attempts: Iterable[Attempt]) -> int:
+        """The node itself says that it does not run these (any more)."""
+        results = await asyncio.gather(*(self._end(attempt, "disowned", if_overdue=False) for attempt in attempts))
+        return sum(results)
+
+    async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True) -> bool:
+        ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue)
         if ended.outcome is not EndOutcome.ENDED:
             return False
         self._assignments.settle(attempt, Lost(reason))

@@ -7,20 +7,29 @@ from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.attempts import Attempt, shard_of
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.nodes import BeatOutcome, PlaceOutcome, Profile, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.domain.nodes import (
+    BeatOutcome,
+    LoadLimits,
+    PlaceOutcome,
+    Profile,
+    RegisterOutcome,
+    RemoveOutcome,
+)
 from lingua_scheduler.domain.pools import Admission, pools_for
 from lingua_scheduler.protocol.node import NodeHeartbeat, NodeRegister
 from lingua_scheduler.services.capabilities import changed_by, profile_of
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recovery import Recovery
-from lingua_scheduler.settings import NodesSettings, PoolsSettings
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import NodeEntry, Nodes, Owner
+from lingua_scheduler.store.nodes import NodeEntry, Nodes, Owner, Place
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+PING_WITHIN_S = 2.0
 # Ids become parts of keys and leases.
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 
@@ -33,17 +42,23 @@ class Refusal(NamedTuple):
 class NodeLink:
     """A node whose socket this instance holds."""
 
-    __slots__ = ("alive_ms", "epoch", "node_id", "owner", "peer", "pools", "profile", "shard")
+    __slots__ = ("alive_ms", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
 
     def __init__(self, node_id: str, owner: Owner, peer: Peer, profile: Profile, alive_ms: int) -> None:
         self.node_id = node_id
-        self.shard = -1
+        self.place = Place()
         self.owner = owner
         self.peer = peer
         self.profile = profile
         self.alive_ms = alive_ms
         self.epoch = ""
         self.pools: frozenset[str] = frozenset()
+        # Attempts handed to the socket and when, until the node has answered or disowned them.
+        self.sent: dict[str, tuple[Attempt, float]] = {}
+
+    @property
+    def shard(self) -> int:
+        return self.place.shard
 
 
 class Registry:
@@ -53,13 +68,21 @@ class Registry:
         nodes: Nodes,
         pool_map: PoolMapCopy,
         recovery: Recovery,
-        settings: tuple[NodesSettings, PoolsSettings],
+        settings: Settings,
     ) -> None:
         self._instance = instance
         self._nodes = nodes
         self._pool_map = pool_map
         self._recovery = recovery
-        self._settings, self._pool_settings = settings
+        self._settings = settings.nodes
+        self._pool_settings = settings.pools
+        self._linger_ms = settings.job.linger_ms
+        self._load_limits = LoadLimits(
+            cpu=settings.nodes.max_cpu_percent,
+            memory=settings.nodes.max_memory_percent,
+            gpu=settings.nodes.max_gpu_percent,
+            gpu_memory=settings.nodes.max_gpu_memory_percent,
+        )
         self._admission = Admission(self._pool_settings.admission)
         self._links: dict[str, NodeLink] = {}
 
@@ -80,6 +103,10 @@ class Registry:
             metrics.REGISTRATIONS.labels("refused").inc()
             return Refusal(ErrorCode.INVALID_MESSAGE, "node_id may hold up to 64 letters, digits, and . _ : -")
         profile = profile_of(message, self._settings.default_max_jobs, self._settings.max_jobs)
+        former = self._links.get(node_id)
+        if former is not None and former.peer is not peer and not await self._may_replace(former, profile):
+            metrics.REGISTRATIONS.labels("conflict").inc()
+            return Refusal(ErrorCode.NODE_ID_CONFLICT, f"another node is connected as {node_id}; choose another id")
         alive_ms = self._alive_ms(message.heartbeat_interval_ms)
         link = NodeLink(node_id, Owner(self._instance, link_id), peer, profile, alive_ms)
         if not await self._write(link):
@@ -87,6 +114,8 @@ class Registry:
             most = self._pool_settings.shard_size * self._pool_settings.max_shards
             return Refusal(ErrorCode.NODE_UNAVAILABLE, f"the fleet is full: it has room for {most} nodes")
         former = self._links.get(node_id)
+        if former is not None:
+            link.sent = former.sent
         self._links[node_id] = link
         metrics.NODES.set(len(self._links))
         metrics.REGISTRATIONS.labels("registered").inc()
@@ -99,7 +128,9 @@ class Registry:
         """A heartbeat that changes nothing costs one cheap script."""
         if message.heartbeat_interval_ms is not None:
             link.alive_ms = self._alive_ms(message.heartbeat_interval_ms)
-        profile = changed_by(message, link.profile, self._settings.max_jobs)
+        if message.running_job_ids is not None:
+            await self._reconcile(link, message.running_job_ids)
+        profile = changed_by(message, link.profile, self._settings.max_jobs, self._load_limits)
         if profile != link.profile:
             link.profile = profile
             outcome = await self._update(link)
@@ -114,20 +145,50 @@ class Registry:
             del self._links[link.node_id]
             metrics.NODES.set(len(self._links))
         try:
-            await self._remove(link.shard, link.owner, link.node_id, link.pools, "node_gone")
+            await self._remove(link.place, link.owner, link.node_id, link.pools, "node_gone")
         except RedisAway:
             # Its time runs out in Redis, and a sweep finds it.
             _log.warning("node.left_behind", node_id=link.node_id)
 
     async def remove_overdue(self, shard: int, node_id: str) -> None:
         """The sweep's way: only if no sign of life came in time."""
-        await self._remove(shard, Owner("", ""), node_id, frozenset(), "node_silent")
+        place = await self._nodes.place_of(node_id)
+        if place is None or place.shard != shard:
+            place = Place(shard)
+        await self._remove(place, Owner("", ""), node_id, frozenset(), "node_silent")
 
     async def reassert(self) -> None:
         """Redis is back, perhaps empty: every node whose socket is open is written again where it is missing."""
         outcomes = await asyncio.gather(*(self._beat(link) for link in self.links), return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
         _log.info("nodes.reasserted", nodes=len(outcomes), failures=len(failures))
+
+    async def _may_replace(self, former: NodeLink, profile: Profile) -> bool:
+        """The same node coming back: the same process, or the old socket leads nowhere."""
+        if profile.boot_id and profile.boot_id == former.profile.boot_id:
+            return True
+        return not await former.peer.answers(PING_WITHIN_S)
+
+    async def _reconcile(self, link: NodeLink, running: list[str]) -> None:
+        """Compare what the node runs with what we gave it; both ways, and only a difference costs anything."""
+        reported = {job_id for job_id in running[: 2 * self._settings.max_jobs] if shard_of(job_id) is not None}
+        # What was sent a moment ago may have crossed with this report.
+        settled_before = asyncio.get_running_loop().time() - link.alive_ms / 1000 / self._settings.missed_heartbeats
+        disowned = [
+            attempt
+            for job_id, (attempt, sent_at) in link.sent.items()
+            if job_id not in reported and sent_at < settled_before
+        ]
+        for attempt in disowned:
+            del link.sent[attempt.job_id]
+        if disowned:
+            _log.warning("attempts.disowned", node_id=link.node_id, attempts=len(disowned))
+            await self._recovery.end_disowned(disowned)
+        unknown = [job_id for job_id in reported if job_id not in link.sent]
+        if unknown:
+            adopted = await self._nodes.adopt(link.shard, link.owner, link.node_id, unknown, self._linger_ms)
+            if adopted:
+                _log.warning("leases.adopted", node_id=link.node_id, adopted=adopted)
 
     async def _beat(self, link: NodeLink) -> BeatOutcome:
         outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms)
@@ -142,7 +203,7 @@ class Registry:
     async def _update(self, link: NodeLink) -> BeatOutcome:
         was, link.pools = link.pools, self._pools(link.profile)
         registered = await self._nodes.update(link.shard, link.owner, self._entry(link), was)
-        self._pool_map.forget()
+        self._pool_map.changed()
         match registered.outcome:
             case RegisterOutcome.GONE:
                 await self._write(link)
@@ -153,26 +214,26 @@ class Registry:
 
     async def _write(self, link: NodeLink) -> bool:
         """Write the node as new, in its place or the lowest free one; False when there is none."""
-        outcome, shard = await self._nodes.place(
+        outcome, place = await self._nodes.place(
             link.node_id, self._pool_settings.shard_size, self._pool_settings.max_shards
         )
         if outcome is PlaceOutcome.WORLD_FULL:
             return False
-        link.shard = shard
+        link.place = place
         link.pools = self._pools(link.profile)
         registered = await self._nodes.register(link.shard, link.owner, self._entry(link))
         link.epoch = registered.epoch
-        self._pool_map.forget()
+        self._pool_map.changed()
         await self._recovery.end_overdue(registered.handed_back, "node_returned")
         return True
 
-    async def _remove(self, shard: int, owner: Owner, node_id: str, pools: frozenset[str], reason: str) -> None:
-        outcome, attempts = await self._nodes.remove(shard, owner, node_id, pools)
+    async def _remove(self, place: Place, owner: Owner, node_id: str, pools: frozenset[str], reason: str) -> None:
+        outcome, attempts = await self._nodes.remove(place.shard, owner, node_id, pools)
         if outcome is not RemoveOutcome.REMOVED:
             return
-        self._pool_map.forget()
+        self._pool_map.changed()
         await self._recovery.end_overdue(attempts, reason)
-        await self._nodes.unplace(node_id, shard)
+        await self._nodes.unplace(node_id, place)
         _log.info("node.removed", node_id=node_id, reason=reason, attempts=len(attempts))
 
     def _entry(self, link: NodeLink) -> NodeEntry:
@@ -181,13 +242,18 @@ class Registry:
             node_id=link.node_id,
             boot_id=profile.boot_id,
             acknowledges=profile.acknowledges,
-            takes_jobs=profile.takes_jobs,
+            takes_jobs=profile.takes_jobs and not profile.is_overloaded,
             max_jobs=profile.max_jobs,
             alive_ms=link.alive_ms,
             pools=link.pools,
             state=profile.state(bool(link.pools)),
             profile=msgspec.json.encode(
-                {"version": profile.version, "platform": profile.platform, "services": profile.services}
+                {
+                    "version": profile.version,
+                    "platform": profile.platform,
+                    "services": profile.services,
+                    "languages": profile.languages,
+                }
             ).decode(),
         )
 
@@ -195,6 +261,7 @@ class Registry:
         return pools_for(profile.languages, self._admission) if profile.takes_jobs else frozenset()
 
     def _alive_ms(self, interval_ms: float | None) -> int:
-        # Nobody may claim to be alive for ever, nor make us sweep it between two beats.
-        interval_ms = min(max(interval_ms or self._settings.heartbeat_interval_ms, 1_000), 60_000)
-        return int(interval_ms * self._settings.missed_heartbeats)
+        if interval_ms is None:
+            return self._settings.heartbeat_interval_ms * self._settings.missed_heartbeats
+        # Nobody may claim to be alive for ever, nor be swept between two beats.
+        return int(min(max(interval_ms, 1_000), 60_000) * self._settings.missed_heartbeats)

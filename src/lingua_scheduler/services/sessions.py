@@ -13,6 +13,7 @@ from lingua_scheduler.domain.utterances import CutRules, Cutter
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.peers import Peer
+from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 
@@ -37,7 +38,9 @@ class Session:
         self.backlog: deque[Message] = deque(maxlen=MAX_BACKLOG)
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
-        self.turn_node: tuple[int, str] = (-1, "")
+        # What sticks to a node: the current turn, or the whole session.
+        self.binding = Binding()
+        self.bound_turn = -1
         self.is_closed = False
 
     def post(self, message: Message) -> None:
@@ -54,8 +57,8 @@ class Session:
         if self.grace is not None:
             self.grace.cancel()
             self.grace = None
-        while self.backlog:
-            peer.post(self.backlog.popleft())
+        while self.backlog and peer.post(self.backlog[0]):
+            self.backlog.popleft()
 
 
 class Sessions:

@@ -4,6 +4,7 @@ import asyncio
 
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.store.nodes import Place
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 
@@ -19,6 +20,7 @@ class Sweeper:
         self._recovery = recovery
         self._patience_s = patience_s
         self._judge_nodes_from = 0.0
+        self._forgotten_before: set[tuple[str, Place]] = set()
 
     def suspend_judgement(self) -> None:
         """Redis was away: silence proves nothing until every node had time to beat again."""
@@ -42,3 +44,22 @@ class Sweeper:
         )
         if ended:
             _log.warning("leases.swept", ended=ended)
+
+    async def repair(self) -> None:
+        """Put right what a crash in the middle of something, or a failover, may have left behind."""
+        shards = await self._store.nodes.shards()
+        wrong = sum(await asyncio.gather(*(self._store.nodes.rebuild(shard) for shard in shards)))
+        if wrong:
+            _log.warning("ledger.repaired", nodes=wrong)
+        await self._free_forgotten_places()
+
+    async def _free_forgotten_places(self) -> None:
+        """A place whose node is not registered; twice in a row, because a registration takes two steps."""
+        placed = await self._store.nodes.placed()
+        shards = sorted({place.shard for place in placed.values()})
+        known = dict(zip(shards, await asyncio.gather(*map(self._store.nodes.known, shards)), strict=True))
+        forgotten = {(node_id, place) for node_id, place in placed.items() if node_id not in known[place.shard]}
+        for node_id, place in forgotten & self._forgotten_before:
+            await self._store.nodes.unplace(node_id, place)
+            _log.warning("place.freed", node_id=node_id, shard=place.shard)
+        self._forgotten_before = forgotten

@@ -8,6 +8,11 @@ from itertools import count
 from lingua_scheduler.telemetry import metrics
 
 
+def node_queue(node_id: str) -> str:
+    """The line of those who wait for one node and no other."""
+    return f"node {node_id}"
+
+
 class _Waiter:
     __slots__ = ("ticket", "woken")
 
@@ -51,12 +56,14 @@ class WaitingRoom:
             async with asyncio.timeout(timeout_s):
                 await waiter.woken
             return True
-        except TimeoutError:
+        except BaseException as error:
             if waiter.woken.done() and not waiter.woken.cancelled():
-                # Woken in the very tick its time ran out: somebody else gets the chance.
+                # Woken in the very tick it left: somebody else gets the chance.
                 self.tried(pool)
-                self.slot_freed((pool,))
-            return False
+                self._wake(pool)
+            if isinstance(error, TimeoutError):
+                return False
+            raise
         finally:
             metrics.QUEUED.dec()
             if waiter in queue:
@@ -71,8 +78,11 @@ class WaitingRoom:
         else:
             self._trying.pop(pool, None)
 
-    def slot_freed(self, pools: Collection[str]) -> None:
-        """One slot in these pools: the one who waits longest for any of them may try."""
+    def slot_freed(self, node_id: str, pools: Collection[str]) -> None:
+        """One slot: for whoever waits for this very node, or waits longest for any of its pools."""
+        if node_queue(node_id) in self._queues:
+            self._wake(node_queue(node_id))
+            return
         heads = [(queue[0].ticket, pool) for pool, queue in self._queues.items() if pool in pools]
         if heads:
             self._wake(min(heads)[1])
@@ -83,10 +93,13 @@ class WaitingRoom:
             self._wake(pool)
 
     def _wake(self, pool: str) -> None:
-        queue = self._queues[pool]
-        waiter = queue.pop(0)
-        if not queue:
-            del self._queues[pool]
-        self._trying[pool] = self._trying.get(pool, 0) + 1
-        if not waiter.woken.done():
-            waiter.woken.set_result(None)
+        """Wake the first who is still there."""
+        queue = self._queues.get(pool, [])
+        while queue:
+            waiter = queue.pop(0)
+            if not queue:
+                del self._queues[pool]
+            if not waiter.woken.done():
+                self._trying[pool] = self._trying.get(pool, 0) + 1
+                waiter.woken.set_result(None)
+                return

@@ -1,20 +1,20 @@
-"""One connection shared by all callers: ordered replies, one write per event-loop tick, bounded."""
+"""One connection to one server, shared by all callers: ordered replies, one write per event-loop tick, bounded."""
 
 import asyncio
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from typing import Any, Protocol, TypeVar
 
 import hiredis
-from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import BusyLoadingError, ReadOnlyError, RedisError, ResponseError
 
+T = TypeVar("T")
 Argument = str | bytes | int | float
+Command = tuple[Argument, ...]
 Reply = Any
+Waiter = asyncio.Future[Reply]
 
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 1.0
@@ -24,7 +24,36 @@ class RedisAway(Exception):
     """Redis cannot be reached, does not answer in time, or has too much waiting: the one surprise we plan for."""
 
 
-class Line:
+class Line(Protocol):
+    """The way to Redis that all callers share, whether one server is behind it or a Cluster."""
+
+    up: asyncio.Event
+    on_up: Callable[[], None] | None
+    on_down: Callable[[str], None] | None
+
+    async def open(self) -> None:
+        """Connect once, raising RedisAway when that fails; from then on stay connected."""
+
+    async def close(self) -> None: ...
+
+    def call(self, *command: Argument) -> Waiter:
+        """Queue a command; the future holds its reply, or RedisAway, or the server's error."""
+
+
+def give_error(waiter: Waiter, _command: Command, error: RedisError) -> None:
+    """The caller gets the error; but a server that may not write now is as good as away, and is left."""
+    if isinstance(error, BusyLoadingError):
+        away = RedisAway("the server is loading its data")
+    elif isinstance(error, ReadOnlyError) or "-READONLY " in str(error):  # Redis 6.2 wraps the errors of scripts
+        away = RedisAway("the server has become a replica")
+    else:
+        waiter.set_exception(error)
+        return
+    waiter.set_exception(away)
+    raise away
+
+
+class ServerLine:
     """A multiplexed connection that reconnects by itself.
 
     `call` only queues: all calls of one tick leave in one write, and replies come back in order. When the
@@ -33,21 +62,23 @@ class Line:
 
     def __init__(
         self,
-        make_connection: Callable[[], AbstractConnection],
+        make_connection: Callable[[], Awaitable[AbstractConnection]],
         *,
         timeout_ms: int,
         max_pending: int,
-        prepare: Callable[["Line"], Awaitable[None]] | None = None,
+        prepare: Callable[["ServerLine"], Awaitable[None]],
+        on_error: Callable[[Waiter, Command, RedisError], None] = give_error,
     ) -> None:
         self._make_connection = make_connection
         self._timeout_s = timeout_ms / 1000
         self._max_pending = max_pending
         self._prepare = prepare
+        self._on_error = on_error
         self._outgoing: list[bytes] = []
-        self._waiters: deque[asyncio.Future[Reply]] = deque()
+        self._waiters: deque[tuple[Waiter, Command]] = deque()
         self._wake = asyncio.Event()
         self._oldest_since = math.inf
-        self._failure = "not connected yet"
+        self.failure = "not connected yet"
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
         self.up = asyncio.Event()
@@ -55,50 +86,67 @@ class Line:
         self.on_down: Callable[[str], None] | None = None
 
     async def open(self) -> None:
-        """Connect once, raising RedisAway when that fails; from then on stay connected."""
         self._loop = asyncio.get_running_loop()
         connection = await self._connect()
         ready: asyncio.Future[None] = self._loop.create_future()
         self._task = asyncio.create_task(self._stay_connected(connection, ready), name="redis line")
         await ready
 
+    def start(self) -> None:
+        """As `open`, but without waiting: keep trying until the server is there."""
+        self._loop = asyncio.get_running_loop()
+        ready: asyncio.Future[None] = self._loop.create_future()
+        ready.set_result(None)
+        self._task = asyncio.create_task(self._stay_connected(None, ready), name="redis line")
+
     async def close(self) -> None:
-        self._failure = "closed"
+        self.failure = "closed"
         self.on_down = None
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    def call(self, *command: Argument) -> asyncio.Future[Reply]:
-        """Queue a command; the future holds its reply, or RedisAway, or the server's error."""
+    def call(self, *command: Argument) -> Waiter:
         if not self.up.is_set():
-            raise RedisAway(self._failure)
-        return self._send(command)
+            raise RedisAway(self.failure)
+        return self.send(command)
 
-    def prepare_call(self, *command: Argument) -> asyncio.Future[Reply]:
+    def prepare_call(self, *command: Argument) -> Waiter:
         """As `call`, for what must happen on a new connection before anybody else may use it."""
-        return self._send(command)
+        return self.send(command)
 
-    def _send(self, command: tuple[Argument, ...]) -> asyncio.Future[Reply]:
+    def send(self, command: Command, waiter: Waiter | None = None) -> Waiter:
+        """Queue a command, perhaps for somebody who waits for it since another server refused it."""
         if len(self._waiters) >= self._max_pending:
             raise RedisAway(f"{self._max_pending} commands are waiting for an answer already")
-        future: asyncio.Future[Reply] = self._loop.create_future()
+        if waiter is None:
+            waiter = self._loop.create_future()
         if not self._waiters:
             self._oldest_since = self._loop.time()
         self._outgoing.append(hiredis.pack_command(command))  # type: ignore[arg-type]  # its stub says one-tuple
-        self._waiters.append(future)
+        self._waiters.append((waiter, command))
         self._wake.set()
-        return future
+        return waiter
+
+    @property
+    def pending(self) -> int:
+        return len(self._waiters)
 
     async def _connect(self) -> AbstractConnection:
-        connection = self._make_connection()
+        connection: AbstractConnection | None = None
         try:
             async with asyncio.timeout(self._timeout_s):
+                connection = await self._make_connection()
                 await connection.connect()  # type: ignore[no-untyped-call]
-        except (RedisError, OSError, TimeoutError) as error:
-            await connection.disconnect(nowait=True)
-            raise RedisAway(str(error) or type(error).__name__) from error
+        except BaseException as error:
+            if connection is not None:
+                await connection.disconnect(nowait=True)
+            if isinstance(error, TimeoutError):
+                raise RedisAway(f"no connection within {self._timeout_s:g} s") from error
+            if isinstance(error, RedisError | OSError):
+                raise RedisAway(str(error) or type(error).__name__) from error
+            raise
         return connection
 
     async def _stay_connected(self, connection: AbstractConnection | None, ready: asyncio.Future[None]) -> None:
@@ -108,7 +156,7 @@ class Line:
                 connection = connection or await self._connect()
                 await self._serve(connection, ready)
             except Exception as error:
-                self._failure = str(error) or type(error).__name__
+                self.failure = str(error) or type(error).__name__
                 if not ready.done():
                     ready.set_exception(error)
                     return
@@ -122,43 +170,41 @@ class Line:
 
     async def _serve(self, connection: AbstractConnection, ready: asyncio.Future[None]) -> None:
         """Pump until the connection breaks; the failure is kept for those who call meanwhile."""
-        pumps = [
-            asyncio.create_task(self._write(connection)),
-            asyncio.create_task(self._read(connection)),
-            asyncio.create_task(self._watch()),
-        ]
+        pumps = [asyncio.create_task(pump) for pump in self._pumps(connection)]
+        preparing = asyncio.ensure_future(self._prepare(self))
         try:
-            if self._prepare is not None:
-                preparing = asyncio.ensure_future(self._prepare(self))
-                await asyncio.wait([preparing, *pumps], return_when=asyncio.FIRST_COMPLETED)
-                if not preparing.done():
-                    preparing.cancel()
-                    raise RedisAway("the connection broke while it was being set up")
-                await preparing
+            await asyncio.wait([preparing, *pumps], return_when=asyncio.FIRST_COMPLETED)
+            if not preparing.done():
+                raise RedisAway(f"the connection broke while it was being set up: {_why_ended(pumps)}")
+            await preparing
             self.up.set()
             if self.on_up is not None:
                 self.on_up()
             if not ready.done():
                 ready.set_result(None)
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            self._failure = next(str(pump.exception()) for pump in pumps if pump.done())
+            self.failure = _why_ended(pumps)
         finally:
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
+            for task in (preparing, *pumps):
+                task.cancel()
+            await asyncio.gather(preparing, *pumps, return_exceptions=True)
+
+    def _pumps(self, connection: AbstractConnection) -> list[Coroutine[Any, Any, None]]:
+        """What runs while a connection is good; the first to end says why it no longer is."""
+        return [self._write(connection), self._read(connection), self._watch()]
 
     async def _drop(self, connection: AbstractConnection | None) -> None:
         was_up = self.up.is_set()
         self.up.clear()
         self._outgoing.clear()
         waiters, self._waiters = self._waiters, deque()
-        for waiter in waiters:
+        for waiter, _ in waiters:
             if not waiter.done():
-                waiter.set_exception(RedisAway(self._failure))
+                waiter.set_exception(RedisAway(self.failure))
         if connection is not None:
             await connection.disconnect(nowait=True)
         if was_up and self.on_down is not None:
-            self.on_down(self._failure)
+            self.on_down(self.failure)
 
     async def _write(self, connection: AbstractConnection) -> None:
         while True:
@@ -171,19 +217,21 @@ class Line:
         waiters = self._waiters
         while True:
             reply: Reply
-            failure: ResponseError | None = None
+            failure: RedisError | None = None
             try:
                 reply = await connection.read_response(timeout=math.inf, disconnect_on_error=False)
-            except ResponseError as error:
+            except (ResponseError, BusyLoadingError) as error:
                 failure = error
-            waiter = waiters.popleft()
+            waiter, command = waiters.popleft()
             self._oldest_since = self._loop.time()
             if waiter.done():
                 continue
-            if failure is not None:
-                waiter.set_exception(failure)
-            else:
+            if failure is None:
                 waiter.set_result(reply)
+            elif self.up.is_set():
+                self._on_error(waiter, command, failure)
+            else:
+                give_error(waiter, command, failure)
 
     async def _watch(self) -> None:
         """A server that hangs keeps its socket open: the oldest unanswered command tells."""
@@ -193,8 +241,30 @@ class Line:
                 raise RedisAway(f"no answer for {self._timeout_s:g} s")
 
 
-def connection_maker(url: str) -> Callable[[], AbstractConnection]:
-    """How to make one connection to `url`, with redis-py's own reading of it (TLS, ACL user, database)."""
-    # RESP2, so that every server we support answers in the same shapes.
-    pool = Redis.from_url(url, decode_responses=True, protocol=2, retry=Retry(NoBackoff(), 0)).connection_pool
-    return pool.make_connection
+def _why_ended(pumps: Iterable[asyncio.Task[None]]) -> str:
+    return next(str(pump.exception()) for pump in pumps if pump.done())
+
+
+async def ask(connection: AbstractConnection, *command: Argument) -> Reply:
+    """One question, over a connection that is used for nothing else."""
+    try:
+        await connection.connect()  # type: ignore[no-untyped-call]
+        await connection.send_packed_command(hiredis.pack_command(command), check_health=False)  # type: ignore[arg-type]
+        return await connection.read_response()
+    finally:
+        await connection.disconnect(nowait=True)
+
+
+async def answers(questions: Iterable[Coroutine[Any, Any, T]]) -> AsyncGenerator[T | Exception, None]:
+    """Ask at once, hear what comes back as it comes; questions still open when the listener leaves are called off."""
+    asked = [asyncio.create_task(question) for question in questions]
+    try:
+        for answer in asyncio.as_completed(asked):
+            try:
+                yield await answer
+            except (RedisAway, RedisError, OSError, TimeoutError) as error:
+                yield error
+    finally:
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)

@@ -239,6 +239,15 @@ class EmbeddedServer:
             asyncio.get_running_loop().call_exception_handler({"message": event, "exception": error})
 
 
+def running_url(data_dir: Path) -> str | None:
+    """Where the server of this directory listens, or None when none runs there."""
+    try:
+        _, _, socket = (data_dir / "lock").read_text(errors="surrogateescape").strip().partition("\n")
+    except OSError:
+        return None
+    return f"unix://{quote(socket)}" if socket and Path(socket).exists() else None
+
+
 def backoff_s(quick_deaths: int) -> float:
     """The first restart is immediate, then ever slower while the server keeps dying quickly."""
     doublings = min(quick_deaths - 1, 16)  # enough to reach the maximum, and never too large for a float

@@ -10,15 +10,18 @@ from lingua_scheduler.domain.attempts import (
     EndOutcome,
     parse_lease,
 )
-from lingua_scheduler.domain.jobs import JobEvent, legal_before, target_of
+from lingua_scheduler.domain.jobs import LIVE, JobEvent, legal_before, target_of
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.scripts import Scripts
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
+_LIVE = " ".join(LIVE)
+# Only a live attempt can end; a job without one is closed.
+_ENDABLE = {event: " ".join(state for state in legal_before(event) if state in LIVE) for event in JobEvent}
 _AFTER = {event: target_of(event).value for event in JobEvent}
-_DICE = random.Random()
+DICE = random.Random()
 
 
 class DispatchRules(NamedTuple):
@@ -87,8 +90,9 @@ class Jobs:
             run_ms=order.run_ms,
             keep_ms=rules.keep_ms,
             before=_BEFORE[JobEvent.RESERVE],
+            live=_LIVE,
             state=_AFTER[JobEvent.SEND],
-            dice=_DICE.getrandbits(31),
+            dice=DICE.getrandbits(31),
             record=(
                 "pool", order.pools[0],
                 "session", order.session_id,
@@ -102,7 +106,7 @@ class Jobs:
         epoch, instance, link, acknowledges = reply[2].split(" ")
         return Dispatched(outcome, reply[1], epoch, Owner(instance, link), acknowledges == "1")
 
-    async def advance(self, attempt: Attempt, epoch: str, event: JobEvent, run_ms: int) -> AdvanceOutcome:
+    async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
         keys = self._keys.shard(attempt.shard)
         reply = await self._scripts.run(
             "attempt_advance",
@@ -114,14 +118,23 @@ class Jobs:
             epoch=epoch,
             before=_BEFORE[event],
             state=_AFTER[event],
-            run_ms=run_ms,
         )
         return AdvanceOutcome(reply[0])
 
     async def end(
-        self, attempt: Attempt, epoch: str, event: JobEvent, reason: str = "", *, if_overdue: bool = False
+        self,
+        attempt: Attempt,
+        epoch: str,
+        event: JobEvent,
+        reason: str = "",
+        *,
+        if_overdue: bool = False,
+        linger_ms: int = 0,
     ) -> Ended:
-        """End a live attempt; `epoch` empty when it is not a node that says so."""
+        """End a live attempt; `epoch` empty when it is not a node that says so.
+
+        With `linger_ms` the slot stays taken for a while, because the node may still be at it.
+        """
         keys = self._keys.shard(attempt.shard)
         reply = await self._scripts.run(
             "attempt_end",
@@ -132,9 +145,10 @@ class Jobs:
             node=attempt.node_id,
             epoch=epoch,
             overdue=int(if_overdue),
-            before=_BEFORE[event],
+            before=_ENDABLE[event],
             state=_AFTER[event],
             reason=reason,
+            linger_ms=linger_ms,
         )
         outcome = EndOutcome(reply[0])
         if outcome is not EndOutcome.ENDED:
@@ -153,6 +167,16 @@ class Jobs:
             reason=reason,
         )
         return bool(reply[0] == "closed")
+
+    async def leave_pointer(self, shard: int, job_id: str, attempt: int, moved_to: int) -> None:
+        """The job's next attempt lives in another shard."""
+        await self._scripts.run(
+            "job_move",
+            job_key=self._keys.shard(shard).job(job_id),
+            attempt=attempt,
+            before=_BEFORE[JobEvent.RESERVE],
+            shard=moved_to,
+        )
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)

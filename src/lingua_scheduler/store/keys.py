@@ -1,5 +1,6 @@
 """Every key name, and what lives under it. Keys of one script share one hash tag."""
 
+import hashlib
 from typing import NamedTuple
 
 
@@ -58,6 +59,11 @@ class Keys:
         self.load = f"{prefix}:{{shards}}:load"
         self.room = f"{prefix}:{{shards}}:room"
 
+    def affinity(self, key: str) -> str:
+        """A caller's key may be anything, so its digest stands for it."""
+        digest = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
+        return f"{self._prefix}:{{affinity:{digest}}}"
+
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
         if keys is None:
@@ -83,4 +89,5 @@ TABLE = (
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
+    KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
 )

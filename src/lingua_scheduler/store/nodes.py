@@ -1,10 +1,18 @@
 """Nodes in Redis: their place, their profile, their pools, their signs of life."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.domain.attempts import Attempt, parse_lease
-from lingua_scheduler.domain.nodes import BeatOutcome, NodeState, PlaceOutcome, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.domain.attempts import AdoptOutcome, Attempt, parse_lease
+from lingua_scheduler.domain.nodes import (
+    BeatOutcome,
+    DrainOutcome,
+    NodeState,
+    PlaceOutcome,
+    RegisterOutcome,
+    RemoveOutcome,
+)
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
@@ -18,6 +26,13 @@ class Owner(NamedTuple):
 
     instance: str
     link: str
+
+
+class Place(NamedTuple):
+    """A node's shard, and how often it was placed there."""
+
+    shard: int = -1
+    serial: int = 0
 
 
 class NodeEntry(NamedTuple):
@@ -54,13 +69,19 @@ class NodeView(NamedTuple):
     owner: str
 
 
+class LeaseView(NamedTuple):
+    attempt: Attempt
+    deadline_ms: int
+    state: str
+
+
 class Nodes:
     def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
         self._line = line
         self._keys = keys
         self._scripts = scripts
 
-    async def place(self, node_id: str, shard_size: int, max_shards: int) -> tuple[PlaceOutcome, int]:
+    async def place(self, node_id: str, shard_size: int, max_shards: int) -> tuple[PlaceOutcome, Place]:
         reply = await self._scripts.run(
             "placement_assign",
             placement=self._keys.placement,
@@ -70,16 +91,18 @@ class Nodes:
             shard_size=shard_size,
             max_shards=max_shards,
         )
-        return PlaceOutcome(reply[0]), int(reply[1]) if len(reply) > 1 else -1
+        return PlaceOutcome(reply[0]), Place(*map(int, reply[1:])) if len(reply) > 1 else Place()
 
-    async def unplace(self, node_id: str, shard: int) -> None:
+    async def unplace(self, node_id: str, place: Place) -> None:
+        """Give a place back, unless the node came back to it meanwhile."""
         await self._scripts.run(
             "placement_release",
             placement=self._keys.placement,
             load=self._keys.load,
             room=self._keys.room,
             node=node_id,
-            shard=shard,
+            shard=place.shard,
+            serial=place.serial,
         )
 
     async def register(self, shard: int, owner: Owner, entry: NodeEntry) -> Registered:
@@ -109,7 +132,9 @@ class Nodes:
                 was=" ".join(sorted(was)),
                 now=" ".join(sorted(entry.pools)),
                 names=" ".join(names),
-                profile=("state", entry.state.value, "profile", entry.profile),
+                state=entry.state.value,
+                draining=NodeState.DRAINING.value,
+                profile=("profile", entry.profile),
             )
             outcome = RegisterOutcome(reply[0])
             if outcome is RegisterOutcome.MOVED:
@@ -156,6 +181,61 @@ class Nodes:
             return outcome, [parse_lease(lease, shard) for lease in leases]
         raise RuntimeError(f"the pools of {node_id} did not hold still")
 
+    async def drain(self, node_id: str, *, resume: bool = False) -> tuple[DrainOutcome, int]:
+        """Take a node out of its pools, or put it back; how many jobs it still holds."""
+        place = await self.place_of(node_id)
+        if place is None:
+            return DrainOutcome.GONE, 0
+        keys = self._keys.shard(place.shard)
+        serves = ""
+        for _ in range(MAX_SURPRISES):
+            reply = await self._scripts.run(
+                "node_drain",
+                keys,
+                node_key=keys.node(node_id),
+                pools=[keys.pool(name) for name in serves.split()],
+                node=node_id,
+                drain="" if resume else "1",
+                state=NodeState.READY.value if resume else NodeState.DRAINING.value,
+                serves=serves,
+            )
+            outcome = DrainOutcome(reply[0])
+            if outcome is not DrainOutcome.MOVED:
+                return outcome, int(reply[1]) if len(reply) > 1 else 0
+            serves = reply[1]
+        raise RuntimeError(f"the pools of {node_id} did not hold still")
+
+    async def adopt(self, shard: int, owner: Owner, node_id: str, jobs: Sequence[str], bound_ms: int) -> int:
+        """Account for jobs the node runs without a lease; how many there were."""
+        reply = await self._scripts.run(
+            "lease_adopt",
+            self._keys.shard(shard),
+            node=node_id,
+            instance=owner.instance,
+            link=owner.link,
+            bound_ms=bound_ms,
+            jobs=jobs,
+        )
+        return int(reply[1]) if AdoptOutcome(reply[0]) is AdoptOutcome.ADOPTED else 0
+
+    async def rebuild(self, shard: int) -> int:
+        """Count the shard's leases anew; how many nodes were wrong."""
+        reply = await self._scripts.run("ledger_rebuild", self._keys.shard(shard))
+        return int(reply[1])
+
+    async def place_of(self, node_id: str) -> Place | None:
+        place = await self._line.call("HGET", self._keys.placement, node_id)
+        return None if place is None else Place(*map(int, place.split()))
+
+    async def placed(self) -> dict[str, Place]:
+        """Every node that has a place."""
+        flat = await self._line.call("HGETALL", self._keys.placement)
+        return {node_id: Place(*map(int, place.split())) for node_id, place in zip(flat[::2], flat[1::2], strict=True)}
+
+    async def known(self, shard: int) -> set[str]:
+        """The nodes really registered in a shard."""
+        return set(await self._line.call("HKEYS", self._keys.shard(shard).owners))
+
     async def overdue(self, shard: int, most: int) -> list[str]:
         found: list[str] = await self._scripts.run("nodes_overdue", self._keys.shard(shard), most=most)
         return found
@@ -166,12 +246,25 @@ class Nodes:
 
     async def view(self) -> list[NodeView]:
         """The whole fleet, for people; a handful of round trips however large it is."""
-        placement = await self._line.call("HGETALL", self._keys.placement)
-        placed = sorted(zip(placement[::2], map(int, placement[1::2]), strict=True))
-        views = await asyncio.gather(*(self._view_one(node_id, shard) for node_id, shard in placed))
+        placed = sorted((await self.placed()).items())
+        views = await asyncio.gather(*(self.view_one(node_id, place.shard) for node_id, place in placed))
         return [view for view in views if view is not None]
 
-    async def _view_one(self, node_id: str, shard: int) -> NodeView | None:
+    async def leases(self, node_id: str, shard: int) -> list[LeaseView]:
+        """What a node holds, oldest deadline first, with the state of each job."""
+        keys = self._keys.shard(shard)
+        flat = await self._line.call("ZRANGE", keys.leases, 0, -1, "WITHSCORES")
+        mine = [
+            (parse_lease(lease, shard), int(float(deadline)))
+            for lease, deadline in zip(flat[::2], flat[1::2], strict=True)
+            if lease.endswith(f"#{node_id}")
+        ]
+        states = await asyncio.gather(
+            *(self._line.call("HGET", keys.job(attempt.job_id), "state") for attempt, _ in mine)
+        )
+        return [LeaseView(*about, state or "") for about, state in zip(mine, states, strict=True)]
+
+    async def view_one(self, node_id: str, shard: int) -> NodeView | None:
         keys = self._keys.shard(shard)
         profile, seen, held, free, limit, owner = await asyncio.gather(
             self._line.call("HMGET", keys.node(node_id), "state", "pools", "profile"),

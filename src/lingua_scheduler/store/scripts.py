@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from redis.exceptions import NoScriptError
 
-from lingua_scheduler.store.connection import Argument, Line, Reply
+from lingua_scheduler.store.connection import Argument, Line, Reply, ServerLine
 from lingua_scheduler.store.keys import ShardKeys
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
@@ -75,7 +75,7 @@ class Scripts:
             return await self._line.call("EVAL", script.source, key_count, *rest)
 
 
-async def load(line: Line, library: dict[str, Script]) -> None:
+async def load(line: ServerLine, library: dict[str, Script]) -> None:
     """Load every script; done on each new connection, before anybody else may use it."""
     digests = await asyncio.gather(*(line.prepare_call("SCRIPT", "LOAD", s.source) for s in library.values()))
     for script, digest in zip(library.values(), digests, strict=True):

@@ -8,11 +8,15 @@ from typing import TypeVar
 from redis.exceptions import RedisError, ResponseError
 
 from lingua_scheduler.store import scripts as lua
-from lingua_scheduler.store.connection import Line, RedisAway, connection_maker
+from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of
+from lingua_scheduler.store.affinity import Affinity
+from lingua_scheduler.store.cluster import ClusterLine
+from lingua_scheduler.store.connection import FIRST_RETRY_S, Line, RedisAway, ServerLine
 from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.sentinel import SentinelLine
 
 T = TypeVar("T")
 
@@ -39,10 +43,9 @@ class Store:
         self._library = lua.read_library()
         self._allow_eviction = allow_eviction
         try:
-            make_connection = connection_maker(url)
+            self.line = self._line_to(url, timeout_ms, max_pending)
         except ValueError as error:
             raise StoreError(f"{shown(url)} is not a Redis address: {error}") from error
-        self.line = Line(make_connection, timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare)
         self.url = shown(url)
         self.version = ""
         keys = Keys(key_prefix)
@@ -52,6 +55,7 @@ class Store:
         self.nodes = Nodes(self.line, keys, scripts)
         self.jobs = Jobs(self.line, keys, scripts)
         self.pools = Pools(self.line, keys)
+        self.affinity = Affinity(self.line, keys)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""
@@ -84,6 +88,8 @@ class Store:
                 left_s = give_up_at - loop.time()
                 if left_s <= 0:
                     raise
+            # A line may be up and refuse us all the same, because too much waits or a part of a Cluster is away.
+            await asyncio.sleep(min(FIRST_RETRY_S, left_s))
             try:
                 await asyncio.wait_for(self.line.up.wait(), left_s)
             except TimeoutError:
@@ -93,11 +99,27 @@ class Store:
     def is_ready(self) -> bool:
         return self.line.up.is_set()
 
-    async def _prepare(self, line: Line) -> None:
+    def _line_to(self, url: str, timeout_ms: int, max_pending: int) -> Line:
+        scheme = scheme_of(url)
+        if scheme in CLUSTER:
+            return ClusterLine(read_cluster(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare)
+        if scheme in SENTINEL:
+            return SentinelLine(
+                read_sentinel(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare
+            )
+        return ServerLine(read_server(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare)
+
+    async def _prepare(self, line: ServerLine) -> None:
         """What must hold before anybody may use a new connection."""
-        server, memory = await asyncio.gather(line.prepare_call("INFO", "server"), line.prepare_call("INFO", "memory"))
-        self.version = _check_version(_info(server))
-        policy = _info(memory).get("maxmemory_policy", "noeviction")
+        sections = ("server", "memory", "replication")
+        replies = await asyncio.gather(*(line.prepare_call("INFO", section) for section in sections))
+        server, memory, replication = map(_info, replies)
+        self.version = _check_version(server)
+        if "cluster" in (server.get("redis_mode"), server.get("server_mode")) and isinstance(self.line, ServerLine):
+            raise StoreError(f"Redis at {self.url} is part of a Cluster: write its address as redis+cluster://…")
+        if replication.get("role") == "slave":
+            raise RedisAway("it is a replica, and takes no writes")
+        policy = memory.get("maxmemory_policy", "noeviction")
         if policy != "noeviction" and not self._allow_eviction:
             raise StoreError(
                 f"Redis at {self.url} may evict keys (maxmemory-policy {policy}), which would lose leases; "
@@ -110,8 +132,8 @@ class Store:
 
 
 def shown(url: str) -> str:
-    """A Redis address fit for logs: without its password."""
-    return re.sub(r"(password=)[^&]*", r"\1***", re.sub(r"//([^@/]*)@", "//***@", url))
+    """A Redis address fit for logs: without its password, even when that holds an @ or a / it should not."""
+    return re.sub(r"(password=)[^&]*", r"\1***", re.sub(r"//(?!/).*@", "//***@", url))
 
 
 def _info(text: str) -> dict[str, str]:

@@ -16,7 +16,10 @@ def configure(level: Level, log_format: Format) -> None:
     """Set up logging for the whole process: to standard error, JSON unless a person is watching."""
     pretty = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     renderer: Any = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if pretty else structlog.processors.JSONRenderer()
+        # A plain traceback: the rich one shows local variables, and with them speech.
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        if pretty
+        else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[

@@ -12,7 +12,9 @@ REGISTRATIONS = Counter(
 HEARTBEATS = Counter("lingua_node_heartbeats", "Heartbeats of nodes by outcome", ["outcome"], registry=REGISTRY)
 DISPATCHES = Counter("lingua_job_dispatches", "Tries to place a job by outcome", ["outcome"], registry=REGISTRY)
 JOBS = Counter("lingua_jobs_ended", "Jobs that ended, by state", ["state"], registry=REGISTRY)
-RETRIES = Counter("lingua_job_retries", "Attempts lost and tried again, by reason", ["reason"], registry=REGISTRY)
+ATTEMPTS_LOST = Counter(
+    "lingua_attempts_lost", "Attempts that ended without a result, by reason", ["reason"], registry=REGISTRY
+)
 STALE = Counter("lingua_messages_stale", "Messages of nodes about an attempt that is over", ["kind"], registry=REGISTRY)
 UNREADABLE = Counter("lingua_frames_refused", "Frames that could not be taken, by side", ["side"], registry=REGISTRY)
 OVERFLOWS = Counter("lingua_outbox_overflows", "Sockets closed because the peer reads too slowly", registry=REGISTRY)

@@ -9,16 +9,15 @@ local node    = ARGV[3]
 local epoch   = ARGV[4]
 local before  = ARGV[5]   -- states in which this may happen
 local state   = ARGV[6]
-local run_ms  = ARGV[7]
-local now_ms  = ARGV[8]
+local now_ms  = ARGV[7]
 
-local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state')
+local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'run_ms')
 if known[1] ~= attempt or known[2] ~= node or known[3] ~= epoch then return {'stale'} end
-if known[4] == state then return {'advanced'} end
-if not string.find(before, known[4], 1, true) then return {'stale'} end
 local moment = clock(now_ms)
 local deadline = redis.call('ZSCORE', leases, lease)
 if not deadline or tonumber(deadline) <= moment then return {'stale'} end
-redis.call('ZADD', leases, moment + run_ms, lease)
+if known[4] == state then return {'advanced'} end
+if not string.find(before, known[4], 1, true) then return {'stale'} end
+redis.call('ZADD', leases, moment + known[5], lease)
 redis.call('HSET', job_key, 'state', state, string.lower(state) .. '_ms', string.format('%.0f', moment))
 return {'advanced'}

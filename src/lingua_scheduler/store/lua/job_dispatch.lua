@@ -1,7 +1,8 @@
 -- job_dispatch: choose a node of a pool, lease one of its slots and write the job, all or nothing.
 -- Looks at a few members first and at the whole shard before it says full; of those that can, the least loaded wins,
 -- and chance decides between equals. The record is written before any frame leaves.
--- Replies: dispatched node owner | full | nobody (the pool is empty) | unfit (`only` and the preferred node cannot)
+-- Replies: dispatched node owner | full | nobody (the pool is empty) | busy (`only`, and the preferred node has no slot)
+--          | unfit (`only`, and the preferred node is gone or does not serve this)
 --          | stale (the job has ended, or another attempt of it is live)
 -- include: clock
 -- include: words
@@ -25,17 +26,20 @@ local ack_ms     = ARGV[8]   -- lease until an acknowledgement
 local run_ms     = ARGV[9]   -- lease of nodes that do not acknowledge
 local keep_ms    = ARGV[10]
 local before     = ARGV[11]  -- states in which a job may be reserved
-local state      = ARGV[12]  -- the state it is written with
-local dice       = ARGV[13]  -- Redis seeds every script alike, so chance comes from outside
-local now_ms     = ARGV[14]
-local record     = {unpack(ARGV, 15)}  -- field, value, …
+local live       = ARGV[12]  -- states of a job that has a live attempt
+local state      = ARGV[13]  -- the state it is written with
+local dice       = ARGV[14]  -- Redis seeds every script alike, so chance comes from outside
+local now_ms     = ARGV[15]
+local record     = {unpack(ARGV, 16)}  -- field, value, …
 
 math.randomseed(dice)
 local moment = clock(now_ms)
 local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node')
 if known[1] then
-  if known[2] == attempt and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
-    return {'dispatched', known[3], redis.call('HGET', owners, known[3]) or ''}
+  local owner = redis.call('HGET', owners, known[3])
+  if known[2] == attempt and owner and string.find(live, known[1], 1, true)
+    and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
+    return {'dispatched', known[3], owner}
   end
   if not string.find(before, known[1], 1, true) or tonumber(known[2]) >= tonumber(attempt) then return {'stale'} end
 end
@@ -78,7 +82,10 @@ end
 
 local chosen
 if preferred ~= '' and redis.call('SISMEMBER', pool, preferred) == 1 then
-  chosen = least_loaded(in_all({preferred}))
+  local fit = in_all({preferred})
+  chosen = least_loaded(fit)
+  if not chosen and only == '1' and #fit == 1 and not out[preferred]
+    and tonumber(redis.call('ZSCORE', seen, preferred) or 0) > moment then return {'busy'} end
 end
 if not chosen and only == '1' then return {'unfit'} end
 if not chosen then
@@ -95,7 +102,7 @@ local epoch, acks = string.match(owner, '^(%d+) %S+ %S+ (%d)')
 redis.call('ZADD', leases, moment + (acks == '1' and ack_ms or run_ms), job .. '#' .. attempt .. '#' .. chosen)
 redis.call('ZINCRBY', held, 1, chosen)
 redis.call('ZINCRBY', free, -1, chosen)
-redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch,
+redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
   'dispatched_ms', string.format('%.0f', moment), unpack(record))
 redis.call('PEXPIRE', job_key, keep_ms)
 return {'dispatched', chosen, owner}

@@ -1,6 +1,7 @@
 -- node_register: write a node and put it into its pools, or change what it serves.
 -- A registration raises the node's epoch, unless the same process comes back, and makes the leases of the former
 -- epoch overdue: whoever asked ends them, or any sweep does. An update keeps the epoch and needs its connection.
+-- A node that somebody drains stays out of the pools until it is resumed or registers anew.
 -- Replies: registered epoch lease… | moved pools (it stood in other pools than the caller believed; ask again)
 --          | superseded (an update by a connection that no longer owns the node) | gone (an update of a node not there)
 -- include: clock
@@ -28,10 +29,12 @@ local alive_ms = ARGV[9]
 local was      = ARGV[10]            -- pools the caller believes it is in
 local now      = ARGV[11]            -- pools it serves
 local names    = ARGV[12]            -- both lists together, in the order of `pools`
-local now_ms   = ARGV[13]
-local profile  = {unpack(ARGV, 14)}  -- field, value, …
+local state    = ARGV[13]
+local draining = ARGV[14]            -- the state of a node that is being drained
+local now_ms   = ARGV[15]
+local profile  = {unpack(ARGV, 16)}  -- field, value, …
 
-local stored = redis.call('HMGET', node_key, 'pools', 'boot_id')
+local stored = redis.call('HMGET', node_key, 'pools', 'boot_id', 'drain')
 local owner = redis.call('HGET', owners, node)
 local epoch, owner_instance, owner_link = string.match(owner or '', '^(%d+) (%S+) (%S+) ')
 if verb == 'update' and not owner then return {'gone'} end
@@ -40,8 +43,10 @@ if (stored[1] or '') ~= was then return {'moved', stored[1] or ''} end
 
 local moment = clock(now_ms)
 local reply = {'registered', 0}
+local drain = stored[3] or ''
 if verb == 'register' and not (epoch and boot_id ~= '' and stored[2] == boot_id) then
   epoch = string.format('%.0f', math.max(moment, (tonumber(epoch) or 0) + 1))
+  drain = ''
   for _, lease in ipairs(leases_of(node, leases)) do
     redis.call('ZADD', leases, 0, lease)
     reply[#reply + 1] = lease
@@ -51,11 +56,13 @@ reply[2] = epoch
 redis.call('HSET', owners, node, epoch .. ' ' .. instance .. ' ' .. link .. ' ' .. acks)
 redis.call('HSET', limits, node, limit)
 redis.call('ZADD', seen, moment + alive_ms, node)
+redis.call('HSET', node_key, 'serves', now, 'takes', takes, 'boot_id', boot_id, 'drain', drain, unpack(profile))
+if drain == '1' then now, takes, state = '', '0', draining end
 if takes == '1' then
   redis.call('ZADD', free, math.max(0, limit - (redis.call('ZSCORE', held, node) or 0)), node)
 else
   redis.call('ZREM', free, node)
 end
 move_pools(node, words(was), words(now), words(names), pools, summary)
-redis.call('HSET', node_key, 'pools', now, 'boot_id', boot_id, unpack(profile))
+redis.call('HSET', node_key, 'pools', now, 'state', state)
 return reply

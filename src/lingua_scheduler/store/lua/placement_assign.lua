@@ -1,14 +1,18 @@
 -- placement_assign: give a node its shard, the lowest with room; a node that has one keeps it.
--- Replies: placed shard | kept shard | world_full
-local placement  = KEYS[1]   -- hash node -> shard
+-- The serial rises with every call, so that the clean-up of a former life cannot take the place of a new one.
+-- Replies: placed shard serial | kept shard serial | world_full
+local placement  = KEYS[1]   -- hash node -> shard serial
 local load       = KEYS[2]   -- zset shard -> nodes
 local room       = KEYS[3]   -- zset shard -> shard, those with room
 local node       = ARGV[1]
 local shard_size = ARGV[2]
 local max_shards = ARGV[3]
 
-local kept = redis.call('HGET', placement, node)
-if kept then return {'kept', tonumber(kept)} end
+local kept, serial = string.match(redis.call('HGET', placement, node) or '', '^(%d+) (%d+)$')
+if kept then
+  redis.call('HSET', placement, node, kept .. ' ' .. serial + 1)
+  return {'kept', tonumber(kept), serial + 1}
+end
 
 local shard = redis.call('ZRANGE', room, 0, 0)[1]
 if not shard then
@@ -16,10 +20,10 @@ if not shard then
   shard = redis.call('ZCARD', load)
   if shard >= tonumber(max_shards) then return {'world_full'} end
 end
-redis.call('HSET', placement, node, shard)
+redis.call('HSET', placement, node, shard .. ' 1')
 if tonumber(redis.call('ZINCRBY', load, 1, shard)) >= tonumber(shard_size) then
   redis.call('ZREM', room, shard)
 else
   redis.call('ZADD', room, shard, shard)
 end
-return {'placed', tonumber(shard)}
+return {'placed', tonumber(shard), 1}

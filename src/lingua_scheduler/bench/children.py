@@ -1,0 +1,148 @@
+"""The processes of a benchmark: a real scheduler, its load, an echo server. All of them end with their `with`."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lingua_scheduler.bench.orders import Cast, Order, Tally
+from lingua_scheduler.processes import die_with_parent, stop
+
+START_LIMIT_S = 60.0
+ORDER_LIMIT_S = 180.0
+STOP_GRACE_S = 20.0
+POLL_S = 0.05
+MAX_LINE_BYTES = 2**20
+
+
+class BenchFailed(Exception):
+    """The measurement cannot go on; one sentence that says why."""
+
+
+class SchedulerChild(NamedTuple):
+    pid: int
+    port: int
+    redis_pid: int
+    redis_url: str
+    redis_version: str
+
+
+@asynccontextmanager
+async def scheduler(folder: Path) -> AsyncIterator[SchedulerChild]:
+    """A scheduler as anybody starts one, with a Redis of its own."""
+    log_path = folder / "scheduler.log"
+    with log_path.open("wb") as log:
+        process = await _start(
+            "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(folder / "redis"),
+            "--set", "logs.format=json", "--set", "logs.level=info",
+            stdin=DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        events = await _wait_ready(process, log_path)
+        yield SchedulerChild(
+            pid=process.pid,
+            port=events["scheduler.started"]["port"],
+            redis_pid=events["embedded.started"]["pid"],
+            redis_url=events["embedded.started"]["url"],
+            redis_version=events["scheduler.ready"]["redis"],
+        )
+    finally:
+        await stop(process, STOP_GRACE_S)
+
+
+async def _wait_ready(process: Process, log_path: Path) -> dict[str, dict[str, Any]]:
+    """What the scheduler said of itself until it was ready, by event."""
+    for _ in range(int(START_LIMIT_S / POLL_S)):
+        said = log_path.read_text("utf-8", "replace")
+        if '"scheduler.ready"' in said and said.endswith("\n"):
+            return {event["event"]: event for event in map(json.loads, said.splitlines())}
+        if process.returncode is not None:
+            raise BenchFailed(f"the scheduler ended at once: {said[-500:].strip()}")
+        await asyncio.sleep(POLL_S)
+    raise BenchFailed(f"the scheduler was not ready after {START_LIMIT_S:g} s")
+
+
+class LoadChild:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.pid = process.pid
+
+    async def carry_out(self, order: Order) -> Tally:
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(order) + b"\n")
+        return await self.hear(ORDER_LIMIT_S + (order.jobs / order.rate if order.rate else 0))
+
+    async def hear(self, limit_s: float) -> Tally:
+        line = await _line(self._process, limit_s, "the load process")
+        tally = msgspec.json.decode(line, type=Tally)
+        if tally.failure:
+            raise BenchFailed(tally.failure)
+        return tally
+
+
+@asynccontextmanager
+async def load(cast: Cast) -> AsyncIterator[LoadChild]:
+    """A load process whose peers are all connected."""
+    process = await _start("lingua_scheduler.bench.load", msgspec.json.encode(cast).decode())
+    try:
+        child = LoadChild(process)
+        await child.hear(START_LIMIT_S)
+        yield child
+    finally:
+        await _end(process)
+
+
+@asynccontextmanager
+async def echo_server() -> AsyncIterator[tuple[int, int]]:
+    """The process id and the port of a bare echo server."""
+    process = await _start("lingua_scheduler.bench.echo")
+    try:
+        yield process.pid, int(await _line(process, START_LIMIT_S, "the echo server"))
+    finally:
+        await _end(process)
+
+
+async def _start(module: str, *arguments: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None) -> Process:
+    # Settings of the person who measures must not change what is measured.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        module,
+        *arguments,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=environment,
+        limit=MAX_LINE_BYTES,
+        start_new_session=True,  # Ctrl-C is ours to pass on
+        preexec_fn=die_with_parent,
+    )
+
+
+async def _end(process: Process) -> None:
+    """Stop it, and leave no pipe open."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    await stop(process, STOP_GRACE_S)
+    process.stdin.close()
+    await process.stdout.read()
+
+
+async def _line(process: Process, limit_s: float, who: str) -> bytes:
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(limit_s):
+            line = await process.stdout.readline()
+    except TimeoutError:
+        raise BenchFailed(f"{who} said nothing for {limit_s:.0f} s") from None
+    if not line:
+        raise BenchFailed(f"{who} ended with code {await process.wait()}")
+    return line

@@ -1,0 +1,23 @@
+"""How much a run measures."""
+
+import msgspec
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    repeats: int = 5
+    # Jobs of one sample; large audio gets half of them.
+    jobs: int = 10_000
+    sessions: int = 64
+    in_flight: int = 1
+    nodes: int = 8
+    # Jobs a second; 0: as fast as results come back.
+    rate: float = 0.0
+    fleets: tuple[int, ...] = (10, 1_000, 10_000)
+
+    @property
+    def concurrency(self) -> int:
+        return self.sessions * self.in_flight
+
+
+QUICK = Plan(repeats=3, jobs=5_000)
+LARGEST_FLEET = 100_000

@@ -1,0 +1,112 @@
+"""All scenarios, and one run of them."""
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.bench import fleet, life, limits
+from lingua_scheduler.bench.figures import Run, Samples
+from lingua_scheduler.bench.measure import machine_busy_s
+from lingua_scheduler.bench.plan import Plan
+from lingua_scheduler.store.embedded import find_binary, read_version
+
+Tell = Callable[[str], None]
+
+# More than this share of a core, taken by others, shows in jobs/s and latency.
+OTHERS_SHARE = 0.15
+
+
+class Scenario(NamedTuple):
+    title: str
+    about: str
+    steps: Callable[[Plan], int]
+    measure: Callable[[Plan, Samples, Path, Tell], Awaitable[None]]
+
+
+SCENARIOS = {
+    "life": Scenario(
+        "The life of a job",
+        "`utterance` in → `job_assign` → (`job_ack` → `job_grant`) → `job_result` → `translation_result` out. The"
+        " result carries as much speech as came in. Small is 640 bytes.",
+        life.steps,
+        life.measure,
+    ),
+    "redis": Scenario(
+        "Limit: bare Redis",
+        "The same two scripts on the same fleet, 64 in a pipeline, called through the store with nothing above it.",
+        limits.redis_steps,
+        limits.measure_redis,
+    ),
+    "echo": Scenario(
+        "Limit: a bare echo server",
+        "aiohttp sends back frames as long as the scheduler's. A job without acknowledgement is two frames in and two"
+        " out: two echoes are the floor of its socket work.",
+        limits.echo_steps,
+        limits.measure_echo,
+    ),
+    "fleet": Scenario(
+        "Size of the fleet",
+        "Nodes with four pairs each, written through the store. A miss asks for a pair nobody serves; a map read is"
+        " what the scheduler does, at most every 250 ms, before it believes a miss.",
+        fleet.steps,
+        fleet.measure,
+    ),
+}
+
+
+def total_steps(names: Sequence[str], plan: Plan) -> int:
+    return sum(SCENARIOS[name].steps(plan) for name in names)
+
+
+async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
+    """Measure; every process and folder this needs is gone afterwards, however it ends."""
+    samples = Samples()
+    started_at = datetime.now(UTC)
+    began_s, busy_s = time.monotonic(), machine_busy_s()
+    own_s = _own_cpu_s()
+    with tempfile.TemporaryDirectory(prefix="lingua-bench-") as folder:
+        for name in names:
+            (Path(folder) / name).mkdir()
+            await SCENARIOS[name].measure(plan, samples, Path(folder) / name, tell)
+    took_s = time.monotonic() - began_s
+    if busy_s is not None:
+        others = ((machine_busy_s() or busy_s) - busy_s - (_own_cpu_s() - own_s)) / took_s
+        if others > OTHERS_SHARE:
+            samples.note(
+                f"Other programs used {others:.0%} of a core meanwhile: jobs/s and latency say little, and CPU is high."
+            )
+    return Run(
+        started_at=started_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        took_s=round(took_s, 1),
+        slowdown=round(samples.slowdown, 3),
+        machine=_machine(),
+        plan=msgspec.json.decode(msgspec.json.encode(plan)),
+        figures=samples.figures(),
+        notes=list(samples.notes),
+    )
+
+
+def _own_cpu_s() -> float:
+    """Ours, our children's, and theirs: all have ended, and been waited for, when a run is over."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _machine() -> dict[str, object]:
+    return {
+        "version": version("lingua-scheduler"),
+        "python": platform.python_version(),
+        "redis": read_version(find_binary("")),
+        "aiohttp": version("aiohttp"),
+        "uvloop": version("uvloop"),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cores": os.cpu_count(),
+    }

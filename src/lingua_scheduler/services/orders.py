@@ -1,0 +1,39 @@
+"""The order a node gets."""
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.protocol.node import JobAssign, LanguageCandidates
+from lingua_scheduler.protocol.shapes import JobPipeline
+from lingua_scheduler.services.work import Work
+
+
+def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
+    terms = work.terms
+    return JobAssign(
+        job_id=attempt.job_id,
+        attempt_id=attempt.number,
+        session_id=work.session_id,
+        utterance_index=work.utterance_index,
+        src_lang=terms.src_lang,
+        tgt_lang=terms.tgt_lang,
+        pipeline=JobPipeline(**terms.pipeline._asdict()),
+        audio=work.audio,
+        audio_format=work.audio_format,
+        sample_rate=work.sample_rate,
+        enable_streaming_asr=terms.enable_streaming_asr,
+        partial_update_interval_ms=terms.partial_update_interval_ms,
+        trace_id=work.trace_id,
+        turn_id=work.turn_id,
+        dialect=terms.dialect,
+        features=terms.features or None,
+        mode=terms.mode,
+        lang_a=terms.lang_a,
+        lang_b=terms.lang_b,
+        auto_langs=list(terms.auto_langs) if terms.auto_langs else None,
+        lid=LanguageCandidates(candidates=list(terms.auto_langs)) if terms.auto_langs else None,
+        padding_ms=work.padding_ms,
+        is_manual_cut=work.reason is CutReason.IS_FINAL,
+        is_timeout_triggered=work.reason is CutReason.TIMEOUT,
+        is_max_duration_triggered=work.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH),
+        start_within_ms=ack_ms or None,
+    )

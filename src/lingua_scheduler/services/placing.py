@@ -1,0 +1,169 @@
+"""Finding a node with a free slot: the bound one first, then by shard and chance, then waiting in line."""
+
+import asyncio
+import random
+from typing import NamedTuple
+
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.waiting import WaitingRoom, node_queue
+from lingua_scheduler.services.work import Binding, Work
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import metrics
+
+# How many members of a pool a dispatch looks at while the fleet is idle.
+FIRST_SAMPLE = 3
+
+
+class Try(NamedTuple):
+    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
+
+    number: int
+    serial: str
+    run_ms: int
+    job_id: str = ""
+    # Where the last attempt was.
+    shard: int = -1
+    tried: tuple[str, ...] = ()
+
+
+class Placed(NamedTuple):
+    outcome: DispatchOutcome
+    attempt: Attempt | None = None
+    dispatched: Dispatched | None = None
+
+
+class Placer:
+    def __init__(
+        self, instance: str, store: Store, pool_map: PoolMapCopy, waiting: WaitingRoom, settings: Settings
+    ) -> None:
+        self._instance = instance
+        self._store = store
+        self._pool_map = pool_map
+        self._waiting = waiting
+        self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
+        self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
+        self._rules = DispatchRules(
+            sample=FIRST_SAMPLE,
+            sample_k=settings.selection.sample_k,
+            ack_ms=settings.job.reservation_ttl_ms,
+            keep_ms=settings.job.keep_ms,
+        )
+
+    async def place(self, work: Work, wanted: Try) -> Placed:
+        """Lease a slot. FULL only after waiting in line, or when the line is full."""
+        binding = await self._binding(work)
+        give_up_at = asyncio.get_running_loop().time() + self._queue_wait_s
+        while True:
+            must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
+            queue = node_queue(binding.node_id) if must_stick else work.pools[0]
+            placed = await self._in_line(work, wanted, binding if must_stick else None, queue, give_up_at)
+            if must_stick and placed.outcome is DispatchOutcome.UNFIT and not work.wish.is_strict:
+                # Its node is gone, so what sticks to it finds another one.
+                binding.node_id = ""
+                continue
+            if placed.attempt is not None:
+                binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
+                if work.wish.affinity_key:
+                    await self._store.affinity.bind(
+                        work.wish.affinity_key, binding.node_id, binding.shard, self._affinity_ttl_ms
+                    )
+            return placed
+
+    async def _binding(self, work: Work) -> Binding:
+        """The node to be asked first: demanded or preferred, remembered for the key, or the turn's own."""
+        wish = work.wish
+        if wish.preferred_node:
+            place = await self._store.nodes.place_of(wish.preferred_node)
+            # A node that is nowhere is asked for in shard 0, which says so.
+            return Binding(wish.preferred_node, place.shard if place else 0)
+        if wish.affinity_key and (bound := await self._store.affinity.read(wish.affinity_key)):
+            return Binding(*bound)
+        return work.binding or Binding()
+
+    async def _in_line(self, work: Work, wanted: Try, bound: Binding | None, queue: str, give_up_at: float) -> Placed:
+        """Try; if everybody is busy wait for a slot, first come first served, and try again."""
+        loop = asyncio.get_running_loop()
+        ticket = self._waiting.ticket()
+        queued_since = None
+        must_wait = self._waiting.must_queue(queue)
+        while True:
+            if must_wait:
+                if queued_since is None:
+                    queued_since = loop.time()
+                    if self._waiting.is_full(queue):
+                        metrics.DISPATCHES.labels("queue_full").inc()
+                        return Placed(DispatchOutcome.FULL)
+                if not await self._waiting.wait(queue, ticket, give_up_at - loop.time()):
+                    metrics.DISPATCHES.labels("wait_over").inc()
+                    return Placed(DispatchOutcome.FULL)
+            try:
+                placed = await (self._on(bound, work, wanted) if bound else self._anywhere(work, wanted))
+            finally:
+                if must_wait:
+                    self._waiting.tried(queue)
+            metrics.DISPATCHES.labels(placed.outcome.value).inc()
+            if not _is_worth_waiting(placed.outcome, wanted):
+                if queued_since is not None:
+                    metrics.QUEUE_WAIT.observe(loop.time() - queued_since)
+                return placed
+            must_wait = True
+
+    async def _on(self, bound: Binding, work: Work, wanted: Try) -> Placed:
+        # A preference that nobody demanded and no turn needs may as well be served elsewhere when it is busy.
+        may_go_elsewhere = bool(work.wish.preferred_node or work.wish.affinity_key) and not work.wish.is_strict
+        placed = await self._try(bound.shard, work, wanted, preferred=bound.node_id, only=True)
+        if placed.outcome is DispatchOutcome.BUSY and may_go_elsewhere:
+            return await self._anywhere(work, wanted)
+        return placed
+
+    async def _anywhere(self, work: Work, wanted: Try) -> Placed:
+        """Shard by shard; every node of the pool is equally likely to be looked at first."""
+        pool = work.pools[0]
+        if pool not in self._pool_map.map:
+            await self._pool_map.look_again()
+        first = self._pool_map.map.first_shard(pool, random.random())
+        if first is None:
+            return Placed(DispatchOutcome.NOBODY)
+        placed = await self._try(first, work, wanted)
+        if placed.outcome not in (DispatchOutcome.FULL, DispatchOutcome.NOBODY):
+            return placed
+        for shard in self._pool_map.map.other_shards(pool, first):
+            latest = await self._try(shard, work, wanted)
+            if latest.outcome not in (DispatchOutcome.FULL, DispatchOutcome.NOBODY):
+                return latest
+            if latest.outcome is DispatchOutcome.FULL:
+                placed = latest
+        return placed
+
+    async def _try(self, shard: int, work: Work, wanted: Try, preferred: str = "", only: bool = False) -> Placed:
+        name = wanted.job_id or job_id(shard, wanted.serial)
+        reply = await self._store.jobs.dispatch(
+            shard,
+            JobOrder(
+                job_id=name,
+                attempt=wanted.number,
+                pools=work.pools,
+                session_id=work.session_id,
+                utterance_index=work.utterance_index,
+                owner=self._instance,
+                run_ms=wanted.run_ms,
+                preferred=preferred,
+                only_preferred=only,
+                excluded=wanted.tried,
+            ),
+            self._rules,
+        )
+        if reply.outcome is not DispatchOutcome.DISPATCHED:
+            return Placed(reply.outcome)
+        if wanted.job_id and shard != wanted.shard:
+            await self._store.jobs.leave_pointer(wanted.shard, name, wanted.number - 1, shard)
+        return Placed(reply.outcome, Attempt(name, wanted.number, reply.node_id, shard), reply)
+
+
+def _is_worth_waiting(outcome: DispatchOutcome, wanted: Try) -> bool:
+    # Somebody served the pair a moment ago, so a node that died may be back, or replaced, in time.
+    just_lost_it = outcome is DispatchOutcome.NOBODY and wanted.number > 1
+    return just_lost_it or outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)

@@ -1,0 +1,21 @@
+"""Affinity keys: the node that served a caller's key last, for a while."""
+
+from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.keys import Keys
+
+
+class Affinity:
+    def __init__(self, line: Line, keys: Keys) -> None:
+        self._line = line
+        self._keys = keys
+
+    async def read(self, key: str) -> tuple[str, int] | None:
+        """The node and its shard, or None when nothing is bound (any more)."""
+        bound = await self._line.call("GET", self._keys.affinity(key))
+        if bound is None:
+            return None
+        shard, node_id = bound.split(" ", 1)
+        return node_id, int(shard)
+
+    async def bind(self, key: str, node_id: str, shard: int, ttl_ms: int) -> None:
+        await self._line.call("SET", self._keys.affinity(key), f"{shard} {node_id}", "PX", ttl_ms)

@@ -1,0 +1,34 @@
+-- node_drain: take a node out of the pools so that it finishes what it has, or put it back.
+-- Replies: drained leases | resumed | kept leases (it was so already) | moved serves (it serves other pools by now) | gone
+-- include: words
+-- include: moving
+local node_key = KEYS[1]             -- hash, the profile
+local free     = KEYS[2]             -- zset node -> free slots
+local held     = KEYS[3]             -- zset node -> live leases
+local limits   = KEYS[4]             -- hash node -> slots
+local summary  = KEYS[5]             -- hash pool -> nodes
+local pools    = {unpack(KEYS, 6)}   -- sets of node ids, one for each of `serves`
+local node     = ARGV[1]
+local drain    = ARGV[2]             -- 1: drain, empty: resume
+local state    = ARGV[3]             -- the state it is written with
+local serves   = ARGV[4]             -- pools the caller believes it serves
+
+local stored = redis.call('HMGET', node_key, 'serves', 'drain', 'takes')
+if not stored[1] then return {'gone'} end
+if stored[1] ~= serves then return {'moved', stored[1]} end
+local running = tonumber(redis.call('ZSCORE', held, node) or 0)
+if (stored[2] or '') == drain then return {'kept', running} end
+
+local names = words(serves)
+if drain == '1' then
+  move_pools(node, names, {}, names, pools, summary)
+  redis.call('ZREM', free, node)
+  redis.call('HSET', node_key, 'drain', '1', 'pools', '', 'state', state)
+  return {'drained', running}
+end
+move_pools(node, {}, names, names, pools, summary)
+if stored[3] == '1' then
+  redis.call('ZADD', free, math.max(0, redis.call('HGET', limits, node) - running), node)
+end
+redis.call('HSET', node_key, 'drain', '', 'pools', serves, 'state', state)
+return {'resumed'}

@@ -1,0 +1,48 @@
+"""Percentiles, CPU clocks and the yardstick."""
+
+import os
+import time
+
+import pytest
+
+from lingua_scheduler.bench import measure
+from lingua_scheduler.bench.measure import CpuMeter, Yardstick, percentile
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.0, 1), (0.5, 50), (0.99, 99), (0.991, 100), (0.999, 100), (1.0, 100)],
+)
+def test_a_percentile_is_the_smallest_value_that_the_share_does_not_exceed(share: float, expected: float) -> None:
+    assert percentile(range(1, 101), share) == expected
+
+
+def test_every_percentile_of_one_value_is_that_value() -> None:
+    assert [percentile([7.5], share) for share in (0.0, 0.5, 0.999)] == [7.5] * 3
+
+
+def test_the_cpu_clock_of_a_process_counts_its_work_and_not_its_sleep() -> None:
+    meter = CpuMeter({"me": os.getpid()})
+    own_s = time.process_time()
+    while time.process_time() - own_s < 0.05:
+        pass
+    worked_s = meter.spent_s()["me"]
+    time.sleep(0.05)
+    assert worked_s >= 0.05
+    assert meter.spent_s()["me"] < worked_s
+
+
+def test_memory_of_a_process_is_more_than_a_megabyte_and_less_than_all() -> None:
+    assert 1 < measure.resident_mb(os.getpid()) < 100_000
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0:01.50", 1.5), ("02:03:04", 7384), ("1-00:00:01", 86_401)])
+def test_times_of_ps_are_read(text: str, seconds: float) -> None:
+    assert measure._clock_text_s(text) == seconds
+
+
+async def test_a_yardstick_begins_anew_when_it_was_asked() -> None:
+    yardstick = Yardstick()
+    async with yardstick.ticking():
+        assert yardstick.slowdown() > 0
+    assert yardstick.slowdown() > 0

@@ -1,0 +1,106 @@
+"""One tiny real run of everything: real processes, every job answered once, nothing left behind."""
+
+import asyncio
+import os
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from lingua_scheduler import processes
+from lingua_scheduler.bench import children, figures, report, scenarios
+from lingua_scheduler.bench.orders import Cast, Order
+from lingua_scheduler.bench.plan import Plan
+
+TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
+
+
+async def test_every_figure_is_there_after_a_run_of_all_scenarios(tmp_path: Path) -> None:
+    told: list[str] = []
+    run = await scenarios.run(list(scenarios.SCENARIOS), TINY, told.append)
+    assert len(told) == scenarios.total_steps(list(scenarios.SCENARIOS), TINY)
+
+    page = report.write(run, tmp_path / "results", [])
+    saved = figures.read(tmp_path / "results" / "latest.json")
+    assert saved == run
+    medians = {figure.name: figure.median for figure in saved.figures}
+    for variant in ("small", "small, ack", "32 KB", "32 KB, ack", "32 KB opus"):
+        for metric in (
+            "scheduler CPU", "redis CPU", "load CPU", "all CPU", "in scripts", "jobs", "p50", "p99", "p99.9",
+            "scheduler memory", "redis memory",
+        ):  # fmt: skip
+            assert medians[f"life/{variant}/{metric}"] > 0, (variant, metric)
+    # Nothing but the job's own scripts, and now and then a heartbeat or a sweep.
+    assert 2 <= medians["life/small/scripts"] < 2.5
+    assert 3 <= medians["life/small, ack/scripts"] < 3.5
+    for name in (
+        "redis/dispatch",
+        "redis/end",
+        "redis/both: a job",
+        "fleet/heartbeat, 10 nodes",
+        "fleet/miss, 10 nodes",
+    ):
+        assert medians[f"{name}/redis CPU"] > 0
+        assert medians[f"{name}/client CPU"] > 0
+    assert medians["echo/small/server CPU"] > 0
+
+    text = page.read_text("utf-8")
+    assert "## The life of a job" in text
+    assert "‹" in text
+    assert (tmp_path / "results" / "cpu.svg").read_text("utf-8").startswith("<svg")
+
+
+@pytest.mark.parametrize("rate", [0.0, 500.0])
+@pytest.mark.parametrize("acknowledges", [False, True])
+async def test_every_job_gets_one_result(tmp_path: Path, rate: float, acknowledges: bool) -> None:
+    async with children.scheduler(tmp_path) as scheduler:
+        cast = Cast(port=scheduler.port, talkers=3, nodes=2, slots=8)
+        async with children.load(cast) as load:
+            order = Order(jobs=250, in_flight=2, audio_bytes=640, acknowledges=acknowledges, rate=rate)
+            # The second order only counts right if the first left nothing under way.
+            tallies = [await load.carry_out(order), await load.carry_out(order)]
+    assert [tally.jobs for tally in tallies] == [250, 250]
+    assert all(0 < tally.p50_ms <= tally.p99_ms <= tally.p999_ms for tally in tallies)
+    for pid in (scheduler.pid, scheduler.redis_pid, load.pid):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+async def test_a_load_that_cannot_go_on_says_why(tmp_path: Path) -> None:
+    async with children.scheduler(tmp_path) as scheduler:
+        async with children.load(Cast(port=scheduler.port, talkers=1, nodes=1, slots=8)) as load:
+            os.kill(scheduler.pid, signal.SIGKILL)
+            with pytest.raises(children.BenchFailed, match="disconnected"):
+                await load.carry_out(Order(jobs=100_000, in_flight=1, audio_bytes=640))
+
+
+async def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    bench = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "lingua_scheduler", "bench", "--scenario", "life", "--out", str(tmp_path / "results"),
+        env={**os.environ, "TMPDIR": str(folder)},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(30):
+            while not any(b"scheduler.ready" in log.read_bytes() for log in folder.glob("*/life/scheduler.log")):
+                await asyncio.sleep(0.02)
+            bench.send_signal(signal.SIGINT)
+            assert await bench.wait() == 130
+    finally:
+        await processes.stop(bench, 10)
+    assert list(folder.iterdir()) == []
+    assert not (tmp_path / "results").exists()
+    if sys.platform == "linux":
+        commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_readable(path)]
+        assert not [command for command in commands if re.search(re.escape(os.fsencode(folder)), command)]
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        path.read_bytes()
+    except OSError:
+        return False
+    return True

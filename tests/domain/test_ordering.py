@@ -1,0 +1,234 @@
+"""Outcomes leave once each, in order; a gap is filled only when time or room runs out."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lingua_scheduler.domain.ordering import WINDOW, Ordering, Released
+
+HOLD_MS = 10_000
+
+
+def expecting(*indexes: int, max_held: int = 64) -> Ordering[str]:
+    ordering: Ordering[str] = Ordering(HOLD_MS, max_held)
+    for index in indexes:
+        assert ordering.expect(index)
+    return ordering
+
+
+def test_an_outcome_whose_turn_it_is_leaves_at_once() -> None:
+    ordering = expecting(0, 1)
+    assert ordering.settle(0, "a", 0) == [Released(0, "a")]
+    assert ordering.settle(1, "b", 5) == [Released(1, "b")]
+    assert len(ordering) == 0
+
+
+def test_an_outcome_that_comes_early_waits_for_those_before_it() -> None:
+    ordering = expecting(0, 1, 2)
+    assert ordering.settle(2, "c", 0) == []
+    assert ordering.settle(1, "b", 1) == []
+    assert ordering.settle(0, "a", 2) == [Released(0, "a"), Released(1, "b"), Released(2, "c")]
+    assert ordering.wake_at_ms is None
+
+
+def test_a_second_outcome_for_the_same_utterance_releases_nothing() -> None:
+    ordering = expecting(0, 1)
+    ordering.settle(1, "first", 0)
+    assert ordering.settle(1, "second", 1) == []
+    assert ordering.settle(0, "a", 2) == [Released(0, "a"), Released(1, "first")]
+    assert ordering.settle(1, "third", 3) == []
+
+
+def test_an_outcome_nobody_expects_releases_nothing() -> None:
+    assert expecting().settle(0, "a", 0) == []
+
+
+def test_an_utterance_is_expected_once_while_it_is_under_way() -> None:
+    ordering = expecting(0)
+    assert not ordering.expect(0)
+    assert len(ordering) == 1
+
+
+def test_an_utterance_that_has_left_is_not_expected_again() -> None:
+    ordering = expecting(0, 1, 2)
+    ordering.settle(0, "a", 0)
+    ordering.settle(2, "c", 0)
+    ordering.tick(HOLD_MS)  # 1 leaves as a gap
+    assert [ordering.expect(index) for index in (0, 1, 2)] == [False, False, False]
+    assert len(ordering) == 0
+
+
+def test_a_straggler_is_expected_as_long_as_it_is_not_too_far_behind() -> None:
+    ordering = expecting(1000)
+    assert not ordering.expect(1000 - WINDOW)
+    assert ordering.expect(1001 - WINDOW)
+
+
+def test_what_has_left_is_remembered_however_many_have_left() -> None:
+    ordering = expecting()
+    for index in range(3 * WINDOW):
+        assert ordering.expect(index)
+        ordering.settle(index, "", 0)
+    assert not any(ordering.expect(index) for index in range(3 * WINDOW))
+
+
+def test_utterances_announced_out_of_order_leave_in_order() -> None:
+    ordering = expecting(7, 5, 6)
+    assert ordering.settle(7, "c", 0) == []
+    assert ordering.settle(5, "a", 1) == [Released(5, "a")]
+    assert ordering.settle(6, "b", 2) == [Released(6, "b"), Released(7, "c")]
+
+
+# Time
+
+
+def test_nobody_is_woken_while_nothing_waits() -> None:
+    ordering = expecting(0, 1)
+    assert ordering.wake_at_ms is None
+    assert ordering.tick(10**9) == []
+    assert len(ordering) == 2
+
+
+def test_a_gap_is_filled_when_an_outcome_behind_it_has_waited_long_enough() -> None:
+    ordering = expecting(0, 1)
+    ordering.settle(1, "b", 500)
+    assert ordering.wake_at_ms == 500 + HOLD_MS
+    assert ordering.tick(500 + HOLD_MS - 1) == []
+    assert ordering.tick(500 + HOLD_MS) == [Released(0, None), Released(1, "b")]
+    assert len(ordering) == 0
+
+
+def test_every_gap_before_the_outcome_that_has_waited_is_filled() -> None:
+    ordering = expecting(0, 1, 2)
+    ordering.settle(2, "c", 0)
+    assert ordering.tick(HOLD_MS) == [Released(0, None), Released(1, None), Released(2, "c")]
+
+
+def test_a_gap_behind_which_nobody_has_waited_long_enough_stays() -> None:
+    ordering = expecting(0, 1, 2, 3)
+    ordering.settle(1, "b", 0)
+    ordering.settle(3, "d", 9_000)
+    assert ordering.tick(HOLD_MS) == [Released(0, None), Released(1, "b")]
+    assert ordering.wake_at_ms == 9_000 + HOLD_MS
+    assert ordering.settle(2, "c", 11_000) == [Released(2, "c"), Released(3, "d")]
+
+
+def test_an_outcome_that_comes_after_its_gap_was_filled_is_dropped() -> None:
+    ordering = expecting(0, 1)
+    ordering.settle(1, "b", 0)
+    ordering.tick(HOLD_MS)
+    assert ordering.settle(0, "late", HOLD_MS + 1) == []
+
+
+def test_the_longest_waiting_outcome_decides_whatever_its_place() -> None:
+    ordering = expecting(0, 1, 2)
+    ordering.settle(2, "c", 100)
+    ordering.settle(1, "b", 300)
+    assert ordering.wake_at_ms == 100 + HOLD_MS
+
+
+# Room
+
+
+def test_more_than_may_be_held_fills_the_first_gap_and_says_so() -> None:
+    ordering = expecting(0, 1, 2, 3, max_held=2)
+    assert ordering.settle(1, "b", 0) == []
+    assert ordering.settle(3, "d", 0) == []
+    # The third one that must wait: 0 is given up, which lets 1 go, and 2 is there by then.
+    assert ordering.settle(2, "c", 0) == [
+        Released(0, None, overflowed=True),
+        Released(1, "b"),
+        Released(2, "c"),
+        Released(3, "d"),
+    ]
+
+
+def test_an_overflow_gives_up_no_more_than_it_must() -> None:
+    ordering = expecting(0, 1, 2, 3, max_held=1)
+    ordering.settle(1, "b", 0)
+    assert ordering.settle(3, "d", 0) == [Released(0, None, overflowed=True), Released(1, "b")]
+    assert ordering.settle(2, "c", 0) == [Released(2, "c"), Released(3, "d")]
+
+
+def test_several_gaps_are_given_up_when_one_is_not_enough() -> None:
+    ordering = expecting(0, 1, 2, 3, max_held=1)
+    assert ordering.settle(2, "c", 0) == []
+    assert ordering.settle(3, "d", 0) == [
+        Released(0, None, overflowed=True),
+        Released(1, None, overflowed=True),
+        Released(2, "c"),
+        Released(3, "d"),
+    ]
+
+
+# Any order
+
+COUNT = 12
+
+
+@given(
+    order=st.permutations(range(COUNT)),
+    never=st.sets(st.integers(0, COUNT - 1)),
+    pauses=st.lists(st.integers(0, 60), min_size=COUNT, max_size=COUNT),
+    max_held=st.integers(1, COUNT),
+    repeats=st.booleans(),
+)
+def test_every_utterance_is_released_once_in_order_and_gaps_only_for_want_of_time_or_room(
+    order: list[int], never: set[int], pauses: list[int], max_held: int, repeats: bool
+) -> None:
+    hold_ms = 100
+    ordering: Ordering[str] = Ordering(hold_ms, max_held)
+    for index in range(COUNT):
+        ordering.expect(index)
+    released: list[Released[str]] = []
+    settled_at_ms: dict[int, float] = {}
+    now_ms = 0.0
+
+    def check(fresh: list[Released[str]], ticking: bool) -> None:
+        for place in fresh:
+            if place.item is not None:
+                assert place.item == str(place.utterance_index)
+                assert not place.overflowed
+            else:
+                assert place.utterance_index not in settled_at_ms
+                assert place.overflowed is not ticking
+        if ticking and fresh:
+            # Somebody behind the first gap has really waited that long.
+            assert min(settled_at_ms[place.utterance_index] for place in fresh if place.item) <= now_ms - hold_ms
+        released.extend(fresh)
+        out = {place.utterance_index for place in released}
+        assert len(set(settled_at_ms) - out) <= max_held
+
+    for index, pause_ms in zip(order, pauses, strict=True):
+        arrives_at_ms = now_ms + pause_ms
+        while (wake_at_ms := ordering.wake_at_ms) is not None and wake_at_ms <= arrives_at_ms:
+            now_ms = wake_at_ms
+            fresh = ordering.tick(now_ms)
+            assert fresh
+            check(fresh, ticking=True)
+        now_ms = arrives_at_ms
+        if index in never:
+            continue
+        was_there = index not in {place.utterance_index for place in released}
+        if was_there:
+            settled_at_ms[index] = now_ms
+        check(ordering.settle(index, str(index), now_ms), ticking=False)
+        if repeats:
+            assert ordering.settle(index, "again", now_ms) == []
+    while (wake_at_ms := ordering.wake_at_ms) is not None:
+        now_ms = wake_at_ms
+        check(ordering.tick(now_ms), ticking=True)
+
+    indexes = [place.utterance_index for place in released]
+    assert indexes == list(range(len(indexes)))
+    # What is still awaited is the tail that was never settled.
+    assert set(range(len(indexes), COUNT)) <= never
+    assert len(ordering) == COUNT - len(indexes)
+
+
+@given(st.permutations(range(8)), st.permutations(range(8)))
+def test_whatever_the_order_of_announcing_and_settling_they_leave_in_order(
+    announced: list[int], settled: list[int]
+) -> None:
+    ordering = expecting(*announced)
+    released = [place for index in settled for place in ordering.settle(index, str(index), 0)]
+    assert released == [Released(index, str(index)) for index in range(8)]

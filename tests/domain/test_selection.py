@@ -1,0 +1,74 @@
+"""Every node of a pool is equally likely, however the pool is spread over shards."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lingua_scheduler.domain.selection import PoolMap
+
+POOL = "en:zh:speech"
+LAST_DICE = 1 - 2**-53  # the greatest that random.random() throws
+
+
+def order(shards: dict[int, int], dice: float) -> list[int]:
+    return PoolMap({POOL: shards}).shard_order(POOL, dice)
+
+
+def test_a_pool_nobody_serves_has_no_shards() -> None:
+    pool_map = PoolMap({POOL: {0: 1}, "empty": {}})
+    assert pool_map.shard_order("fr:de:text", 0.5) == []
+    assert pool_map.shard_order("empty", 0.5) == []
+    assert "fr:de:text" not in pool_map
+    assert POOL in pool_map
+
+
+def test_one_shard_needs_no_dice() -> None:
+    assert order({7: 3}, 0.0) == order({7: 3}, LAST_DICE) == [7]
+
+
+def test_the_first_shard_changes_exactly_where_its_share_of_the_nodes_ends() -> None:
+    # 3 + 1 + 4 nodes in eight equal steps of the dice.
+    firsts = [order({5: 3, 2: 1, 9: 4}, step / 8)[0] for step in range(8)]
+    assert firsts == [5, 5, 5, 2, 9, 9, 9, 9]
+    assert order({5: 3, 2: 1, 9: 4}, 3 / 8 - 2**-40)[0] == 5
+    assert order({5: 3, 2: 1, 9: 4}, 4 / 8 - 2**-40)[0] == 2
+
+
+def test_the_others_follow_fullest_first() -> None:
+    shards = {1: 10, 2: 30, 3: 20, 4: 40}
+    assert order(shards, 0.0) == [1, 4, 2, 3]
+    assert order(shards, LAST_DICE) == [4, 2, 3, 1]
+
+
+sizes = st.dictionaries(st.integers(0, 999), st.integers(1, 100), min_size=1, max_size=12)
+
+
+@given(sizes)
+def test_stepping_through_the_dice_every_node_comes_up_once(shards: dict[int, int]) -> None:
+    total = sum(shards.values())
+    # In the middle of each step, so that rounding cannot push a throw over the edge.
+    firsts = [order(shards, float(Fraction(2 * step + 1, 2 * total)))[0] for step in range(total)]
+    assert {shard: firsts.count(shard) for shard in shards} == shards
+
+
+@given(sizes, st.floats(0, 1, exclude_max=True) | st.just(LAST_DICE))
+def test_every_shard_is_tried_once_whatever_the_dice_say(shards: dict[int, int], dice: float) -> None:
+    tried = order(shards, dice)
+    assert sorted(tried) == sorted(shards)
+    rest = [shards[shard] for shard in tried[1:]]
+    assert rest == sorted(rest, reverse=True)
+
+
+@pytest.mark.parametrize("total", [2**20 + 1, 100_000, 2**52])
+def test_the_greatest_throw_still_finds_a_shard_in_the_largest_fleet(total: int) -> None:
+    assert order({1: total - 1, 2: 1}, LAST_DICE) in ([1, 2], [2, 1])
+
+
+def test_a_map_is_a_copy() -> None:
+    counts = {POOL: {0: 1}}
+    pool_map = PoolMap(counts)
+    counts[POOL][0] = 99
+    counts["more"] = {0: 1}
+    assert pool_map.nodes == {POOL: {0: 1}}

@@ -1,0 +1,103 @@
+"""Days on which everything happens at once: floods of languages, a Redis that pauses, a Redis that forgets."""
+
+import asyncio
+import signal
+
+from lingua_scheduler.domain.languages import MAX_PAIRS
+from lingua_scheduler.store.nodes import Owner
+from tests.support.peers import Field, answer, field, heartbeat, registration, stay_silent
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess, binaries
+from tests.support.waiting import until
+
+
+async def test_a_node_with_languages_without_end_gets_a_bounded_number_of_pools(peers: Field) -> None:
+    codes = [f"{a}{b}{c}" for a in "abcdefgh" for b in "abcdefgh" for c in "abcdefgh"][:500]
+    socket = await peers.socket("/ws/node")
+    capabilities = {"asr_languages": codes, "tts_languages": codes, "semantic_languages": codes}
+    await socket.send(registration(language_capabilities=capabilities))
+    await socket.next("node_register_ack")
+    _, pools = await peers.get("/v1/pools")
+    assert len(pools["pairs"]) == MAX_PAIRS
+
+
+async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() -> None:
+    private = RedisProcess(str(binaries()["valkey"]))
+    try:
+        async with (
+            scheduler_on(private.url, redis__timeout_ms=300) as (scheduler, store),
+            field(scheduler.port) as peers,
+        ):
+            node = await peers.node(stay_silent, heartbeat_interval_ms=1000, node_id="patient")
+            client = await peers.client()
+            await client.utterance(0)
+            await until(lambda: node.jobs)
+            before = (await store.nodes.view())[0].owner
+            private.signal(signal.SIGSTOP)
+            await until(lambda: not store.is_ready)
+            await asyncio.sleep(3.5)  # longer than three of its heartbeats, and there is no other way to let it pass
+            private.signal(signal.SIGCONT)
+            await until(lambda: store.is_ready)
+            await answer(node, node.jobs[0])
+            assert (await client.outcome())["type"] == "translation_result"
+            assert (await store.nodes.view())[0].owner == before
+            assert len(node.jobs) == 1
+    finally:
+        private.signal(signal.SIGCONT)
+        private.stop()
+
+
+async def test_a_redis_that_forgot_everything_is_told_again_and_jobs_flow(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        held = await peers.node(stay_silent)
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: held.jobs)
+        server.flush()
+        # Its next heartbeat is all it takes; the job it already has is not lost either.
+        await held.socket.send(heartbeat(held.node_id))
+        await answer(held, held.jobs[0])
+        assert (await client.outcome())["type"] == "translation_result"
+        await client.utterance(1)
+        await until(lambda: len(held.jobs) == 2)
+        await answer(held, held.jobs[1])
+        assert (await client.outcome())["type"] == "translation_result"
+        assert [view.node_id for view in await store.nodes.view()] == [held.node_id]
+
+
+async def test_a_silent_node_is_cut_off_and_its_job_goes_elsewhere(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        silent = await peers.node(stay_silent, heartbeat_interval_ms=1000)
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: silent.jobs)
+        good = await peers.node()
+        assert (await client.outcome(within_s=15))["type"] == "translation_result"
+        assert len(good.jobs) == 1
+        assert [view.node_id for view in await store.nodes.view()] == [good.node_id]
+
+
+async def test_a_place_whose_node_never_came_is_used_again(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store):
+        _, place = await store.nodes.place("died-in-between", 100, 1000)
+        await store.nodes.place("also-placed", 100, 1000)
+        await scheduler.sweeper.repair()
+        assert await store.nodes.place_of("died-in-between") == place  # it may still be on its way
+        await scheduler.sweeper.repair()
+        assert await store.nodes.place_of("died-in-between") is None
+        assert await store.nodes.remove(0, Owner("", ""), "died-in-between", frozenset()) == ("gone", [])
+
+
+async def test_a_world_that_is_full_refuses_in_words(server: RedisProcess) -> None:
+    changes = {"pools__shard_size": 1, "pools__max_shards": 2}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
+        for _ in range(2):
+            await peers.node()
+        third = await peers.socket("/ws/node")
+        await third.send(registration())
+        assert "room for 2 nodes" in (await third.next("error"))["message"]
+        client = await peers.client()
+        for index in range(8):  # both shards are found
+            await client.utterance(index)
+        assert {(await client.outcome())["type"] for _ in range(8)} == {"translation_result"}
+        assert all(node.jobs for node in peers.nodes)

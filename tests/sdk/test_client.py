@@ -1,0 +1,272 @@
+"""The client others build on: opens a session, speaks, hears, and knows when it is over."""
+
+import asyncio
+import gc
+import warnings
+from collections.abc import AsyncIterator, Callable
+
+import aiohttp
+import pytest
+
+from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
+from lingua_scheduler.protocol.shapes import PipelineChoice
+from lingua_scheduler.sdk.address import BadAddress
+from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
+from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
+from tests.support.peers import FakeNode, Field, Frame, field, result_of
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+
+PCM16 = b"\x00\x01" * 3200  # 200 ms
+ACK: Frame = {
+    "type": "session_init_ack",
+    "session_id": "s-00000001",
+    "message": "",
+    "trace_id": "t",
+    "protocol_version": "1.0",
+    "use_binary_frame": False,
+    "negotiated_codec": "opus",
+    "negotiated_audio_format": "opus",
+    "negotiated_sample_rate": 16000,
+    "negotiated_channel_count": 1,
+}
+
+
+def client_of(peers: Field, src_lang: str = "en", tgt_lang: str = "zh") -> Client:
+    return Client(f"127.0.0.1:{peers.port}", src_lang, tgt_lang)
+
+
+async def all_heard(client: Client) -> list[Heard]:
+    async with asyncio.timeout(10):
+        return [heard async for heard in client.heard()]
+
+
+# With a real scheduler
+
+
+async def test_it_opens_a_session(peers: Field) -> None:
+    async with client_of(peers) as client:
+        assert client.session_id.startswith("s-")
+        _, status = await peers.get("/v1/status")
+        assert status["sessions"] == 1
+
+
+async def test_speech_in_chunks_is_translated_and_finishing_ends_what_is_heard(peers: Field) -> None:
+    node = await peers.node()
+    async with client_of(peers) as client:
+        await client.send(PCM16)
+        await client.send(PCM16)
+        await client.final()
+        await client.finish()
+        (heard,) = await all_heard(client)
+    assert isinstance(heard, TranslationResult)
+    assert heard.text_translated == f"said {client.session_id} 0"
+    assert len(node.jobs) == 1
+
+
+async def test_what_was_said_before_finishing_is_translated_without_a_final(peers: Field) -> None:
+    await peers.node()
+    async with client_of(peers) as client:
+        await client.send(PCM16)
+        await client.finish()
+        assert [type(heard) for heard in await all_heard(client)] == [TranslationResult]
+
+
+async def test_who_says_nothing_hears_nothing(peers: Field) -> None:
+    async with client_of(peers) as client:
+        await client.final()
+        await client.finish()
+        assert await all_heard(client) == []
+
+
+async def test_audio_goes_as_binary_frames_when_the_scheduler_asks_for_them(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, sessions__use_binary_frame=True) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        node = await peers.node()
+        async with client_of(peers) as client:
+            assert client.use_binary_frame
+            await client.send(PCM16, is_final=True)
+            await client.finish()
+            assert [type(heard) for heard in await all_heard(client)] == [TranslationResult]
+        assert node.jobs[0]["is_manual_cut"] is True
+
+
+async def test_whole_utterances_are_counted(peers: Field) -> None:
+    node = await peers.node()
+    async with client_of(peers) as client:
+        assert [await client.utterance(PCM16) for _ in range(3)] == [0, 1, 2]
+        await client.finish()
+        heard = await all_heard(client)
+    assert [result.utterance_index for result in heard] == [0, 1, 2]
+    assert {job["src_lang"] for job in node.jobs} == {"en"}
+
+
+async def test_chunks_and_whole_utterances_may_follow_each_other(peers: Field) -> None:
+    await peers.node()
+    async with client_of(peers) as client:
+        heard = client.heard()
+        await client.send(PCM16, is_final=True)
+        first = await anext(heard)
+        assert isinstance(first, TranslationResult)
+        assert await client.utterance(PCM16) == first.utterance_index + 1
+        second = await anext(heard)
+        assert isinstance(second, TranslationResult)
+        assert second.utterance_index == first.utterance_index + 1
+
+
+async def test_one_may_ask_for_text_alone(peers: Field) -> None:
+    node = await peers.node()
+    async with client_of(peers) as client:
+        await client.utterance(PCM16, pipeline=PipelineChoice(use_asr=True, use_nmt=True, use_tts=False))
+        await client.finish()
+        await all_heard(client)
+    assert node.jobs[0]["pipeline"]["use_tts"] is False
+
+
+async def test_gaps_partials_and_events_are_heard_too(peers: Field) -> None:
+    async def work(node: FakeNode, job: Frame) -> None:
+        about = {name: job[name] for name in ("job_id", "session_id", "utterance_index", "trace_id")}
+        await node.socket.send(
+            {"type": "asr_partial", "node_id": node.node_id, "text": "hea", "is_final": False} | about
+        )
+        await node.socket.send(
+            result_of(job, node.node_id, success=False, error={"code": "UNSUPPORTED_FEATURE", "message": "no"})
+        )
+
+    await peers.node(work)
+    async with client_of(peers) as client:
+        await client.utterance(PCM16)
+        await client.finish()
+        heard = await all_heard(client)
+    assert [type(message) for message in heard] == [AsrPartial, UiEvent, MissingResult]
+
+
+def refusal(port: int, src_lang: str, tgt_lang: str) -> tuple[str, list[str]]:
+    """Why a session was not opened, and what was left behind; with a loop of its own, as a script has."""
+
+    async def knock() -> None:
+        async with Client(f"127.0.0.1:{port}", src_lang, tgt_lang):
+            pass
+
+    with warnings.catch_warnings(record=True) as left_behind:
+        warnings.simplefilter("always")
+        with pytest.raises(SessionFailed) as caught:
+            asyncio.run(knock())
+        reason = str(caught.value)
+        del caught
+        gc.collect()
+    return reason, [str(warning.message) for warning in left_behind]
+
+
+@pytest.mark.parametrize(
+    ("src_lang", "tgt_lang", "words"),
+    [("english", "zh", "src_lang is neither auto nor a language code"), ("en", "", "tgt_lang is not a language code")],
+)
+async def test_a_session_that_is_refused_says_why(peers: Field, src_lang: str, tgt_lang: str, words: str) -> None:
+    reason, _ = await asyncio.to_thread(refusal, peers.port, src_lang, tgt_lang)
+    assert reason.startswith(f"the scheduler did not open a session: INVALID_MESSAGE: session_init: {words}")
+
+
+async def test_a_session_that_is_refused_leaves_no_connection_open(peers: Field) -> None:
+    _, left_behind = await asyncio.to_thread(refusal, peers.port, "english", "zh")
+    assert left_behind == []
+
+
+# With a scheduler that does what it is told
+
+
+@pytest.fixture
+async def scheduler() -> AsyncIterator[FakeScheduler]:
+    async with fake_scheduler() as found:
+        yield found
+
+
+async def opened(scheduler: FakeScheduler) -> tuple[Client, Call]:
+    client = Client(f"127.0.0.1:{scheduler.port}", "en", "zh", platform="test")
+    opening = asyncio.create_task(client.__aenter__())
+    call = await scheduler.call()
+    assert (await call.next("session_init"))["platform"] == "test"
+    await call.send(ACK)
+    await opening
+    return client, call
+
+
+async def test_chunks_and_finals_are_counted_from_nought(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    async with asyncio.timeout(10):
+        await client.send(b"\x00\x01")
+        await client.final()
+        await client.send(b"\x02", is_final=True)
+        chunks = [await call.next("audio_chunk") for _ in range(3)]
+    assert [(chunk["seq"], chunk["payload"], chunk["is_final"]) for chunk in chunks] == [
+        (0, "AAE=", False),
+        (1, "", True),
+        (2, "Ag==", True),
+    ]
+    assert {chunk["session_id"] for chunk in chunks} == {"s-00000001"}
+    await client.__aexit__(None, None, None)
+
+
+async def test_messages_it_does_not_know_are_passed_over(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    await call.send({"type": "invented_later"})
+    await call.send({"type": "server_heartbeat", "session_id": "s-00000001", "timestamp": 1})
+    await call.send(
+        {
+            "type": "missing_result",
+            "session_id": "s-00000001",
+            "utterance_index": 0,
+            "reason": "no_text",
+            "created_at_ms": 1,
+        }
+    )
+    await call.send({"type": "session_close_ack", "session_id": "s-00000001"})
+    assert [type(heard) for heard in await all_heard(client)] == [MissingResult]
+    await client.__aexit__(None, None, None)
+
+
+async def test_an_error_ends_what_is_heard_with_its_reason(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    await call.send({"type": "error", "code": "INTERNAL_ERROR", "message": "sorry"})
+    with pytest.raises(SessionFailed, match="INTERNAL_ERROR: sorry"):
+        await all_heard(client)
+    await client.__aexit__(None, None, None)
+
+
+ends: list[Callable[[Call], object]] = [lambda call: call.socket.close(), lambda call: call.drop()]
+
+
+@pytest.mark.parametrize("end", ends, ids=["closed", "dropped"])
+async def test_a_connection_that_ends_ends_what_is_heard(
+    scheduler: FakeScheduler, end: Callable[[Call], object]
+) -> None:
+    client, call = await opened(scheduler)
+    ending = end(call)
+    if asyncio.iscoroutine(ending):
+        await asyncio.gather(ending, all_heard(client))
+    else:
+        assert await all_heard(client) == []
+    await client.__aexit__(None, None, None)
+
+
+async def test_a_scheduler_that_hangs_up_has_opened_no_session(scheduler: FakeScheduler) -> None:
+    client = Client(f"127.0.0.1:{scheduler.port}", "en", "zh")
+    opening = asyncio.create_task(client.__aenter__())
+    call = await scheduler.call()
+    await call.next("session_init")
+    await call.socket.close()
+    with pytest.raises(SessionFailed, match="it closed the connection"):
+        await opening
+
+
+async def test_nobody_at_the_address_is_an_error_of_the_connection() -> None:
+    with pytest.raises(aiohttp.ClientConnectorError):
+        async with Client("127.0.0.1:1", "en", "zh"):
+            pass
+
+
+async def test_an_address_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(BadAddress):
+        Client("ftp://host", "en", "zh")

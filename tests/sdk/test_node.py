@@ -1,0 +1,585 @@
+"""The node others build on: serves, guards itself, survives its engine and its scheduler, leaves in peace."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.protocol.node import JobAssign
+from lingua_scheduler.sdk.address import BadAddress
+from lingua_scheduler.sdk.node import MAX_KEPT_RESULTS, Abilities, Node, Translation
+from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
+from tests.support.peers import Field, field
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+BOTH = ("en", "zh")
+ABLE = Abilities(recognises=BOTH, repairs=BOTH, speaks=BOTH, slots=2)
+
+Work = Callable[[JobAssign, Callable[[str], None]], Awaitable[Translation]]
+
+
+async def at_once(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    return Translation(f"heard {job.utterance_index}", f"said {job.utterance_index}", b"\x01\x02")
+
+
+class Engine:
+    """Does what the test says, and remembers who came."""
+
+    name = "scripted"
+
+    def __init__(self, work: Work = at_once) -> None:
+        self.work = work
+        self.jobs: list[JobAssign] = []
+        self.cancelled: list[str] = []
+
+    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        self.jobs.append(job)
+        try:
+            return await self.work(job, partial)
+        except asyncio.CancelledError:
+            self.cancelled.append(job.job_id)
+            raise
+
+
+class Gate:
+    """An engine's work that waits until it is let through."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+
+    async def __call__(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        await self.open.wait()
+        return await at_once(job, partial)
+
+
+@asynccontextmanager
+async def running(port: int, engine: Engine, abilities: Abilities = ABLE, **more: Any) -> AsyncIterator[Node]:
+    node = Node(f"127.0.0.1:{port}", engine, abilities, **more)
+    task = asyncio.create_task(node.run())
+    try:
+        yield node
+    finally:
+        await node.stop(finish_within_s=0)
+        done, _ = await asyncio.wait((task,), timeout=5)
+        if not done:
+            task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert done, "the node did not leave"
+
+
+async def ready(peers: Field, count: int = 1) -> list[dict[str, Any]]:
+    _, found = await peers.get("/v1/nodes")
+    nodes: list[dict[str, Any]] = [node for node in found["nodes"] if node["state"] == "ready"]
+    return nodes if len(nodes) == count else []
+
+
+@pytest.fixture
+async def scheduler() -> AsyncIterator[FakeScheduler]:
+    async with fake_scheduler() as found:
+        yield found
+
+
+# With a real scheduler
+
+
+async def test_it_registers_and_says_what_it_can_do(peers: Field) -> None:
+    events: list[tuple[str, str]] = []
+    async with running(peers.port, Engine(), on_event=lambda *event: events.append(event)) as node:
+        found = (await until(lambda: ready(peers)))[0]
+        assert events == [("registered", found["node_id"])]
+        assert node.node_id == found["node_id"]
+        assert found["max_jobs"] == 2
+        assert found["pairs"] == ["en:en", "en:zh", "zh:en", "zh:zh"]
+        assert "scripted-asr" in found["services"]
+
+
+async def test_it_keeps_the_id_it_was_given(peers: Field) -> None:
+    async with running(peers.port, Engine(), node_id="node-of-mine"):
+        assert (await until(lambda: ready(peers)))[0]["node_id"] == "node-of-mine"
+
+
+async def test_declared_translations_are_the_only_ones(peers: Field) -> None:
+    async with running(peers.port, Engine(), ABLE._replace(translates=[("en", "zh")])):
+        assert (await until(lambda: ready(peers)))[0]["pairs"] == ["en:en", "en:zh", "zh:zh"]
+
+
+async def test_no_translations_are_not_all_translations(peers: Field) -> None:
+    async with running(peers.port, Engine(), ABLE._replace(translates=[])):
+        assert (await until(lambda: ready(peers)))[0]["pairs"] == ["en:en", "zh:zh"]
+
+
+async def test_it_serves_a_job(peers: Field) -> None:
+    engine = Engine()
+    async with running(peers.port, engine) as node:
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0, b"\x07\x00" * 100)
+        result = await client.outcome()
+        assert (result["text_asr"], result["text_translated"]) == ("heard 0", "said 0")
+        assert (result["tts_audio"], result["tts_format"]) == ("AQI=", "pcm16")
+        assert engine.jobs[0].audio == b"\x07\x00" * 100
+        assert (engine.jobs[0].src_lang, engine.jobs[0].tgt_lang) == ("en", "zh")
+        assert node.jobs_done == 1
+
+
+async def test_many_jobs_share_its_slots(peers: Field) -> None:
+    now, most = 0, 0
+
+    async def count(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return await at_once(job, partial)
+
+    async with running(peers.port, Engine(count)) as node:
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        for index in range(20):
+            await client.utterance(index)
+        assert [(await client.outcome())["text_asr"] for _ in range(20)] == [f"heard {i}" for i in range(20)]
+        assert node.jobs_done == 20
+        assert most <= 2
+
+
+async def test_what_it_understands_so_far_is_shown(peers: Field) -> None:
+    shown = asyncio.Event()
+
+    async def show(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        partial("hea")
+        await shown.wait()
+        return await at_once(job, partial)
+
+    async with running(peers.port, Engine(show)):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        partial = await client.socket.next("asr_partial")
+        assert (partial["text"], partial["is_final"], partial["utterance_index"]) == ("hea", False, 0)
+        shown.set()
+        assert (await client.outcome())["type"] == "translation_result"
+
+
+async def test_an_engine_that_hears_nothing_says_so(peers: Field) -> None:
+    async def nothing(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        return Translation("")
+
+    async with running(peers.port, Engine(nothing)):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        outcome = await client.outcome()
+        assert (outcome["type"], outcome["reason"]) == ("missing_result", "no_text")
+
+
+async def test_a_crashing_engine_fails_one_job_and_not_the_node(server: RedisProcess) -> None:
+    async def crash(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        if job.utterance_index == 0:
+            raise ZeroDivisionError("the words nobody must see")
+        return await at_once(job, partial)
+
+    events: list[tuple[str, str]] = []
+    async with (
+        scheduler_on(server.url, dispatch__queue_wait_ms=20) as (scheduler, _),
+        field(scheduler.port) as peers,
+        running(peers.port, Engine(crash), on_event=lambda *event: events.append(event)),
+    ):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        assert (await client.outcome())["reason"] == "job_failed"
+        await client.utterance(1)
+        assert (await client.outcome())["text_asr"] == "heard 1"
+        assert [event for event, _ in events] == ["registered", "engine failed"]
+        assert "the words nobody must see" not in str(client.socket.heard)
+
+
+async def test_it_comes_back_when_another_scheduler_takes_the_place_of_the_first(server: RedisProcess) -> None:
+    events: list[str] = []
+    engine = Engine()
+    async with scheduler_on(server.url) as (first, _):
+        port = first.port
+        node = Node(f"127.0.0.1:{port}", engine, ABLE, on_event=lambda event, _: events.append(event))
+        task = asyncio.create_task(node.run())
+        await until(lambda: events == ["registered"])
+        node_id = node.node_id
+    await until(lambda: "away" in events)
+    async with scheduler_on(server.url, server__port=port) as (second, _), field(second.port) as peers:
+        assert (await until(lambda: ready(peers)))[0]["node_id"] == node_id
+        client = await peers.client()
+        await client.utterance(0)
+        assert (await client.outcome())["text_asr"] == "heard 0"
+        await node.stop()
+        await task
+
+
+async def test_stopping_lets_running_jobs_finish_and_takes_no_more(peers: Field) -> None:
+    gate = Gate()
+    engine = Engine(gate)
+    async with running(peers.port, engine) as node:
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: engine.jobs)
+        stopping = asyncio.create_task(node.stop())
+        await asyncio.sleep(0)
+        assert not stopping.done()
+        gate.open.set()
+        await stopping
+        assert (await client.outcome())["text_asr"] == "heard 0"
+        await until(lambda: no_nodes(peers))
+
+
+async def no_nodes(peers: Field) -> bool:
+    _, found = await peers.get("/v1/nodes")
+    return not found["nodes"]
+
+
+async def test_stopping_does_not_wait_for_ever(peers: Field) -> None:
+    engine = Engine(Gate())
+    node = Node(f"127.0.0.1:{peers.port}", engine, ABLE)
+    task = asyncio.create_task(node.run())
+    await until(lambda: ready(peers))
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: engine.jobs)
+    await node.stop(finish_within_s=0.01)
+    async with asyncio.timeout(5):
+        await task
+    assert engine.cancelled == [engine.jobs[0].job_id]
+
+
+async def test_no_client_can_send_a_node_a_number_it_cannot_read(peers: Field) -> None:
+    async with running(peers.port, Engine()):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(2**53 - 1)
+        assert (await client.outcome())["type"] == "error"
+        await client.chunk(b"\x00\x01" * 320, is_final=True)
+        assert (await client.outcome())["text_asr"] == "heard 0"
+
+
+# With a scheduler that does what it is told
+
+
+async def test_it_introduces_itself_as_existing_schedulers_expect(scheduler: FakeScheduler) -> None:
+    async with running(scheduler.port, Engine(), node_id="node-1", heartbeat_interval_s=7):
+        said = await (await scheduler.call()).register()
+        assert said["node_id"] == "node-1"
+        assert said["advanced_features"] == ["job_ack"]
+        assert said["accept_public_jobs"] is True
+        assert said["max_concurrent_jobs"] == 2
+        assert said["heartbeat_interval_ms"] == 7000
+        assert said["boot_id"]
+        assert said["language_capabilities"] == {
+            "asr_languages": ["en", "zh"],
+            "semantic_languages": ["en", "zh"],
+            "tts_languages": ["en", "zh"],
+            "semantic_core_ready": True,
+        }
+
+
+async def test_it_beats_at_once_and_then_again_and_again(scheduler: FakeScheduler) -> None:
+    engine = Engine(Gate())
+    async with running(scheduler.port, engine, heartbeat_interval_s=0.005):
+        call = await scheduler.call()
+        await call.register("node-X")
+        beat = await call.next("node_heartbeat")
+        assert (beat["node_id"], beat["running_job_ids"]) == ("node-X", [])
+        await call.assign(1)
+        await call.grant()
+        await until(lambda: [beat for beat in call.of("node_heartbeat") if beat["running_job_ids"] == ["job-0-1"]])
+        assert call.of("node_heartbeat")[-1]["resource_usage"]["running_jobs"] == 1
+
+
+async def test_it_asks_before_it_starts(scheduler: FakeScheduler) -> None:
+    engine = Engine()
+    async with running(scheduler.port, engine):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        ack = await call.next("job_ack")
+        assert (ack["job_id"], ack["attempt_id"], ack["node_id"]) == ("job-0-1", 1, "node-1")
+        assert engine.jobs == []
+        await call.send({"type": "job_grant", "job_id": "job-0-1", "attempt_id": 1, "verdict": "granted"})
+        assert (await call.next("job_started"))["job_id"] == "job-0-1"
+        assert (await call.next("job_result"))["success"] is True
+
+
+async def test_what_is_not_granted_is_not_started(scheduler: FakeScheduler) -> None:
+    engine = Engine()
+    async with running(scheduler.port, engine):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant("stale")
+        await call.assign(2, start_within_ms=1)  # nobody answers in time
+        await call.next("job_ack")
+        await call.assign(3)
+        await call.grant()
+        assert (await call.next("job_result"))["job_id"] == "job-0-3"
+        assert [job.job_id for job in engine.jobs] == ["job-0-3"]
+
+
+async def test_its_own_cap_holds_whatever_the_scheduler_believes(scheduler: FakeScheduler) -> None:
+    gate = Gate()
+    engine = Engine(gate)
+    async with running(scheduler.port, engine):
+        call = await scheduler.call()
+        await call.register()
+        for serial in (1, 2):
+            await call.assign(serial)
+            await call.grant()
+        await call.assign(3)
+        refusal = await call.next("job_result")
+        assert (refusal["job_id"], refusal["success"], refusal["error"]["code"]) == (
+            "job-0-3",
+            False,
+            "NODE_OVERLOADED",
+        )
+        gate.open.set()
+        assert {(await call.next("job_result"))["job_id"] for _ in range(2)} == {"job-0-1", "job-0-2"}
+        assert [job.job_id for job in engine.jobs] == ["job-0-1", "job-0-2"]
+
+
+async def test_a_job_that_is_assigned_twice_runs_once(scheduler: FakeScheduler) -> None:
+    gate = Gate()
+    engine = Engine(gate)
+    async with running(scheduler.port, engine):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await call.assign(1)
+        await call.assign(2)
+        await call.grant()
+        await until(lambda: len(engine.jobs) == 2)
+        assert [job.job_id for job in engine.jobs] == ["job-0-1", "job-0-2"]
+        assert len(call.of("job_ack")) == 2
+
+
+async def test_a_cancelled_job_stops_and_frees_its_slot(scheduler: FakeScheduler) -> None:
+    engine = Engine(Gate())
+    async with running(scheduler.port, engine, ABLE._replace(slots=1)):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await until(lambda: engine.jobs)
+        await call.send({"type": "job_cancel", "job_id": "job-0-1"})
+        await until(lambda: engine.cancelled == ["job-0-1"])
+        await call.assign(2)
+        assert (await call.next("job_ack", "job_result"))["type"] == "job_ack"
+        assert call.of("job_result") == []
+
+
+async def test_it_takes_no_job_while_it_is_stopping(scheduler: FakeScheduler) -> None:
+    gate = Gate()
+    engine = Engine(gate)
+    async with running(scheduler.port, engine) as node:
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await until(lambda: engine.jobs)
+        stopping = asyncio.create_task(node.stop())
+        await asyncio.sleep(0)
+        await call.assign(2)
+        assert (await call.next("job_result"))["error"]["code"] == "NODE_OVERLOADED"
+        gate.open.set()
+        assert (await call.next("job_result"))["job_id"] == "job-0-1"
+        await stopping
+
+
+# Results and reconnects
+
+
+async def finished_job(scheduler: FakeScheduler, call: Call, serial: int = 1) -> dict[str, Any]:
+    await call.assign(serial)
+    await call.grant()
+    return await call.next("job_result")
+
+
+async def test_a_result_is_kept_until_it_is_acknowledged_and_sent_again_after_a_reconnect(
+    scheduler: FakeScheduler,
+) -> None:
+    async with running(scheduler.port, Engine()):
+        call = await scheduler.call()
+        await call.register()
+        result = await finished_job(scheduler, call)
+        call.drop()
+
+        call = await scheduler.call()
+        assert (await call.register())["node_id"] == "node-1"
+        assert await call.next("job_result") == result
+        await call.send({"type": "result_ack", "job_id": "job-0-1", "attempt_id": 1})
+        await finished_job(scheduler, call, 2)  # it has read the acknowledgement by now
+        call.drop()
+
+        call = await scheduler.call()
+        await call.register()
+        assert (await call.next("job_result"))["job_id"] == "job-0-2"
+        assert [frame["job_id"] for frame in call.of("job_result")] == ["job-0-2"]
+
+
+async def test_a_job_that_ends_while_nobody_listens_is_reported_afterwards(scheduler: FakeScheduler) -> None:
+    gate = Gate()
+    async with running(scheduler.port, Engine(gate)) as node:
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await call.next("job_started")
+        call.drop()
+        call = await scheduler.call()
+        gate.open.set()
+        await until(lambda: node.jobs_done == 1)
+        said = await call.register()
+        assert said["running_job_ids"] == ["job-0-1"]
+        assert (await call.next("job_result"))["job_id"] == "job-0-1"
+
+
+async def test_results_nobody_acknowledges_do_not_pile_up(scheduler: FakeScheduler) -> None:
+    async with running(scheduler.port, Engine()):
+        call = await scheduler.call()
+        await call.register()
+        for serial in range(MAX_KEPT_RESULTS + 2):
+            await finished_job(scheduler, call, serial)
+        call.drop()
+        call = await scheduler.call()
+        await call.register()
+        kept = [(await call.next("job_result"))["utterance_index"] for _ in range(MAX_KEPT_RESULTS)]
+        assert kept == list(range(2, MAX_KEPT_RESULTS + 2))
+
+
+async def test_it_is_the_same_node_after_a_reconnect_and_another_after_a_restart(scheduler: FakeScheduler) -> None:
+    boots = []
+    for _ in range(2):
+        async with running(scheduler.port, Engine()):
+            call = await scheduler.call()
+            boots.append((await call.register())["boot_id"])
+            call.drop()
+            call = await scheduler.call()
+            boots.append((await call.register())["boot_id"])
+    first, again, restarted, restarted_again = boots
+    assert first == again != restarted == restarted_again
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The longest each pause before a reconnect might be; the pauses themselves take no time."""
+    longest: list[float] = []
+
+    def throw(low: float, high: float) -> float:
+        longest.append(high)
+        return 0.0
+
+    monkeypatch.setattr("lingua_scheduler.sdk.node.random.uniform", throw)
+    return longest
+
+
+async def test_while_nobody_listens_it_asks_less_and_less_often(pauses: list[float]) -> None:
+    events: list[tuple[str, str]] = []
+    async with running(1, Engine(), on_event=lambda *event: events.append(event)):
+        await until(lambda: len(pauses) >= 9)
+    assert pauses[:9] == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 15.0, 15.0]
+    assert {event for event, _ in events} == {"away"}
+
+
+async def test_after_it_was_taken_in_it_comes_back_at_once(scheduler: FakeScheduler, pauses: list[float]) -> None:
+    async with running(scheduler.port, Engine()):
+        for _ in range(3):
+            call = await scheduler.call()
+            await call.register()
+            await call.next("node_heartbeat")
+            call.drop()
+        await (await scheduler.call()).next("node_register")
+    assert set(pauses) == {0.2}
+
+
+async def test_a_scheduler_that_turns_everybody_away_is_asked_less_and_less_often(
+    scheduler: FakeScheduler, pauses: list[float]
+) -> None:
+    async with running(scheduler.port, Engine()):
+        for _ in range(5):
+            call = await scheduler.call()
+            await call.next("node_register")
+            await call.socket.close(code=1013)
+        await (await scheduler.call()).next("node_register")
+    assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2]
+
+
+# What must not end it
+
+
+async def test_a_message_it_does_not_know_is_passed_over(scheduler: FakeScheduler) -> None:
+    async with running(scheduler.port, Engine()):
+        call = await scheduler.call()
+        await call.register()
+        await call.send({"type": "invented_later", "x": 1})
+        assert (await finished_job(scheduler, call))["success"] is True
+
+
+async def test_an_error_is_told_to_whoever_runs_it(scheduler: FakeScheduler) -> None:
+    events: list[tuple[str, str]] = []
+    async with running(scheduler.port, Engine(), on_event=lambda *event: events.append(event)):
+        call = await scheduler.call()
+        await call.next("node_register")
+        await call.send({"type": "error", "code": "INVALID_MESSAGE", "message": "no such id"})
+        await until(lambda: events)
+        assert events == [("error", "INVALID_MESSAGE: no such id")]
+
+
+@pytest.mark.parametrize("rubbish", ["{", '{"type": "job_assign"}', '{"type": "job_cancel", "job_id": 5}'])
+async def test_a_frame_it_cannot_read_does_not_end_it(scheduler: FakeScheduler, rubbish: str) -> None:
+    events: list[str] = []
+    async with running(scheduler.port, Engine(), on_event=lambda event, _: events.append(event)):
+        call = await scheduler.call()
+        await call.register()
+        await call.socket.send_str(rubbish)
+        assert (await finished_job(scheduler, call))["success"] is True
+        assert events == ["registered", "error"]
+
+
+async def test_a_stop_while_it_connects_is_not_forgotten() -> None:
+    knocked, answered = asyncio.Event(), asyncio.Event()
+
+    async def slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Hand everything on to a scheduler, but only when told to."""
+        knocked.set()
+        await answered.wait()
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", inside.port)
+        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+
+    async with fake_scheduler() as inside:
+        door = await asyncio.start_server(slowly, "127.0.0.1", 0)
+        node = Node(f"127.0.0.1:{door.sockets[0].getsockname()[1]}", Engine(), ABLE)
+        task = asyncio.create_task(node.run())
+        await knocked.wait()
+        await node.stop()
+        answered.set()
+        async with asyncio.timeout(5):
+            await task
+        assert [call.of("node_register") for call in inside.calls] == [[]]
+        door.close()
+        await door.wait_closed()
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65_536):
+            writer.write(data)
+    except ConnectionError:
+        pass
+    finally:
+        writer.close()
+
+
+def test_an_address_that_is_none_is_refused_at_once() -> None:
+    with pytest.raises(BadAddress):
+        Node("ftp://host", Engine(), ABLE)

@@ -1,0 +1,135 @@
+"""Who waits for an attempt hears how it ended, once; nobody else does."""
+
+import asyncio
+
+import pytest
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.assignments import Assignment, Assignments, Lost
+
+LONG_S = 60.0
+FIRST = Attempt("job-0-1", 1, "node-a", 0)
+SECOND = Attempt("job-0-1", 2, "node-b", 0)
+
+
+def result(attempt: Attempt) -> JobResult:
+    return JobResult(
+        job_id=attempt.job_id,
+        attempt_id=attempt.number,
+        node_id=attempt.node_id,
+        session_id="s-1",
+        utterance_index=0,
+        success=True,
+        trace_id="t",
+    )
+
+
+@pytest.fixture
+def assignments() -> Assignments:
+    return Assignments()
+
+
+@pytest.fixture
+def first(assignments: Assignments) -> Assignment:
+    return assignments.open(FIRST, "s-1", 3)
+
+
+async def test_who_waits_is_told(assignments: Assignments, first: Assignment) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    report = result(FIRST)
+    assignments.settle(FIRST, report)
+    assert await waiting is report
+
+
+async def test_a_report_that_came_before_the_wait_is_not_lost(assignments: Assignments, first: Assignment) -> None:
+    assignments.settle(FIRST, Lost("node_gone"))
+    assert await first.wait(LONG_S) == Lost("node_gone")
+    assert await first.wait(LONG_S) == Lost("node_gone")
+
+
+async def test_only_the_first_report_counts(assignments: Assignments, first: Assignment) -> None:
+    assignments.settle(FIRST, Lost("node_gone"))
+    assignments.settle(FIRST, result(FIRST))
+    assert await first.wait(LONG_S) == Lost("node_gone")
+
+
+async def test_when_time_is_up_there_is_no_report_and_one_may_wait_again(
+    assignments: Assignments, first: Assignment
+) -> None:
+    assert await first.wait(0) is None
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    assignments.settle(FIRST, Lost("late"))
+    assert await waiting == Lost("late")
+
+
+async def test_a_report_in_the_tick_time_is_up_is_not_lost(assignments: Assignments, first: Assignment) -> None:
+    waiting = asyncio.create_task(first.wait(0))
+    await asyncio.sleep(0)
+    assignments.settle(FIRST, Lost("just in time"))
+    assert await waiting == Lost("just in time")
+
+
+async def test_one_who_stops_waiting_disturbs_nobody(assignments: Assignments, first: Assignment) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assignments.settle(FIRST, Lost("later"))
+    assert first.report == Lost("later")
+
+
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        SECOND,
+        FIRST._replace(number=2),
+        FIRST._replace(node_id="node-b"),
+        FIRST._replace(shard=1),
+        FIRST._replace(job_id="job-0-2"),
+    ],
+)
+def test_a_report_about_another_attempt_is_nobodys(
+    assignments: Assignments, first: Assignment, stranger: Attempt
+) -> None:
+    assignments.settle(stranger, Lost("not yours"))
+    assert first.report is None
+    assert assignments.find(stranger) is None
+
+
+def test_the_current_attempt_is_found_by_its_name_or_by_job_and_node(
+    assignments: Assignments, first: Assignment
+) -> None:
+    assert assignments.find(FIRST) is first
+    assert assignments.of_node("job-0-1", "node-a") is first
+    assert assignments.of_node("job-0-1", "node-b") is None
+    assert assignments.of_node("job-0-2", "node-a") is None
+    assert (first.session_id, first.utterance_index, first.is_accepted) == ("s-1", 3, False)
+
+
+def test_a_retry_takes_the_place_of_the_attempt_before_it(assignments: Assignments, first: Assignment) -> None:
+    second = assignments.open(SECOND, "s-1", 3)
+    assert assignments.find(FIRST) is None
+    assert assignments.of_node("job-0-1", "node-a") is None
+    assert assignments.find(SECOND) is second
+    assert len(assignments) == 1
+
+
+def test_the_clean_up_of_an_old_attempt_does_not_remove_the_new_one(
+    assignments: Assignments, first: Assignment
+) -> None:
+    second = assignments.open(SECOND, "s-1", 3)
+    assignments.close(first)
+    assert assignments.find(SECOND) is second
+    assignments.close(second)
+    assignments.close(second)
+    assert len(assignments) == 0
+
+
+def test_what_is_closed_is_not_found(assignments: Assignments, first: Assignment) -> None:
+    assignments.close(first)
+    assignments.settle(FIRST, Lost("too late"))
+    assert assignments.find(FIRST) is None
+    assert first.report is None

@@ -1,0 +1,302 @@
+"""Waiting for a slot: in the order of the tickets, one try for one slot, and no trace of those who left."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from lingua_scheduler.services.waiting import WaitingRoom, node_queue
+from lingua_scheduler.telemetry import metrics
+
+POOL, OTHER = "en:zh:speech", "en:fr:speech"
+NODE = "node-a"
+LONG_S = 60.0
+
+
+class Line:
+    """People in a waiting room, each known by a name; who was told to try is written down."""
+
+    def __init__(self, queue_max: int = 100) -> None:
+        self.room = WaitingRoom(queue_max)
+        self.tried: list[str] = []
+        self.gave_up: list[str] = []
+        self.tickets: dict[str, int] = {}
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def join(self, name: str, pool: str = POOL, timeout_s: float = LONG_S) -> None:
+        """Stand in line, with a new ticket unless one is held already."""
+        if name not in self.tickets:
+            self.tickets[name] = self.room.ticket()
+        self.tasks[name] = asyncio.create_task(self._wait(name, pool, timeout_s))
+        await asyncio.sleep(0)
+
+    async def free(self, *pools: str) -> None:
+        self.room.slot_freed(NODE, pools or (POOL,))
+        await settled()
+
+    async def poke(self) -> None:
+        self.room.poke()
+        await settled()
+
+    async def _wait(self, name: str, pool: str, timeout_s: float) -> None:
+        if await self.room.wait(pool, self.tickets[name], timeout_s):
+            self.tried.append(name)
+        else:
+            self.gave_up.append(name)
+
+
+async def settled() -> None:
+    """Let every task that can run do so; nothing here waits for time."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def line() -> AsyncIterator[Line]:
+    found = Line()
+    yield found
+    for task in found.tasks.values():
+        task.cancel()
+    await asyncio.gather(*found.tasks.values(), return_exceptions=True)
+
+
+def waiting() -> float:
+    return metrics.REGISTRY.get_sample_value("lingua_jobs_waiting") or 0.0
+
+
+# In order
+
+
+async def test_first_come_is_first_served(line: Line) -> None:
+    for name in ("ann", "bob", "cas"):
+        await line.join(name)
+    for _ in range(3):
+        await line.free()
+    assert line.tried == ["ann", "bob", "cas"]
+
+
+async def test_one_freed_slot_wakes_exactly_one(line: Line) -> None:
+    for name in ("ann", "bob", "cas"):
+        await line.join(name)
+    await line.free()
+    assert line.tried == ["ann"]
+    assert len(line.room) == 2
+
+
+async def test_a_freed_slot_wakes_one_of_all_its_pools_the_one_who_waits_longest(line: Line) -> None:
+    await line.join("ann", OTHER)
+    await line.join("bob", POOL)
+    await line.join("cas", OTHER)
+    await line.free(POOL, OTHER)
+    assert line.tried == ["ann"]
+    await line.free(POOL, OTHER)
+    assert line.tried == ["ann", "bob"]
+
+
+async def test_a_slot_of_another_pool_wakes_nobody(line: Line) -> None:
+    await line.join("ann", POOL)
+    await line.free(OTHER)
+    assert line.tried == []
+    assert len(line.room) == 1
+
+
+async def test_a_freed_slot_nobody_waits_for_is_not_kept(line: Line) -> None:
+    await line.free()
+    await line.join("ann")
+    await settled()
+    assert line.tried == []
+
+
+async def test_who_must_come_back_keeps_the_place(line: Line) -> None:
+    for name in ("ann", "bob"):
+        await line.join(name)
+    await line.free()
+    assert line.tried == ["ann"]
+    await line.join("ann")  # the slot was taken by somebody else
+    line.room.tried(POOL)
+    await line.free()
+    await line.free()
+    assert line.tried == ["ann", "ann", "bob"]
+
+
+async def test_a_poke_lets_the_head_of_every_line_try(line: Line) -> None:
+    for name, pool in (("ann", POOL), ("bob", POOL), ("cas", OTHER)):
+        await line.join(name, pool)
+    await line.poke()
+    assert sorted(line.tried) == ["ann", "cas"]
+
+
+async def test_a_poke_in_an_empty_room_does_nothing(line: Line) -> None:
+    await line.poke()
+    assert not line.room.must_queue(POOL)
+
+
+# For one node and no other
+
+
+async def test_a_slot_goes_first_to_one_who_waits_for_this_very_node(line: Line) -> None:
+    await line.join("ann")
+    await line.join("bob", node_queue(NODE))
+    await line.free()
+    assert line.tried == ["bob"]
+    await line.free()
+    assert line.tried == ["bob", "ann"]
+
+
+async def test_a_slot_of_another_node_is_not_for_one_who_waits_for_this_one(line: Line) -> None:
+    await line.join("ann", node_queue("node-b"))
+    await line.free()
+    assert line.tried == []
+
+
+# Newcomers
+
+
+async def test_a_newcomer_stands_behind_those_who_wait_and_those_who_try(line: Line) -> None:
+    assert not line.room.must_queue(POOL)
+    await line.join("ann")
+    assert line.room.must_queue(POOL)
+    assert not line.room.must_queue(OTHER)
+    await line.free()
+    assert line.room.must_queue(POOL)  # ann is trying
+    line.room.tried(POOL)
+    assert not line.room.must_queue(POOL)
+
+
+async def test_newcomers_wait_until_all_who_try_have_tried(line: Line) -> None:
+    for name in ("ann", "bob"):
+        await line.join(name)
+    await line.free()
+    await line.free()
+    line.room.tried(POOL)
+    assert line.room.must_queue(POOL)
+    line.room.tried(POOL)
+    assert not line.room.must_queue(POOL)
+
+
+async def test_a_try_that_is_over_twice_counts_once(line: Line) -> None:
+    line.room.tried(POOL)
+    await line.join("ann")
+    await line.free()
+    assert line.room.must_queue(POOL)
+
+
+async def test_each_line_has_its_own_limit() -> None:
+    line = Line(queue_max=2)
+    await line.join("ann")
+    assert not line.room.is_full(POOL)
+    await line.join("bob")
+    assert line.room.is_full(POOL)
+    assert not line.room.is_full(OTHER)
+    await line.free()
+    assert not line.room.is_full(POOL)
+    await line.free()
+    assert line.tried == ["ann", "bob"]
+
+
+async def test_a_limit_of_none_lets_nobody_wait() -> None:
+    assert WaitingRoom(0).is_full(POOL)
+
+
+# Time
+
+
+async def test_who_waits_too_long_is_told_so_and_leaves_no_trace(line: Line) -> None:
+    before = waiting()
+    await line.join("ann", timeout_s=0.01)
+    assert waiting() == before + 1
+    await line.tasks["ann"]
+    assert line.gave_up == ["ann"]
+    assert len(line.room) == 0
+    assert not line.room.must_queue(POOL)
+    assert waiting() == before
+
+
+async def test_no_time_at_all_is_a_wait_that_fails(line: Line) -> None:
+    await line.join("ann", timeout_s=-1)
+    await line.tasks["ann"]
+    assert line.gave_up == ["ann"]
+
+
+async def test_one_who_gives_up_does_not_hold_up_the_others(line: Line) -> None:
+    await line.join("ann", timeout_s=0)
+    await line.join("bob")
+    await line.tasks["ann"]
+    await line.free()
+    assert (line.gave_up, line.tried) == (["ann"], ["bob"])
+
+
+async def ann_has_no_time_left(line: Line) -> None:
+    """Ann stands before bob, and her time is up when the loop goes round once more."""
+    line.tickets["ann"] = line.room.ticket()
+    await line.join("bob")
+    await line.join("ann", timeout_s=0)
+    assert len(line.room) == 2
+
+
+async def test_a_waiter_whose_time_runs_out_in_the_tick_it_is_woken_passes_the_chance_on(line: Line) -> None:
+    await ann_has_no_time_left(line)
+    line.room.slot_freed(NODE, (POOL,))  # wakes ann, whose time is up before she can move
+    await settled()
+    assert (line.gave_up, line.tried) == (["ann"], ["bob"])
+    line.room.tried(POOL)
+    assert not line.room.must_queue(POOL)
+
+
+async def test_a_slot_freed_for_a_waiter_whose_time_has_just_run_out_goes_to_the_next(line: Line) -> None:
+    await ann_has_no_time_left(line)
+    await asyncio.sleep(0)  # her time is up, and she has not noticed yet
+    assert line.gave_up == []
+    line.room.slot_freed(NODE, (POOL,))
+    await settled()
+    assert (line.gave_up, line.tried) == (["ann"], ["bob"])
+
+
+async def test_a_waiter_whose_time_has_just_run_out_does_not_count_as_trying(line: Line) -> None:
+    await line.join("ann", timeout_s=0)
+    await asyncio.sleep(0)
+    line.room.slot_freed(NODE, (POOL,))
+    await settled()
+    assert line.gave_up == ["ann"]
+    assert not line.room.must_queue(POOL)
+
+
+# Leaving
+
+
+async def test_a_cancelled_waiter_leaves_no_trace(line: Line) -> None:
+    before = waiting()
+    await line.join("ann")
+    await line.join("bob")
+    line.tasks["ann"].cancel()
+    await settled()
+    assert len(line.room) == 1
+    assert waiting() == before + 1
+    await line.free()
+    assert line.tried == ["bob"]
+    line.room.tried(POOL)
+    assert not line.room.must_queue(POOL)
+
+
+async def test_a_waiter_that_is_cancelled_in_the_tick_it_is_woken_passes_the_chance_on(line: Line) -> None:
+    await line.join("ann")
+    await line.join("bob")
+    line.room.slot_freed(NODE, (POOL,))
+    line.tasks["ann"].cancel()
+    await settled()
+    assert line.tried == ["bob"]
+    line.room.tried(POOL)
+    assert not line.room.must_queue(POOL)
+
+
+async def test_an_empty_room_keeps_nothing(line: Line) -> None:
+    for name in ("ann", "bob", "cas"):
+        await line.join(name)
+    await line.free()
+    line.room.tried(POOL)
+    line.tasks["bob"].cancel()
+    await settled()
+    await line.free()
+    line.room.tried(POOL)
+    assert line.tried == ["ann", "cas"]
+    assert (len(line.room), line.room.must_queue(POOL)) == (0, False)
