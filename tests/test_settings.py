@@ -329,7 +329,7 @@ def test_a_field_tells_all_about_its_setting() -> None:
         name="pools.shard_size",
         type_name="int",
         default=100,
-        description="Most nodes in one shard of a pool",
+        description="Most nodes in one shard",
         variable="LINGUA_POOLS_SHARD_SIZE",
         minimum=1,
         maximum=1000,

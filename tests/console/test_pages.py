@@ -1,5 +1,6 @@
 """The pages people and scripts read: healthy or not, the fleet, and errors of one shape."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from tests.support.peers import Field, field
+from tests.support.peers import FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
@@ -151,16 +152,23 @@ async def test_the_status_counts_sessions_slots_and_jobs(peers: Field) -> None:
 
 
 async def test_a_running_job_is_shown_as_a_taken_slot(peers: Field) -> None:
-    async def never(node: object, job: object) -> None:
-        pass
+    go_on = asyncio.Event()
 
-    node = await peers.node(never, max_concurrent_jobs=3)
+    async def wait_then_answer(node: FakeNode, job: Frame) -> None:
+        await go_on.wait()
+        await answer(node, job)
+
+    node = await peers.node(wait_then_answer, max_concurrent_jobs=3)
     client = await peers.client()
     await client.utterance(0)
     await until(lambda: node.jobs)
     _, status = await peers.get("/v1/status")
     assert status["slots"] == {"total": 3, "taken": 1}
     assert (status["nodes"][0]["running"], status["nodes"][0]["free"]) == (1, 2)
+    go_on.set()
+    await client.outcome()
+    _, status = await peers.get("/v1/status")
+    assert status["slots"] == {"total": 3, "taken": 0}
 
 
 # Errors

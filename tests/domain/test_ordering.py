@@ -71,6 +71,14 @@ def test_what_has_left_is_remembered_however_many_have_left() -> None:
     assert not any(ordering.expect(index) for index in range(3 * WINDOW))
 
 
+def test_a_session_without_end_does_not_remember_without_end() -> None:
+    ordering = expecting()
+    for index in range(10 * WINDOW):
+        ordering.expect(index)
+        ordering.settle(index, "", 0)
+    assert len(ordering._gone) <= 2 * WINDOW
+
+
 def test_utterances_announced_out_of_order_leave_in_order() -> None:
     ordering = expecting(7, 5, 6)
     assert ordering.settle(7, "c", 0) == []

@@ -214,6 +214,14 @@ class LedgerMachine(RuleBasedStateMachine):
         """Most messages are about a lease that is still there, even if it is overdue."""
         self._says(sorted(self.world.leases)[pick % len(self.world.leases)], event, lie)
 
+    @precondition(lambda self: self.world.leases)
+    @rule(pick=st.integers(0, 1000))
+    def an_owner_gives_up(self, pick: int) -> None:
+        """The node may still be at it, so its slot stays taken for a while."""
+        attempt = sorted(self.world.leases)[pick % len(self.world.leases)]
+        said = self.run(self.store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, linger_ms=7_000))
+        assert said.outcome == self.world.end(attempt, "", "RETRYING", if_overdue=False, linger_ms=7_000, now=self.now)
+
     def _says(self, attempt: Attempt, event: JobEvent, lie: bool) -> None:
         job = self.world.jobs.get(attempt.job_id)
         epoch = job.epoch if job is not None and job.attempt == attempt and not lie else "77"

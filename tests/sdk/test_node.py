@@ -240,18 +240,21 @@ async def no_nodes(peers: Field) -> bool:
     return not found["nodes"]
 
 
-async def test_stopping_does_not_wait_for_ever(peers: Field) -> None:
+async def test_stopping_does_not_wait_for_ever(server: RedisProcess) -> None:
     engine = Engine(Gate())
-    node = Node(f"127.0.0.1:{peers.port}", engine, ABLE)
-    task = asyncio.create_task(node.run())
-    await until(lambda: ready(peers))
-    client = await peers.client()
-    await client.utterance(0)
-    await until(lambda: engine.jobs)
-    await node.stop(finish_within_s=0.01)
-    async with asyncio.timeout(5):
-        await task
-    assert engine.cancelled == [engine.jobs[0].job_id]
+    async with (
+        scheduler_on(server.url, dispatch__queue_wait_ms=20) as (scheduler, _),
+        field(scheduler.port) as peers,
+        running(scheduler.port, engine) as node,
+    ):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: engine.jobs)
+        await node.stop(finish_within_s=0.01)
+        await until(lambda: engine.cancelled == [engine.jobs[0].job_id])
+        # The scheduler has noticed, and found nobody else.
+        assert (await client.outcome())["reason"] == "job_failed"
 
 
 async def test_no_client_can_send_a_node_a_number_it_cannot_read(peers: Field) -> None:

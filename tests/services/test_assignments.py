@@ -1,6 +1,7 @@
 """Who waits for an attempt hears how it ended, once; nobody else does."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -133,3 +134,16 @@ def test_what_is_closed_is_not_found(assignments: Assignments, first: Assignment
     assignments.settle(FIRST, Lost("too late"))
     assert assignments.find(FIRST) is None
     assert first.report is None
+
+
+async def test_an_attempt_that_is_over_is_not_kept_alive_by_its_timer(assignments: Assignments) -> None:
+    waiting = asyncio.create_task(assignments.open(FIRST, "s-1", 3).wait(3600))
+    await asyncio.sleep(0)
+    found = assignments.find(FIRST)
+    assert found is not None
+    found.settle(Lost("over"))
+    await waiting
+    assignments.close(found)
+    del found, waiting
+    gc.collect()
+    assert [thing for thing in gc.get_objects() if isinstance(thing, Assignment)] == []

@@ -43,6 +43,10 @@ def demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None, once: 
 
     The nodes are simulated: they measure the audio and make up the words. Everything else is real: processes,
     sockets, Redis, leases. Ctrl-C ends all of it and leaves nothing behind.
+
+    \b
+    lingua demo
+    lingua demo --port 8000 --nodes 5 --to es
     """
     try:
         asyncio.run(_demo(port or _free_port(), node_count, tgt_lang, data_dir, once))

@@ -78,6 +78,8 @@ async def _stream(
             async with asyncio.timeout(spoken_s + timeout_s):
                 async for heard in client.heard():
                     speech += show(heard, as_json)
+            if not client.is_finished:
+                raise SessionFailed("the scheduler hung up before everything was translated; try again")
         finally:
             sending.cancel()
     return bytes(speech)

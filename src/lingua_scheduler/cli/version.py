@@ -12,7 +12,12 @@ PARTS = ("lingua-scheduler", "aiohttp", "uvloop", "redis", "msgspec", "valkeylit
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def version(as_json: bool) -> None:
-    """Show the version of Lingua Scheduler and of what it stands on."""
+    """Show the version of Lingua Scheduler and of what it stands on.
+
+    \b
+    lingua version
+    lingua version --json | jq -r '."lingua-scheduler"'
+    """
     versions = {part: installed(part) for part in PARTS} | {"python": platform.python_version()}
     if as_json:
         click.echo(json.dumps(versions))

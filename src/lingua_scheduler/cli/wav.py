@@ -22,6 +22,8 @@ def read(path: Path) -> bytes:
         raise BadSound(f"{path} is not a WAV file we can read: {error}") from error
     except OSError as error:
         raise BadSound(f"{path} cannot be opened: {error.strerror}") from error
+    if rate < 1:
+        raise BadSound(f"{path} is not a WAV file we can read: its sample rate is {rate}")
     samples = _samples(raw, width)
     mono = (
         samples
@@ -32,7 +34,7 @@ def read(path: Path) -> bytes:
 
 
 def write(path: Path, pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
-    with wave.open(str(path), "wb") as file:
+    with path.open("wb") as target, wave.open(target, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(rate)

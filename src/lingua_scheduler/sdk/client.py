@@ -44,6 +44,8 @@ class Client:
         self._seq = 0
         self._utterances = 0
         self._socket: aiohttp.ClientWebSocketResponse | None = None
+        # Everything that was said has its outcome.
+        self.is_finished = False
         self.session_id = ""
         self.use_binary_frame = False
 
@@ -123,6 +125,7 @@ class Client:
                     self._utterances = max(self._utterances, message.utterance_index + 1)
                     yield message
                 case SessionCloseAck():
+                    self.is_finished = True
                     return
                 case ErrorMessage():
                     raise SessionFailed(f"{message.code}: {message.message}")

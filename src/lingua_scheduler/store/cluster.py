@@ -124,10 +124,12 @@ class ClusterLine:
         if isinstance(error, AskError):
             target = Address(asked.host if error.host in ("", "?") else error.host, error.port)
             is_moved = isinstance(error, MovedError)
+            line = self._lines.get(target) or self._start_line(target)
             if is_moved:
                 self._ask_first = target
                 self._outdated.set()
-            line = self._lines.get(target) or self._start_line(target)
+                if line.up.is_set():
+                    self._owners[error.slot_id] = line
             if line.up.is_set() and detour.hops <= MAX_HOPS:
                 self._resend(line, waiter, command, is_asking=not is_moved)
                 return
