@@ -1,5 +1,6 @@
 """Wires the scheduler together; decides nothing."""
 
+import gc
 import secrets
 from importlib.metadata import version
 
@@ -90,6 +91,9 @@ class Scheduler:
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("poke", POKE_S, self._poke))
+        # What was made to start with stays; the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
         _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
 
     async def stop(self) -> None:

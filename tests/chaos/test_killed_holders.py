@@ -29,7 +29,7 @@ from tests.support.fleet import RULES, order
 async def reserve(serial):
     store = Store(sys.argv[1], key_prefix="lingua:v1")
     await store.open()
-    wanted = order(serial)._replace(run_ms={LEASE_MS})
+    wanted = order(serial, run_ms={LEASE_MS})
     placed = await store.jobs.dispatch(0, wanted, RULES)
     os.write(1, (placed.outcome + "\\n").encode())
     await asyncio.Event().wait()

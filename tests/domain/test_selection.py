@@ -20,8 +20,18 @@ def test_a_pool_nobody_serves_has_no_shards() -> None:
     pool_map = PoolMap({POOL: {0: 1}, "empty": {}})
     assert pool_map.shard_order("fr:de:text", 0.5) == []
     assert pool_map.shard_order("empty", 0.5) == []
+    assert pool_map.first_shard("fr:de:text", 0.5) is None
+    assert pool_map.other_shards("fr:de:text", 0) == []
     assert "fr:de:text" not in pool_map
+    assert "empty" not in pool_map
     assert POOL in pool_map
+
+
+def test_a_shard_that_holds_no_node_any_more_is_not_tried() -> None:
+    for dice in (0.0, 0.5, LAST_DICE):
+        assert order({1: 0, 2: 3, 3: 0, 4: 1}, dice) in ([2, 4], [4, 2])
+        assert order({1: 0}, dice) == []
+    assert POOL not in PoolMap({POOL: {1: 0, 2: 0}})
 
 
 def test_one_shard_needs_no_dice() -> None:

@@ -8,6 +8,10 @@ from lingua_scheduler.domain.turns import MAX_PARTS, WINDOW_MS, Groups, Part
 NOW_MS = 1_700_000_000_000.0
 
 
+def test_the_limits_are_those_existing_clients_rely_on() -> None:
+    assert (WINDOW_MS, MAX_PARTS) == (2_000, 8)
+
+
 def test_a_group_is_named_after_its_session_and_the_moment_it_began() -> None:
     assert Groups("s-1A2B3C4D").next_part(1_700_000_000_123.4) == Part("group_s-1A2B3C4D_1700000000123", 0)
 

@@ -5,11 +5,12 @@ Few nodes and few jobs, so that they meet often. STEPS=100000 in the environment
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, note, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
@@ -178,7 +179,6 @@ class LedgerMachine(RuleBasedStateMachine):
     def _dispatch(self, job_id: str, number: int, pools: tuple[str, ...], excluded: tuple[str, ...]) -> None:
         wanted = JobOrder(job_id, number, pools, "s-1", 0, "i", 20_000, excluded=excluded)
         placed = self.run(self.store.jobs.dispatch(0, wanted, RULES))
-        note(f"{job_id} {number} {pools} -> {placed.outcome} {placed.node_id}")
         job = self.world.jobs.get(job_id)
         is_live = job is not None and job.state in LIVE and job.attempt in self.world.leases
         if job is not None and is_live and job.attempt.number == number and job.attempt.node_id in self.world.nodes:
@@ -338,25 +338,16 @@ def as_numbers(flat: list[str]) -> dict[str, int]:
     return {name: int(float(value)) for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
-def live_through(server: RedisProcess, steps: int, **more: Any) -> None:
-    """Run random lives; raises when Redis and the model disagree."""
+@contextmanager
+def machine_on(server: RedisProcess) -> Iterator[type[LedgerMachine]]:
+    """The machine, ready to live on this server."""
     loop = asyncio.new_event_loop()
     clock = Clock()
     store = Store(server.url, key_prefix="model:v1", clock=clock)
     loop.run_until_complete(store.open())
     LedgerMachine.server, LedgerMachine.loop, LedgerMachine.store, LedgerMachine.clock = server, loop, store, clock
     try:
-        run_state_machine_as_test(
-            LedgerMachine,
-            settings=settings(
-                max_examples=max(1, steps // STEPS_PER_LIFE),
-                stateful_step_count=STEPS_PER_LIFE,
-                deadline=None,
-                print_blob=True,
-                suppress_health_check=list(HealthCheck),
-                **more,
-            ),
-        )
+        yield LedgerMachine
     finally:
         loop.run_until_complete(store.close())
         loop.close()
@@ -364,4 +355,14 @@ def live_through(server: RedisProcess, steps: int, **more: Any) -> None:
 
 @pytest.mark.timeout(3600)
 def test_redis_agrees_with_the_model_whatever_happens(shipped_server: RedisProcess) -> None:
-    live_through(shipped_server, STEPS)
+    with machine_on(shipped_server) as machine:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(
+                max_examples=max(1, STEPS // STEPS_PER_LIFE),
+                stateful_step_count=STEPS_PER_LIFE,
+                deadline=None,
+                print_blob=True,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )

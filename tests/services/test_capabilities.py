@@ -230,6 +230,7 @@ def test_a_semantic_core_stays_down_until_something_else_is_said(fields: dict[st
 def test_a_machine_that_says_it_is_exhausted_is_overloaded_until_it_says_otherwise(
     usage: dict[str, float], is_overloaded: bool
 ) -> None:
+    assert not registered().is_overloaded
     tired = beaten(registered(), resource_usage=ResourceUsage(running_jobs=0, **usage))
     assert tired.is_overloaded is is_overloaded
     assert not beaten(tired).is_overloaded

@@ -14,10 +14,10 @@ from lingua_scheduler.domain.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.nodes import BeatOutcome
 from lingua_scheduler.store import cluster as cluster_line
+from lingua_scheduler.store import scripts
 from lingua_scheduler.store.addresses import Address, read_cluster
-from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.connection import RedisAway, ServerLine
 from lingua_scheduler.store.layout import key_of, read_layout, slot_of
-from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.store import Store, StoreError
 from tests.support.clusters import Cluster, Server, in_step, node_id
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
@@ -101,7 +101,7 @@ async def test_fifty_racing_callers_on_three_slots_leave_three_winners_in_every_
 
 
 async def test_scripts_are_loaded_on_every_master(store: Store, cluster: Cluster) -> None:
-    digests = [script.sha for script in read_library().values()]
+    digests = [script.sha for script in scripts.read_library().values()]
     for loaded in cluster.command("SCRIPT", "EXISTS", *digests):
         assert loaded == [1] * len(digests)
 
@@ -197,7 +197,11 @@ class Traffic:
             await self._store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
 
 
-async def test_a_slot_that_moves_under_load_costs_nobody_a_call(cluster_with_a_spare: Cluster) -> None:
+async def test_a_slot_that_moves_under_load_costs_nobody_a_call(
+    cluster_with_a_spare: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Until it has slots of its own the target is left whenever we look, unless somebody waits for it.
+    monkeypatch.setattr(cluster_line, "LOOK_EVERY_S", 0.02)
     cluster = cluster_with_a_spare
     async with store_on(cluster.url) as store:
         await join(store, entry("n1"))
@@ -214,9 +218,11 @@ async def test_a_slot_that_moves_under_load_costs_nobody_a_call(cluster_with_a_s
         target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", node_id(source))
         source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", node_id(target))
         await until(lambda: cluster.errors("ASK") and cluster.errors("TRYAGAIN"))
-        while moving := source.command("CLUSTER", "GETKEYSINSLOT", slot, 50):
+        await some_calls(2_000)
+        while moving := source.command("CLUSTER", "GETKEYSINSLOT", slot, 20):
             source.command("MIGRATE", "127.0.0.1", target.port, "", 0, 5_000, "KEYS", *moving)
-            await some_calls(10)
+            await some_calls(20)
+        monkeypatch.undo()
         target.command("CLUSTER", "SETSLOT", slot, "NODE", node_id(target))
         source.command("CLUSTER", "SETSLOT", slot, "NODE", node_id(target))
         await some_calls(2_000)
@@ -270,7 +276,7 @@ async def test_a_killed_master_is_followed_by_its_replica(cluster_with_a_replica
             await everybody_beats(store)
         assert failures
         assert ups == ["down", "up"]
-        assert heir.command("SCRIPT", "EXISTS", read_library()["node_beat"].sha) == [1]
+        assert heir.command("SCRIPT", "EXISTS", scripts.read_library()["node_beat"].sha) == [1]
         victim.launch()
         await until(lambda: in_step(victim) and cluster.is_ok())
         await everybody_beats(store)
@@ -292,6 +298,13 @@ async def test_a_master_that_hands_over_costs_nobody_a_call(
     cluster_with_a_replica: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cluster_line, "LOOK_EVERY_S", 0.2)
+    load = scripts.load
+
+    async def load_slowly(line: ServerLine, library: dict[str, scripts.Script]) -> None:
+        await asyncio.sleep(0.1)
+        await load(line, library)
+
+    monkeypatch.setattr(scripts, "load", load_slowly)
     cluster = cluster_with_a_replica
     async with store_on(f"{cluster.url}?client_name=follower") as store:
         await one_node_in_each_shard(store)
@@ -378,6 +391,18 @@ async def test_closing_leaves_nobody_waiting(cluster: Cluster) -> None:
             owner.command("CLUSTER", "ADDSLOTS", slot)
         with pytest.raises(RedisAway, match="closed"):
             store.line.call("GET", key)
+        await until(cluster.is_ok)
+
+
+async def test_a_cluster_with_a_hole_is_not_opened(cluster: Cluster) -> None:
+    key = "test"
+    owner, slot = cluster.owner_of(key), key_slot(key.encode())
+    cluster.command("CLUSTER", "DELSLOTS", slot)
+    try:
+        with pytest.raises(RedisAway, match="1 of 16384 slots are served by nobody"):
+            await Store(cluster.url, key_prefix="x").open()
+    finally:
+        cluster.command("CLUSTER", "SETSLOT", slot, "NODE", node_id(owner))
         await until(cluster.is_ok)
 
 

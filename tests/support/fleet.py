@@ -31,7 +31,9 @@ async def join(store: Store, node: NodeEntry, owner: Owner = HERE, shard: int = 
     return await store.nodes.register(shard, owner, node)
 
 
-def order(serial: str | int, *, attempt: int = 1, pools: tuple[str, ...] = (POOL,), **more: object) -> JobOrder:
+def order(
+    serial: str | int, *, attempt: int = 1, pools: tuple[str, ...] = (POOL,), run_ms: int = RUN_MS, **more: object
+) -> JobOrder:
     return JobOrder(
         job_id=f"job-0-{serial}",
         attempt=attempt,
@@ -39,7 +41,7 @@ def order(serial: str | int, *, attempt: int = 1, pools: tuple[str, ...] = (POOL
         session_id="s-00000001",
         utterance_index=0,
         owner="i-here",
-        run_ms=RUN_MS,
+        run_ms=run_ms,
         **more,  # type: ignore[arg-type]
     )
 

@@ -59,9 +59,12 @@ def legal_before(event: JobEvent) -> tuple[JobState, ...]:
     return tuple(state for state, other in MOVES if other is event)
 
 
+_TARGETS = {event: state for (_, event), state in MOVES.items()}
+
+
 def target_of(event: JobEvent) -> JobState:
     """Every event leads to one state, wherever it happens."""
-    return next(state for (_, other), state in MOVES.items() if other is event)
+    return _TARGETS[event]
 
 
 # A node that heard nothing says so in `extra.reason` of a successful result.

@@ -1,6 +1,6 @@
 """Outcomes to listeners: each utterance once, in order, a gap said in words."""
 
-import asyncio
+from time import monotonic
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
@@ -73,7 +73,8 @@ class Delivery:
 
 
 def _loop_ms() -> float:
-    return asyncio.get_running_loop().time() * 1000
+    """The loop's own clock, read the cheap way."""
+    return monotonic() * 1000
 
 
 def _stamp(session: Session, message: TranslationResult) -> None:

@@ -1,8 +1,10 @@
 """From an utterance to its outcome: find a node, hand the job over, follow it, try another when it fails."""
 
-import asyncio
 from functools import partial
 from itertools import count
+from time import monotonic
+
+import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
@@ -70,7 +72,8 @@ class Dispatcher:
             lost = report
             metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
             _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
-            wanted = wanted._replace(
+            wanted = msgspec.structs.replace(
+                wanted,
                 number=wanted.number + 1,
                 job_id=placed.attempt.job_id,
                 shard=placed.attempt.shard,
@@ -87,7 +90,7 @@ class Dispatcher:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
             if link.profile.reports_jobs:
-                link.sent[attempt.job_id] = (attempt, asyncio.get_running_loop().time())
+                link.sent[attempt.job_id] = (attempt, monotonic())
             if not link.peer.post(assignment_of(work, attempt, ack_ms)):
                 return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
             report = await self._follow(assignment, link, ack_ms, wanted.run_ms)

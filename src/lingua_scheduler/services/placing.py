@@ -1,8 +1,9 @@
 """Finding a node with a free slot: the bound one first, then by shard and chance, then waiting in line."""
 
-import asyncio
 import random
-from typing import NamedTuple
+from time import monotonic
+
+import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
 from lingua_scheduler.services.poolmap import PoolMapCopy
@@ -17,7 +18,7 @@ from lingua_scheduler.telemetry import metrics
 FIRST_SAMPLE = 3
 
 
-class Try(NamedTuple):
+class Try(msgspec.Struct, frozen=True, gc=False):
     """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
 
     number: int
@@ -29,7 +30,7 @@ class Try(NamedTuple):
     tried: tuple[str, ...] = ()
 
 
-class Placed(NamedTuple):
+class Placed(msgspec.Struct, frozen=True, gc=False):
     outcome: DispatchOutcome
     attempt: Attempt | None = None
     dispatched: Dispatched | None = None
@@ -55,7 +56,7 @@ class Placer:
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL only after waiting in line, or when the line is full."""
         binding = await self._binding(work)
-        give_up_at = asyncio.get_running_loop().time() + self._queue_wait_s
+        give_up_at = monotonic() + self._queue_wait_s
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]
@@ -85,18 +86,17 @@ class Placer:
 
     async def _in_line(self, work: Work, wanted: Try, bound: Binding | None, queue: str, give_up_at: float) -> Placed:
         """Try; if everybody is busy wait for a slot, first come first served, and try again."""
-        loop = asyncio.get_running_loop()
         ticket = self._waiting.ticket()
         queued_since = None
         must_wait = self._waiting.must_queue(queue)
         while True:
             if must_wait:
                 if queued_since is None:
-                    queued_since = loop.time()
+                    queued_since = monotonic()
                     if self._waiting.is_full(queue):
                         metrics.DISPATCHES.labels("queue_full").inc()
                         return Placed(DispatchOutcome.FULL)
-                if not await self._waiting.wait(queue, ticket, give_up_at - loop.time()):
+                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic()):
                     metrics.DISPATCHES.labels("wait_over").inc()
                     return Placed(DispatchOutcome.FULL)
             try:
@@ -107,7 +107,7 @@ class Placer:
             metrics.DISPATCHES.labels(placed.outcome.value).inc()
             if not _is_worth_waiting(placed.outcome, wanted):
                 if queued_since is not None:
-                    metrics.QUEUE_WAIT.observe(loop.time() - queued_since)
+                    metrics.QUEUE_WAIT.observe(monotonic() - queued_since)
                 return placed
             must_wait = True
 

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.terms import Terms
@@ -27,7 +29,7 @@ class Wish(NamedTuple):
     affinity_key: str = ""
 
 
-class Work(NamedTuple):
+class Work(msgspec.Struct, frozen=True, gc=False):
     """One utterance, with everything a node needs."""
 
     session_id: str
@@ -46,7 +48,7 @@ class Work(NamedTuple):
     wish: Wish = Wish()
 
 
-class Outcome(NamedTuple):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a job ended. Without a result, `error` says why."""
 
     state: JobState

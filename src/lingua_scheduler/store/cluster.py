@@ -243,14 +243,9 @@ class ClusterLine:
             return self._url.connect(address)
 
         line = self._lines[address] = self._new_line(make_connection, on_error=partial(self._refused, address))
-        line.on_up = self._line_up
+        line.on_up = self._settle
         line.on_down = lambda _: self._settle()
         return line
-
-    def _line_up(self) -> None:
-        # It may be the one that slots wait for.
-        self._outdated.set()
-        self._settle()
 
     def _start_line(self, address: Address) -> ServerLine:
         line = self._add_line(address)

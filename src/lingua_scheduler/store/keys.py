@@ -10,33 +10,31 @@ class KeyDoc(NamedTuple):
     holds: str
 
 
+# Keys that every shard has once; scripts ask for them by these names.
+SHARD_KEYS = {
+    "seen": "seen",
+    "free": "free",
+    "held": "held",
+    "limits": "limits",
+    "owners": "owners",
+    "leases": "leases",
+    "summary": "pairs",
+}
+
+
 class ShardKeys:
     """The keys of one shard; names are built once because every dispatch needs them."""
 
-    __slots__ = (
-        "_job",
-        "_node",
-        "_pool",
-        "free",
-        "held",
-        "leases",
-        "limits",
-        "number",
-        "owners",
-        "seen",
-        "summary",
-    )
-
     def __init__(self, prefix: str, number: int) -> None:
         base = f"{prefix}:{{s{number}}}"
-        self.number = number
-        self.seen = f"{base}:seen"
-        self.free = f"{base}:free"
-        self.held = f"{base}:held"
-        self.limits = f"{base}:limits"
-        self.owners = f"{base}:owners"
-        self.leases = f"{base}:leases"
-        self.summary = f"{base}:pairs"
+        self.named = {name: f"{base}:{suffix}" for name, suffix in SHARD_KEYS.items()}
+        self.seen = self.named["seen"]
+        self.free = self.named["free"]
+        self.held = self.named["held"]
+        self.limits = self.named["limits"]
+        self.owners = self.named["owners"]
+        self.leases = self.named["leases"]
+        self.summary = self.named["summary"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"

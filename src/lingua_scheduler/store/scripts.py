@@ -5,16 +5,17 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from importlib import resources
+from operator import itemgetter
 from typing import NamedTuple
 
 from redis.exceptions import NoScriptError
 
 from lingua_scheduler.store.connection import Argument, Line, Reply, ServerLine
-from lingua_scheduler.store.keys import ShardKeys
+from lingua_scheduler.store.keys import SHARD_KEYS, ShardKeys
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 _BIND = re.compile(r"^local (\w+)\s*= (?:\{unpack\()?(KEYS|ARGV)(?:, |\[)(\d+)(\]|\)\})", re.MULTILINE)
-_OF_SHARD = frozenset(ShardKeys.__slots__)
+_OF_SHARD = frozenset(SHARD_KEYS)
 CLOCK = "now_ms"
 
 Value = Argument | Sequence[str]
@@ -34,24 +35,27 @@ class Script(NamedTuple):
     # The last key or argument may be a list: it takes whatever is left.
     keys_are_open: bool
     arguments_are_open: bool
+    # Takes the values out of a dictionary in the order of the bind block.
+    pick: Callable[[dict[str, Value]], tuple[Argument, ...]]
+    value_count: int
 
     def keys_and_arguments(self, shard: ShardKeys | None, values: dict[str, Value]) -> tuple[int, list[Argument]]:
         """Put named values into the script's order; the keys every shard has come from `shard`."""
-        line: list[Argument] = []
+        named = values if shard is None else shard.named | values
         try:
-            for name in self.keys:
-                line.append(getattr(shard, name) if name in _OF_SHARD else values.pop(name))  # type: ignore[arg-type]
-            if self.keys_are_open:
-                line.extend(line.pop())  # type: ignore[arg-type]
-            key_count = len(line)
-            for name in self.arguments:
-                line.append(values.pop(name))  # type: ignore[arg-type]
-            if self.arguments_are_open:
-                line.extend(line.pop())  # type: ignore[arg-type]
+            line: list[Argument] = list(self.pick(named))
         except KeyError as error:
             raise ScriptError(f"{self.name} needs {error}") from None
-        if values:
-            raise ScriptError(f"{self.name} does not take {', '.join(values)}")
+        if len(values) != self.value_count:
+            strange = set(values) - set(self.keys) - set(self.arguments)
+            raise ScriptError(f"{self.name} does not take {', '.join(strange)}")
+        key_count = len(self.keys)
+        if self.arguments_are_open:
+            line.extend(line.pop())  # type: ignore[arg-type]
+        if self.keys_are_open:
+            last: Sequence[str] = line[key_count - 1]  # type: ignore[assignment]
+            line[key_count - 1 : key_count] = last
+            key_count += len(last) - 1
         return key_count, line
 
 
@@ -107,6 +111,7 @@ def parse(name: str, text: str, included: dict[str, str]) -> Script:
     for include in _INCLUDE.findall(text):
         if include not in included:
             raise ScriptError(f"{name}: there is no lib/{include}.lua to include")
+    bound_names = names["KEYS"] + names["ARGV"]
     source = _INCLUDE.sub(lambda match: included[match[1]].rstrip(), text)
     comment = [line[3:] for line in text.splitlines()[: text[: text.index("local ")].count("\n")]]
     return Script(
@@ -118,4 +123,6 @@ def parse(name: str, text: str, included: dict[str, str]) -> Script:
         arguments=tuple(names["ARGV"]),
         keys_are_open=is_open["KEYS"],
         arguments_are_open=is_open["ARGV"],
+        pick=itemgetter(*bound_names),
+        value_count=sum(name not in _OF_SHARD for name in bound_names),
     )

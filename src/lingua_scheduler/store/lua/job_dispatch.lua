@@ -45,7 +45,9 @@ if known[1] then
 end
 
 local out = {}
-for _, node in ipairs(words(excluded)) do out[node] = true end
+if excluded ~= '' then
+  for _, node in ipairs(words(excluded)) do out[node] = true end
+end
 
 local function least_loaded(candidates)
   if #candidates == 0 then return nil end
@@ -89,12 +91,15 @@ if preferred ~= '' and redis.call('SISMEMBER', pool, preferred) == 1 then
 end
 if not chosen and only == '1' then return {'unfit'} end
 if not chosen then
-  local size = redis.call('SCARD', pool)
-  if size == 0 then return {'nobody'} end
-  chosen = least_loaded(in_all(redis.call('SRANDMEMBER', pool, sample)))
-  if not chosen and size > tonumber(sample) then chosen = least_loaded(in_all(redis.call('SRANDMEMBER', pool, sample_k))) end
-  if not chosen and size > tonumber(sample_k) then chosen = least_loaded(in_all(redis.call('SMEMBERS', pool))) end
-  if not chosen then return {'full'} end
+  local looked = redis.call('SRANDMEMBER', pool, sample)
+  chosen = least_loaded(in_all(looked))
+  if not chosen then
+    if #looked == 0 then return {'nobody'} end
+    if #looked == tonumber(sample) then looked = redis.call('SRANDMEMBER', pool, sample_k) end
+    chosen = least_loaded(in_all(looked))
+    if not chosen and #looked == tonumber(sample_k) then chosen = least_loaded(in_all(redis.call('SMEMBERS', pool))) end
+    if not chosen then return {'full'} end
+  end
 end
 
 local owner = redis.call('HGET', owners, chosen)
