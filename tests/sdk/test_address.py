@@ -44,6 +44,7 @@ def test_what_people_type_leads_to_a_socket_and_to_a_page(address: str, socket: 
         "http://[::1",
         "localhost:port",
         "localhost:99999",
+        "localhost:0",
     ],
 )
 def test_what_is_no_address_is_refused_with_one_that_is(address: str) -> None:

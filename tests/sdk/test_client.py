@@ -58,7 +58,9 @@ async def test_speech_in_chunks_is_translated_and_finishing_ends_what_is_heard(p
         await client.send(PCM16)
         await client.final()
         await client.finish()
+        assert not client.is_finished
         (heard,) = await all_heard(client)
+        assert client.is_finished
     assert isinstance(heard, TranslationResult)
     assert heard.text_translated == f"said {client.session_id} 0"
     assert len(node.jobs) == 1
@@ -248,6 +250,7 @@ async def test_a_connection_that_ends_ends_what_is_heard(
         await asyncio.gather(ending, all_heard(client))
     else:
         assert await all_heard(client) == []
+    assert not client.is_finished
     await client.__aexit__(None, None, None)
 
 
@@ -265,6 +268,17 @@ async def test_nobody_at_the_address_is_an_error_of_the_connection() -> None:
     with pytest.raises(aiohttp.ClientConnectorError):
         async with Client("127.0.0.1:1", "en", "zh"):
             pass
+
+
+async def test_who_speaks_before_the_session_is_open_is_told_how_to_open_it(scheduler: FakeScheduler) -> None:
+    client = Client(f"127.0.0.1:{scheduler.port}", "en", "zh")
+    with pytest.raises(SessionFailed, match="the session is not open; use: async with Client"):
+        await client.send(b"\x00\x01")
+    opening = asyncio.create_task(client.__aenter__())
+    call = await scheduler.call()
+    await call.send(ACK)
+    await opening
+    await client.__aexit__(None, None, None)
 
 
 async def test_an_address_that_is_none_is_refused_at_once() -> None:

@@ -224,3 +224,16 @@ def test_passwords_are_hidden_in_every_form() -> None:
     # Not as they should be written, but not shown all the same.
     assert shown("redis://user:pa@ss@host") == "redis://***@host"
     assert shown("redis://user:pa/ss@host") == "redis://***@host"
+
+
+async def test_a_server_that_takes_no_writes_counts_as_away(server: RedisProcess) -> None:
+    store = Store(server.url, key_prefix="x")
+    await store.open()
+    server.command("CONFIG", "SET", "maxmemory", "1")
+    try:
+        with pytest.raises(RedisAway, match="memory"):
+            await store.nodes.place("n1", 100, 1000)
+    finally:
+        server.command("CONFIG", "SET", "maxmemory", "0")
+    assert (await store.nodes.place("n1", 100, 1000))[1].shard == 0
+    await store.close()

@@ -71,10 +71,11 @@ class BareStore:
     async def read_map(self) -> None:
         self._map = await self.store.pools.read_map()
 
-    async def dispatch(self, pool: str, count: int) -> list[Attempt]:
-        """Place jobs, all in one write; those that found a node."""
+    async def dispatch(self, pool: str, count: int, sample: int = FIRST_SAMPLE) -> list[Attempt]:
+        """Place jobs, all in one write; those that found a node among `sample` that were looked at."""
         orders = [self._order(pool) for _ in range(count)]
-        placed = await asyncio.gather(*(self.store.jobs.dispatch(shard, order, self._rules) for shard, order in orders))
+        rules = msgspec.structs.replace(self._rules, sample=sample)
+        placed = await asyncio.gather(*(self.store.jobs.dispatch(shard, order, rules) for shard, order in orders))
         return [
             Attempt(order.job_id, 1, found.node_id, shard)
             for (shard, order), found in zip(orders, placed, strict=True)
@@ -103,10 +104,10 @@ class BareStore:
 
     def _order(self, pool: str) -> tuple[int, JobOrder]:
         # A pool nobody serves has no shard; the script is asked all the same.
-        shards = self._map.shard_order(pool, self._dice.random()) or [0]
+        shard = self._map.first_shard(pool, self._dice.random()) or 0
         number = next(self._serials)
-        return shards[0], JobOrder(
-            job_id=job_id(shards[0], f"{OWNER.instance}-{number:x}"),
+        return shard, JobOrder(
+            job_id=job_id(shard, f"{OWNER.instance}-{number:x}"),
             attempt=1,
             pools=(pool,),
             session_id="s-0123ABCD",

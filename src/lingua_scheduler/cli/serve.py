@@ -29,7 +29,10 @@ from lingua_scheduler.telemetry import logs
 @click.option(
     "--port", "-p", type=int, help="Port for everything, WebSocket and HTTP; 0 takes a free one.  [default: 5010]"
 )
-@click.option("--redis-url", help="Use this Redis instead of an embedded one: redis://, rediss://, unix://")
+@click.option(
+    "--redis-url",
+    help="Use this Redis instead of an embedded one: redis://, rediss://, unix://, redis+cluster://, redis+sentinel://",
+)
 @click.option("--data-dir", help="Where the embedded Redis keeps its data.  [default: per user]")
 @click.option("--wait-for-redis", is_flag=True, default=None, help="Keep trying when Redis cannot be reached.")
 @click.option(
@@ -57,6 +60,8 @@ def serve(
     lingua serve                                   on 127.0.0.1:5010, embedded Redis
     lingua serve --port 8000 --data-dir ./data     elsewhere
     lingua serve --redis-url redis://db:6379/0     your own Redis (6.2 or newer) or Valkey
+    lingua serve --redis-url redis+cluster://a:6379,b:6379    a Cluster, by some of its members
+    lingua serve --redis-url redis+sentinel://a:26379/name    whoever Sentinel says is the master
     lingua serve --set sessions.pause_ms=2000      any setting
     lingua serve --print-config                    what is in force, and why
 

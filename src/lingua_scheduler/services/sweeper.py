@@ -1,6 +1,7 @@
 """The net below every timer: leases and nodes whose time is up, whoever was watching them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
@@ -28,30 +29,33 @@ class Sweeper:
 
     async def sweep(self) -> None:
         """All shards at once; sweeping twice, or from several instances, is harmless."""
-        shards = await self._store.nodes.shards()
+        await self._in_every_shard(self._sweep_shard)
+
+    async def _sweep_shard(self, shard: int) -> None:
         if asyncio.get_running_loop().time() >= self._judge_nodes_from:
-            silent = await asyncio.gather(*(self._store.nodes.overdue(shard, BATCH) for shard in shards))
-            await asyncio.gather(
-                *(
-                    self._registry.remove_overdue(shard, node_id)
-                    for shard, nodes in zip(shards, silent, strict=True)
-                    for node_id in nodes
-                )
-            )
-        overdue = await asyncio.gather(*(self._store.jobs.overdue(shard, BATCH) for shard in shards))
-        ended = await self._recovery.end_overdue(
-            (attempt for attempts in overdue for attempt in attempts), "lease_over"
-        )
+            silent = await self._store.nodes.overdue(shard, BATCH)
+            await asyncio.gather(*(self._registry.remove_overdue(shard, node_id) for node_id in silent))
+        ended = await self._recovery.end_overdue(await self._store.jobs.overdue(shard, BATCH), "lease_over")
         if ended:
-            _log.warning("leases.swept", ended=ended)
+            _log.warning("leases.swept", shard=shard, ended=ended)
+
+    async def _in_every_shard(self, chore: Callable[[int], Awaitable[None]]) -> None:
+        """A shard whose server is away keeps none of the others waiting."""
+        shards = await self._store.nodes.shards()
+        failures = await asyncio.gather(*map(chore, shards), return_exceptions=True)
+        for failure in failures:
+            if isinstance(failure, BaseException):
+                raise failure
 
     async def repair(self) -> None:
         """Put right what a crash in the middle of something, or a failover, may have left behind."""
-        shards = await self._store.nodes.shards()
-        wrong = sum(await asyncio.gather(*(self._store.nodes.rebuild(shard) for shard in shards)))
-        if wrong:
-            _log.warning("ledger.repaired", nodes=wrong)
+        await self._in_every_shard(self._repair_shard)
         await self._free_forgotten_places()
+
+    async def _repair_shard(self, shard: int) -> None:
+        wrong = await self._store.nodes.rebuild(shard)
+        if wrong:
+            _log.warning("ledger.repaired", shard=shard, nodes=wrong)
 
     async def _free_forgotten_places(self) -> None:
         """A place whose node is not registered; twice in a row, because a registration takes two steps."""

@@ -22,8 +22,9 @@ from lingua_scheduler.store.addresses import Address, ClusterUrl
 from lingua_scheduler.store.connection import Argument, Command, RedisAway, ServerLine, Waiter, answers, ask
 from lingua_scheduler.store.layout import SLOTS, Layout, key_of, read_layout, slot_of
 
-# Answers that say the command was not carried out, and may be elsewhere or later. (A MASTERDOWN is a CLUSTERDOWN.)
-NOT_HERE_OR_NOT_NOW = (AskError, MovedError, ReadOnlyError, TryAgainError, ClusterDownError, BusyLoadingError)
+# Not carried out, and may be elsewhere or later. (To redis-py MOVED is an ASK, and MASTERDOWN a CLUSTERDOWN.)
+NOT_HERE_OR_NOT_NOW = (AskError, ReadOnlyError, TryAgainError, ClusterDownError, BusyLoadingError)
+# So many in a row without a pause; after that servers disagree, and need time.
 MAX_HOPS = 5
 FIRST_PAUSE_S = 0.005
 LAST_PAUSE_S = 0.1

@@ -8,15 +8,18 @@ from importlib import resources
 from operator import itemgetter
 from typing import NamedTuple
 
-from redis.exceptions import NoScriptError
+from redis.exceptions import NoScriptError, ResponseError
 
-from lingua_scheduler.store.connection import Argument, Line, Reply, ServerLine
+from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply, ServerLine
 from lingua_scheduler.store.keys import SHARD_KEYS, ShardKeys
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 _BIND = re.compile(r"^local (\w+)\s*= (?:\{unpack\()?(KEYS|ARGV)(?:, |\[)(\d+)(\]|\)\})", re.MULTILINE)
 _OF_SHARD = frozenset(SHARD_KEYS)
 CLOCK = "now_ms"
+# Redis answers but takes no writes: out of memory, a full disk, too few replicas. For us it is away.
+# (redis-py takes the code off the first; 6.2 wraps all of them in the script's own error.)
+CANNOT_WRITE = re.compile(r"\b(OOM|MISCONF|NOREPLICAS)\b|used memory > 'maxmemory'")
 
 Value = Argument | Sequence[str]
 
@@ -73,10 +76,15 @@ class Scripts:
             values[CLOCK] = "" if self._clock is None else self._clock()
         key_count, rest = script.keys_and_arguments(shard, values)
         try:
-            return await self._line.call("EVALSHA", script.sha, key_count, *rest)
-        except NoScriptError:
-            # A restarted or failed-over server has forgotten its scripts; EVAL brings this one back.
-            return await self._line.call("EVAL", script.source, key_count, *rest)
+            try:
+                return await self._line.call("EVALSHA", script.sha, key_count, *rest)
+            except NoScriptError:
+                # A restarted or failed-over server has forgotten its scripts; EVAL brings this one back.
+                return await self._line.call("EVAL", script.source, key_count, *rest)
+        except ResponseError as error:
+            if CANNOT_WRITE.search(str(error)):
+                raise RedisAway(str(error)) from error
+            raise
 
 
 async def load(line: ServerLine, library: dict[str, Script]) -> None:

@@ -91,7 +91,8 @@ class Store:
             # A line may be up and refuse us all the same, because too much waits or a part of a Cluster is away.
             await asyncio.sleep(min(FIRST_RETRY_S, left_s))
             try:
-                await asyncio.wait_for(self.line.up.wait(), left_s)
+                async with asyncio.timeout(left_s):
+                    await self.line.up.wait()
             except TimeoutError:
                 raise RedisAway("Redis did not come back in time") from None
 
