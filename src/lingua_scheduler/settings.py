@@ -110,6 +110,7 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class SessionsSettings(msgspec.Struct, frozen=True, kw_only=True):
     pause_ms: Annotated[_PeriodMs, _doc("Pause in the audio that ends an utterance")] = 3000
+    short_merge_ms: Annotated[_WaitMs, _doc("Speech shorter than this waits one more pause for what follows")] = 400
     max_duration_ms: Annotated[_PeriodMs, _doc("Longest utterance before it is cut")] = 10_000
     max_utterance_bytes: Annotated[_Bytes, _doc("Largest utterance before it is cut")] = 512_000
     hangover_auto_ms: Annotated[_WaitMs, _doc("Audio still awaited after an automatic cut")] = 150

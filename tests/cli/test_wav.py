@@ -132,6 +132,19 @@ def test_what_is_too_high_to_be_heard_afterwards_is_weakened_and_not_folded_down
     assert max(read[100:]) < 0.2 * 32_767
 
 
+@pytest.mark.parametrize(
+    ("rate", "before", "after"),
+    [
+        (8_000, [0, 1000, 2000], [0, 500, 1000, 1500, 2000, 2000]),  # the middle between two, the last one held
+        (32_000, [0, 100, 200, 300], [0, 150]),  # the mean of what one sample stands for
+        (24_000, [600, 600, 600], [600, 600]),
+    ],
+)
+def test_between_two_samples_lies_a_straight_line(path: Path, rate: int, before: list[int], after: list[int]) -> None:
+    frames = struct.pack(f"<{len(before)}h", *before)
+    assert samples_of(wav.read(saved(path, frames, rate=rate))) == after
+
+
 @given(st.integers(0, 5000), st.sampled_from([8_000, 11_025, 22_050, 44_100, 48_000]))
 def test_the_duration_is_kept_to_the_sample(count: int, rate: int) -> None:
     assert len(wav._resampled(array("h", [0]) * count, rate)) == count * SAMPLE_RATE // rate

@@ -106,7 +106,17 @@ def test_a_long_speech_is_cut_at_its_longest_duration() -> None:
     assert speak(cutter, "x" * 50) == []
     assert cutter.wake_at_ms == 9_800 + 150
     assert cutter.tick(9_949) == []
-    assert cutter.tick(9_950) == [Cut(0, 0, b"x" * 50, 10_000, CutReason.MAX_DURATION, 220)]
+    assert cutter.tick(9_950) == [Cut(0, 0, b"x" * 49, 9_800, CutReason.MAX_DURATION, 220)]
+
+
+def test_the_last_chunk_of_a_long_speech_is_kept_for_the_job_that_ends_its_turn() -> None:
+    cutter = Cutter(RULES)
+    speak(cutter, "x" * 49 + "y")
+    (part,) = cutter.tick(9_950)
+    # Nothing more is said; the turn still ends with a job that says so.
+    assert cutter.wake_at_ms == 9_800 + 3_000
+    cutter.tick(12_800)
+    assert cutter.tick(12_950) == [Cut(1, part.turn, b"y", CHUNK_MS, CutReason.TIMEOUT, 220)]
 
 
 def test_one_chunk_short_of_the_longest_duration_is_not_cut() -> None:
@@ -120,14 +130,15 @@ def test_speech_within_the_hangover_of_a_long_utterance_still_belongs_to_it() ->
     speak(cutter, "x" * 50)
     assert cutter.chunk(b"y", CHUNK_MS, 9_900) == []
     assert cutter.wake_at_ms == 9_950  # more speech does not put the cut off
-    assert spoken(cutter.tick(9_950)) == [b"x" * 50 + b"y"]
+    assert spoken(cutter.tick(9_950)) == [b"x" * 50]
+    assert spoken(cutter.flush()) == [b"y"]
 
 
 def test_speech_after_the_hangover_of_a_long_utterance_is_the_next_one() -> None:
     cutter = Cutter(RULES)
     speak(cutter, "x" * 50)
-    assert spoken(cutter.chunk(b"y", CHUNK_MS, 10_000)) == [b"x" * 50]
-    assert cutter.held_bytes == 1
+    assert spoken(cutter.chunk(b"y", CHUNK_MS, 10_000)) == [b"x" * 49]
+    assert cutter.held_bytes == 2
 
 
 def test_a_single_chunk_longer_than_allowed_is_one_utterance() -> None:
@@ -204,7 +215,14 @@ def test_an_empty_chunk_is_no_speech_but_time_passes_with_it() -> None:
 def test_too_many_bytes_are_cut_at_once() -> None:
     cutter = Cutter(CutRules(max_bytes=10))
     assert cutter.chunk(b"123456789", 20, 0) == []
-    assert cutter.chunk(b"0", 20, 20) == [Cut(0, 0, b"1234567890", 40, CutReason.MAX_LENGTH, 220)]
+    assert cutter.chunk(b"0", 20, 20) == [Cut(0, 0, b"123456789", 20, CutReason.MAX_LENGTH, 220)]
+    assert cutter.held_bytes == 1
+
+
+def test_a_last_chunk_that_fills_half_of_what_is_allowed_is_not_kept() -> None:
+    cutter = Cutter(CutRules(max_bytes=10))
+    cutter.chunk(b"1", 20, 0)
+    assert spoken(cutter.chunk(b"234567890", 20, 20)) == [b"1234567890"]
     assert cutter.wake_at_ms is None
 
 
@@ -431,3 +449,79 @@ def test_who_wakes_up_when_asked_ends_every_utterance_in_time(script: list[tuple
         heard += sum(map(len, spoken(cutter.tick(wake_at_ms))))
         assert cutter.wake_at_ms != wake_at_ms
     assert heard == said
+
+
+# Very short fragments
+
+MERGING = CutRules(short_merge_ms=400)
+
+
+def test_a_very_short_fragment_waits_for_what_follows() -> None:
+    cutter = Cutter(MERGING)
+    cutter.chunk(b"a", 200, 0)
+    assert cutter.tick(3_000) == []
+    assert cutter.wake_at_ms == 6_000
+    assert cutter.chunk(b"b", 200, 4_000) == []
+    assert cutter.wake_at_ms == 7_000
+    cutter.tick(7_000)
+    assert cutter.tick(7_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220)]
+
+
+def test_a_very_short_fragment_that_nothing_follows_is_an_utterance_after_all() -> None:
+    cutter = Cutter(MERGING)
+    cutter.chunk(b"a", 200, 0)
+    cutter.tick(3_000)
+    cutter.tick(6_000)
+    assert spoken(cutter.tick(6_150)) == [b"a"]
+
+
+def test_a_very_short_sentence_with_a_final_does_not_wait() -> None:
+    cutter = Cutter(MERGING)
+    cutter.chunk(b"a", 200, 0)
+    cutter.final(100)
+    assert spoken(cutter.tick(300)) == [b"a"]
+
+
+def test_the_short_end_of_a_long_speech_does_not_wait() -> None:
+    cutter = Cutter(MERGING)
+    speak(cutter, "x" * 50)
+    cutter.tick(9_950)
+    cutter.tick(12_800)
+    assert [cut.reason for cut in cutter.tick(12_950)] == [CutReason.TIMEOUT]
+
+
+# Playback
+
+
+def test_silence_while_the_translation_is_played_is_no_pause() -> None:
+    cutter = Cutter(RULES)
+    cutter.chunk(b"a", 200, 0)
+    cutter.playback_started(1_000)
+    assert cutter.tick(10_000) == []
+    cutter.playback_ended(12_000)
+    assert cutter.wake_at_ms == 15_000
+    cutter.tick(15_000)
+    assert spoken(cutter.tick(15_150)) == [b"a"]
+
+
+def test_a_playback_that_never_ends_keeps_nothing_for_ever() -> None:
+    cutter = Cutter(RULES)
+    cutter.chunk(b"a", 200, 0)
+    cutter.playback_started(0)
+    assert cutter.wake_at_ms == 63_000
+
+
+def test_a_final_ends_an_utterance_during_playback_too() -> None:
+    cutter = Cutter(RULES)
+    cutter.chunk(b"a", 200, 0)
+    cutter.playback_started(0)
+    cutter.final(100)
+    assert spoken(cutter.tick(300)) == [b"a"]
+
+
+def test_speech_after_playback_has_a_pause_of_its_own() -> None:
+    cutter = Cutter(RULES)
+    cutter.playback_started(0)
+    cutter.playback_ended(500)
+    cutter.chunk(b"a", 200, 1_000)
+    assert cutter.wake_at_ms == 4_000

@@ -125,10 +125,17 @@ async def test_languages_it_does_not_know_are_guessed_from_the_two_of_the_sessio
     assert target in made.text_translated
 
 
-async def test_it_takes_its_time() -> None:
-    patient = SimEngine(base_ms=3_600_000, per_second_ms=0)
-    working = asyncio.create_task(patient.translate(job(), lambda text: None))
-    done, _ = await asyncio.wait((working,), timeout=0.02)
-    assert done == set()
-    working.cancel()
-    await asyncio.gather(working, return_exceptions=True)
+@pytest.mark.parametrize(
+    ("engine", "seconds"), [(SimEngine(), 0.24), (SimEngine(base_ms=1000, per_second_ms=500), 2.0), (AT_ONCE, 0.0)]
+)
+async def test_it_takes_its_time_and_more_for_a_longer_speech(
+    monkeypatch: pytest.MonkeyPatch, engine: SimEngine, seconds: float
+) -> None:
+    rested: list[float] = []
+
+    async def rest(seconds: float) -> None:
+        rested.append(seconds)
+
+    monkeypatch.setattr("lingua_scheduler.engines.sim.asyncio.sleep", rest)
+    await engine.translate(job(), lambda text: None)
+    assert rested == [pytest.approx(seconds)]

@@ -3,6 +3,9 @@
 from enum import IntEnum
 from typing import NamedTuple
 
+# A loudspeaker that never reports its end must not keep a sentence waiting for ever.
+MAX_PLAYBACK_MS = 60_000
+
 
 class CutReason(IntEnum):
     """Why an utterance ends; of two reasons the later (greater) wins."""
@@ -25,6 +28,8 @@ class CutRules(NamedTuple):
     hangover_manual_ms: int = 200
     padding_auto_ms: int = 220
     padding_manual_ms: int = 280
+    # A pause after less speech than this ends nothing the first time; 0 turns that off.
+    short_merge_ms: int = 0
 
     def hangover_ms(self, reason: CutReason) -> int:
         match reason:
@@ -61,10 +66,15 @@ class Cutter:
         self._rules = rules
         self._next_index = 0
         self._turn = 0
+        self._turn_has_parts = False
         self._parts: list[bytes] = []
+        self._durations_ms: list[int] = []
         self._bytes = 0
         self._duration_ms = 0
-        self._last_chunk_ms = 0.0
+        # When the pause began: with the last chunk, or when the listener's loudspeaker fell silent after it.
+        self._quiet_since_ms = 0.0
+        self._playing_until_ms = 0.0
+        self._was_too_short = False
         self._ending: CutReason | None = None
         self._take_at_ms = 0.0
 
@@ -83,7 +93,11 @@ class Cutter:
             return None
         if self._ending is not None:
             return self._take_at_ms
-        return self._last_chunk_ms + self._rules.pause_ms
+        return self._pause_over_ms
+
+    @property
+    def _pause_over_ms(self) -> float:
+        return max(self._quiet_since_ms, self._playing_until_ms) + self._rules.pause_ms
 
     def chunk(self, audio: bytes, duration_ms: int, now_ms: float) -> list[Cut]:
         cuts = self.tick(now_ms)
@@ -92,10 +106,8 @@ class Cutter:
         if self._ending is CutReason.TIMEOUT:
             # Speech that resumes after a pause starts the next utterance.
             cuts += self._take()
-        self._parts.append(audio)
-        self._bytes += len(audio)
-        self._duration_ms += duration_ms
-        self._last_chunk_ms = now_ms
+        self._add(audio, duration_ms)
+        self._quiet_since_ms = now_ms
         if self._bytes >= self._rules.max_bytes:
             cuts += self._end(CutReason.MAX_LENGTH, now_ms)
         elif self._duration_ms >= self._rules.max_duration_ms:
@@ -112,17 +124,24 @@ class Cutter:
         """Let time pass: a pause or a hangover may have run out."""
         if not self._parts:
             return []
-        if self._ending is None and now_ms >= self._last_chunk_ms + self._rules.pause_ms:
-            return self._end(CutReason.TIMEOUT, now_ms)
+        if self._ending is None and now_ms >= self._pause_over_ms:
+            return self._pause_is_over(now_ms)
         if self._ending is not None and now_ms >= self._take_at_ms:
             return self._take()
         return []
+
+    def playback_started(self, now_ms: float) -> None:
+        """While the translation is played nobody is expected to speak, so silence is no pause; but not for ever."""
+        self._playing_until_ms = now_ms + MAX_PLAYBACK_MS
+
+    def playback_ended(self, now_ms: float) -> None:
+        self._playing_until_ms = min(self._playing_until_ms, now_ms)
 
     def flush(self) -> list[Cut]:
         """Nothing more will come: what was said is an utterance."""
         if not self._parts:
             return []
-        self._ending = max(self._ending or CutReason.TIMEOUT, CutReason.IS_FINAL)
+        self._ending = CutReason.IS_FINAL
         return self._take()
 
     def claim_index(self, index: int) -> int:
@@ -132,6 +151,16 @@ class Cutter:
 
     def close_turn(self) -> None:
         self._turn += 1
+        self._turn_has_parts = False
+
+    def _pause_is_over(self, now_ms: float) -> list[Cut]:
+        is_short = self._duration_ms < self._rules.short_merge_ms
+        if is_short and not self._was_too_short and not self._turn_has_parts:
+            # Too little to be worth a job: it waits one more pause for what follows.
+            self._was_too_short = True
+            self._quiet_since_ms = now_ms
+            return []
+        return self._end(CutReason.TIMEOUT, now_ms)
 
     def _end(self, reason: CutReason, now_ms: float) -> list[Cut]:
         if self._ending is None or reason > self._ending:
@@ -139,21 +168,32 @@ class Cutter:
             self._take_at_ms = now_ms + self._rules.hangover_ms(reason)
         return self._take() if now_ms >= self._take_at_ms else []
 
+    def _add(self, audio: bytes, duration_ms: int) -> None:
+        self._parts.append(audio)
+        self._durations_ms.append(duration_ms)
+        self._bytes += len(audio)
+        self._duration_ms += duration_ms
+
     def _take(self) -> list[Cut]:
         reason = self._ending or CutReason.TIMEOUT
-        audio = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        parts, durations_ms = self._parts, self._durations_ms
+        self._parts, self._durations_ms = [], []
+        self._bytes = self._duration_ms = 0
+        self._ending = None
+        self._was_too_short = False
+        if not reason.closes_turn and len(parts) > 1 and len(parts[-1]) <= self._rules.max_bytes // 2:
+            # A turn must end with a job that says so, also when nothing more is said: the last chunk is kept for it.
+            self._add(parts.pop(), durations_ms.pop())
         cut = Cut(
             utterance_index=self._next_index,
             turn=self._turn,
-            audio=audio,
-            duration_ms=self._duration_ms,
+            audio=parts[0] if len(parts) == 1 else b"".join(parts),
+            duration_ms=sum(durations_ms),
             reason=reason,
             padding_ms=self._rules.padding_ms(reason),
         )
         self._next_index += 1
+        self._turn_has_parts = not reason.closes_turn
         if reason.closes_turn:
             self._turn += 1
-        self._parts = []
-        self._bytes = self._duration_ms = 0
-        self._ending = None
         return [cut]

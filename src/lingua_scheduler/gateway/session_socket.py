@@ -76,8 +76,10 @@ class SessionSocket:
                 outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
             case SessionClose():
                 self._intake.close(session)
+            case TtsStarted():
+                self._intake.playback_started(session)
             case TtsPlayEnded():
-                session.groups.playback_ended(now_ms())
+                self._intake.playback_ended(session)
         return session
 
     def _take_binary(self, outbox: Outbox, data: bytes) -> Session | None:

@@ -14,7 +14,7 @@ from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.registry import Refusal
-from lingua_scheduler.services.sessions import Session, Sessions
+from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.services.work import Binding, Outcome, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
@@ -52,12 +52,12 @@ class Intake:
     def chunk(self, session: Session, data: bytes, is_final: bool) -> None:
         if not self.is_open:
             return
-        now_ms = _loop_ms()
+        at_ms = _loop_ms()
         cuts: list[Cut] = []
         if data:
-            cuts += session.cutter.chunk(data, audio.duration_ms(data, audio.detect_format(data)), now_ms)
+            cuts += session.cutter.chunk(data, audio.duration_ms(data, audio.detect_format(data)), at_ms)
         if is_final:
-            cuts += session.cutter.final(now_ms)
+            cuts += session.cutter.final(at_ms)
         self._take(session, cuts)
 
     def utterance(self, session: Session, message: Utterance) -> Refusal | None:
@@ -99,6 +99,14 @@ class Intake:
             ),
         )
         return None
+
+    def playback_started(self, session: Session) -> None:
+        session.cutter.playback_started(_loop_ms())
+
+    def playback_ended(self, session: Session) -> None:
+        session.cutter.playback_ended(_loop_ms())
+        session.groups.playback_ended(now_ms())
+        self._arm(session)
 
     def close(self, session: Session) -> None:
         """The client has finished: what it said is still translated, then it is told goodbye."""

@@ -75,6 +75,7 @@ class Sessions:
             hangover_manual_ms=settings.hangover_manual_ms,
             padding_auto_ms=settings.padding_auto_ms,
             padding_manual_ms=settings.padding_manual_ms,
+            short_merge_ms=settings.short_merge_ms,
         )
 
     def __len__(self) -> int:
