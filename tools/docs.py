@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
+from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import Field, RedisSettings, fields
 from lingua_scheduler.store.keys import TABLE
@@ -34,6 +36,7 @@ def render() -> dict[Path, str]:
         "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
         "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
         "errors.md": page("Errors", prose.ERRORS, _errors(), prose.ERRORS_OF_HTTP, *_close_codes()),
+        "asyncapi.json": asyncapi(version("lingua-scheduler")).decode(),
     }
     return {DOCS / name: text for name, text in pages.items()}
 

@@ -56,7 +56,9 @@ Label values come from small fixed sets, never from a peer.
 
 PROTOCOL = """
 How clients and nodes talk to the scheduler. The tables are printed from the structs in
-`src/lingua_scheduler/protocol/`, which are also what reads and writes the frames.
+`src/lingua_scheduler/protocol/`, which are also what reads and writes the frames. For programs, the same messages are
+in [asyncapi.json](asyncapi.json), an AsyncAPI 3.0 document with JSON Schemas; a running scheduler serves its own at
+`/asyncapi.json`.
 
 ## Rules
 

@@ -64,7 +64,8 @@ class Scheduler:
         progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
-        overview = Overview(self.instance, version("lingua-scheduler"), store, self._registry, sessions, self._waiting)
+        release = version("lingua-scheduler")
+        overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting)
 
         self._sockets = Sockets(settings.server)
         self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
@@ -72,13 +73,14 @@ class Scheduler:
         app = web.Application(middlewares=[errors_as_json])
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
-        Pages(store, self._intake, overview).add_to(app)
+        Pages(store, self._intake, overview, release).add_to(app)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
 
     async def start(self) -> None:
         """Serve; raises OSError when the port is taken."""
         await self._pool_map.refresh()
+        await self._warn_of_others()
         self._store.line.on_up = self._redis_up
         self._store.line.on_down = self._redis_down
         metrics.REDIS_UP.set(1)
@@ -110,6 +112,16 @@ class Scheduler:
         await self._intake.jobs.close()
         await self._chores.close()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
+
+    async def _warn_of_others(self) -> None:
+        """Until instances forward to each other, nodes of another one cannot be reached from here."""
+        others = {view.owner.split(" ")[1] for view in await self._store.nodes.view()}
+        if others:
+            _log.warning(
+                "instances.others_seen",
+                instances=sorted(others),
+                note="their nodes are out of reach from here; if they are gone, their nodes go too, within seconds",
+            )
 
     async def _poke(self) -> None:
         self._waiting.poke()

@@ -110,7 +110,7 @@ async def test_a_node_is_shown_with_what_it_can_do(peers: Field) -> None:
         "state": "ready",
         "shard": 0,
         "max_jobs": 3,
-        "running": 0,
+        "held": 0,
         "free": 3,
         "pairs": ["en:en", "en:zh", "zh:en", "zh:zh"],
         "version": "2.1.0",
@@ -164,7 +164,7 @@ async def test_a_running_job_is_shown_as_a_taken_slot(peers: Field) -> None:
     await until(lambda: node.jobs)
     _, status = await peers.get("/v1/status")
     assert status["slots"] == {"total": 3, "taken": 1}
-    assert (status["nodes"][0]["running"], status["nodes"][0]["free"]) == (1, 2)
+    assert (status["nodes"][0]["held"], status["nodes"][0]["free"]) == (1, 2)
     go_on.set()
     await client.outcome()
     _, status = await peers.get("/v1/status")
@@ -177,7 +177,7 @@ async def test_a_running_job_is_shown_as_a_taken_slot(peers: Field) -> None:
 async def test_the_front_page_names_every_other_page(peers: Field) -> None:
     _, page = await peers.get("/")
     named = {word for word in page.split() if word.startswith("/")}
-    assert {"/health", "/health/ready", "/metrics", "/v1/status", "/v1/nodes", "/v1/pools"} <= named
+    assert {"/health", "/health/ready", "/metrics", "/asyncapi.json", "/v1/status", "/v1/nodes", "/v1/pools"} <= named
     for path in named - {"/ws/session", "/ws/node"}:
         if "{" not in path:
             assert (await peers.get(path))[0] == 200, path

@@ -323,3 +323,86 @@ async def test_a_turn_whose_node_is_gone_finds_another_one(server: RedisProcess)
         await bound.socket.close()
         await client.chunk(b"\x03\x00abc" * 15, is_final=True)
         assert (await client.outcome())["type"] == "translation_result"
+
+
+async def test_a_job_that_failed_everywhere_ends_at_once_and_blocks_nobody(peers: Field) -> None:
+    async def fail_the_first(node: FakeNode, job: Frame) -> None:
+        if len(node.jobs) == 1:
+            error = {"code": "NMT_TIMEOUT", "message": ""}
+            await node.socket.send(result_of(job, node.node_id, success=False, error=error))
+        else:
+            await answer(node, job)
+
+    await peers.node(fail_the_first)
+    unlucky, lucky = await peers.client(), await peers.client()
+    await unlucky.utterance(0)
+    assert (await unlucky.outcome(within_s=3))["type"] == "missing_result"
+    await lucky.utterance(0)
+    assert (await lucky.outcome(within_s=3))["type"] == "translation_result"
+
+
+async def test_nobody_stands_behind_a_retry_that_may_not_use_the_free_node(peers: Field) -> None:
+    async def fail_the_first(node: FakeNode, job: Frame) -> None:
+        if job["session_id"] == unlucky.session_id:
+            error = {"code": "NMT_TIMEOUT", "message": ""}
+            await node.socket.send(result_of(job, node.node_id, success=False, error=error))
+        else:
+            await answer(node, job)
+
+    unlucky, busy, lucky = [await peers.client() for _ in range(3)]
+    full = await peers.node(stay_silent, max_concurrent_jobs=1)
+    await busy.utterance(0)
+    await until(lambda: full.jobs)
+    free = await peers.node(fail_the_first)
+    await unlucky.utterance(0)
+    await until(lambda: free.jobs)
+    await until(lambda: _waiting(peers, 1))  # for the full one, because the free one has failed it
+    await lucky.utterance(0)
+    assert (await lucky.outcome(within_s=3))["type"] == "translation_result"
+    await answer(full, full.jobs[0])
+    await until(lambda: len(full.jobs) == 2)  # the retry gets the first slot it may use
+    await answer(full, full.jobs[1])
+    assert (await unlucky.outcome(within_s=3))["type"] == "translation_result"
+
+
+async def test_a_stale_result_is_told_to_be_stale_not_safe(peers: Field) -> None:
+    node = await peers.node(stay_silent, advanced_features=["job_ack"])
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: node.jobs)
+    await node.socket.send(result_of(node.jobs[0] | {"attempt_id": 7}, node.node_id))
+    grants = await until(lambda: node.socket.of_type("job_grant"))
+    assert (grants[0]["attempt_id"], grants[0]["verdict"]) == (7, "stale")
+    assert node.socket.of_type("result_ack") == []
+
+
+async def test_a_draining_node_is_named_as_the_reason(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node()
+        await store.nodes.drain(node.node_id)
+        client = await peers.client()
+        await client.utterance(0)
+        event = await client.socket.next("ui_event")
+        assert event["error_code"] == "NO_CAPABLE_NODE"
+        assert event["hint"] == "no node takes work for en→zh: those that serve it are draining"
+
+
+async def test_a_refused_registration_closes_the_socket_so_that_the_node_comes_back(peers: Field) -> None:
+    await peers.node(node_id="node-TEST0001")
+    second = await peers.socket("/ws/node")
+    await second.send(registration(node_id="node-TEST0001"))
+    assert (await second.next("error"))["code"] == "NODE_ID_CONFLICT"
+    assert await second.closed() == 1013
+
+
+async def test_an_utterance_without_audio_is_silence_and_needs_no_node(peers: Field) -> None:
+    client = await peers.client()
+    await client.utterance(0, b"")
+    outcome = await client.outcome()
+    assert (outcome["type"], outcome["reason"]) == ("missing_result", "silence_detected")
+
+
+async def test_an_unknown_audio_format_is_refused(peers: Field) -> None:
+    client = await peers.client()
+    await client.utterance(0, audio_format="mp7")
+    assert "audio_format is opus or pcm16" in (await client.socket.next("error"))["message"]

@@ -192,7 +192,9 @@ class LedgerMachine(RuleBasedStateMachine):
         for also in pools[1:]:
             fit &= self.world.members(also)
         if not fit:
-            assert placed.outcome == ("full" if self.world.members(pools[0]) else "nobody")
+            others = self.world.members(pools[0]) - set(excluded)
+            expected = "full" if others else "exhausted" if self.world.members(pools[0]) else "nobody"
+            assert placed.outcome == expected
             return
         assert placed.outcome == "dispatched"
         assert placed.node_id in fit, "a dead, full, drained or excluded node was chosen"

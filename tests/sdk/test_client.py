@@ -102,7 +102,9 @@ async def test_whole_utterances_are_counted(peers: Field) -> None:
         await client.finish()
         heard = await all_heard(client)
     assert [result.utterance_index for result in heard] == [0, 1, 2]
-    assert {job["src_lang"] for job in node.jobs} == {"en"}
+    job = node.jobs[0]
+    assert (job["src_lang"], job["tgt_lang"]) == ("en", "zh")
+    assert (job["audio_format"], job["sample_rate"], job["is_manual_cut"]) == ("pcm16", 16_000, True)
 
 
 async def test_chunks_and_whole_utterances_may_follow_each_other(peers: Field) -> None:

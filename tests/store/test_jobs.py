@@ -175,7 +175,7 @@ async def test_a_job_that_has_ended_is_not_dispatched_again(store: Store) -> Non
 async def test_excluded_nodes_are_not_chosen(store: Store) -> None:
     for node in ("n1", "n2"):
         await join(store, entry(node))
-    assert await outcome_of(store, order(1, excluded=("n1", "n2"))) is DispatchOutcome.FULL
+    assert await outcome_of(store, order(1, excluded=("n1", "n2"))) is DispatchOutcome.EXHAUSTED
     attempt, _ = await dispatch(store, order(2, excluded=("n1",)))
     assert attempt.node_id == "n2"
 

@@ -13,15 +13,17 @@ Frame = dict[str, Any]
 
 
 class Socket:
-    """A WebSocket that speaks JSON and keeps everything it heard."""
+    """A WebSocket that speaks JSON and keeps everything it said and heard."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket = socket
+        self.said: list[Frame] = []
         self.heard: list[Frame] = []
         self._unread: asyncio.Queue[Frame | None] = asyncio.Queue()
         self._reader = asyncio.create_task(self._read())
 
     async def send(self, frame: Frame) -> None:
+        self.said.append(frame)
         await self.socket.send_str(json.dumps(frame))
 
     async def next(self, *types: str, within_s: float = 10.0) -> Frame:

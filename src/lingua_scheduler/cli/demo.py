@@ -18,7 +18,7 @@ from lingua_scheduler.cli import status, wav
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.protocol.session import TranslationResult, UiEvent
-from lingua_scheduler.sdk.client import Client
+from lingua_scheduler.sdk.client import Client, SessionFailed
 
 READY_WITHIN_S = 30.0
 
@@ -85,7 +85,12 @@ async def _demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None,
             console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim", markup=False)
             fail("the nodes did not become ready; what they said is above", Exit.SCHEDULER)
         console.print(f"nodes       {node_count} connected, 4 slots each")
-        await _translate_sample(console, address, tgt_lang)
+        try:
+            is_translated = await _translate_sample(console, address, tgt_lang)
+        except SessionFailed as error:
+            fail(str(error), Exit.SETTINGS)
+        if once and not is_translated:
+            fail("the sample was not translated", Exit.SCHEDULER)
         _show_addresses(console, address)
         if not once:
             await _live(console, address, asked_to_stop)
@@ -115,8 +120,9 @@ class Family:
         return process
 
 
-async def _translate_sample(console: Console, address: str, tgt_lang: str) -> None:
-    """Speak the sample sentence and wait for its translation."""
+async def _translate_sample(console: Console, address: str, tgt_lang: str) -> bool:
+    """Speak the sample sentence and wait for its translation; whether it came."""
+    is_translated = False
     with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
         pcm16 = wav.read(path)
     seconds = len(pcm16) / 2 / wav.SAMPLE_RATE
@@ -129,6 +135,7 @@ async def _translate_sample(console: Console, address: str, tgt_lang: str) -> No
             if isinstance(heard, UiEvent) and heard.status == "error":
                 console.print(f"failed      [red]{heard.error_code}: {heard.hint}[/]", highlight=False)
             if isinstance(heard, TranslationResult):
+                is_translated = True
                 took_ms = (asyncio.get_running_loop().time() - started) * 1000
                 console.print(f"understood  {heard.text_asr}", highlight=False)
                 console.print(f"translated  [bold green]{heard.text_translated}[/]", highlight=False)
@@ -136,6 +143,7 @@ async def _translate_sample(console: Console, address: str, tgt_lang: str) -> No
                 console.print(
                     f"            with {speech_s:.1f} s of speech, {took_ms:.0f} ms after the end of the sentence"
                 )
+    return is_translated
 
 
 def _show_addresses(console: Console, address: str) -> None:
@@ -162,7 +170,7 @@ async def _live(console: Console, address: str, asked_to_stop: asyncio.Event) ->
     with Live(console=console, auto_refresh=False) as live:
         while not asked_to_stop.is_set():
             try:
-                live.update(status.picture(await status.fetch(address)), refresh=True)
+                live.update(status.picture(await status.fetch(address), address), refresh=True)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 live.update(f"the scheduler does not answer: {error}", refresh=True)
             try:

@@ -1,6 +1,7 @@
 """`lingua drain` and `lingua resume`"""
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 
@@ -17,12 +18,19 @@ from lingua_scheduler.store.store import Store
 @click.command()
 @click.argument("node_id")
 @redis_options
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 @click.option("--wait", is_flag=True, help="Return when its last job has ended.")
 @click.option(
     "--timeout", "timeout_s", type=float, default=600, show_default=True, help="With --wait: seconds at most."
 )
 def drain(
-    node_id: str, redis_url: str | None, data_dir: str | None, config: Path | None, wait: bool, timeout_s: float
+    node_id: str,
+    redis_url: str | None,
+    data_dir: str | None,
+    config: Path | None,
+    as_json: bool,
+    wait: bool,
+    timeout_s: float,
 ) -> None:
     """Give a node no more work; it finishes what it has. `lingua resume` undoes it, a restart of the node too.
 
@@ -41,6 +49,9 @@ def drain(
         fail(f"there is no node {node_id}; lingua nodes lists them", Exit.SETTINGS)
     if wait and running:
         fail(f"{node_id} still runs {running} jobs after {timeout_s:g} s; it gets no new ones", Exit.SCHEDULER)
+    if as_json:
+        click.echo(json.dumps({"node_id": node_id, "outcome": outcome.value, "held": running}))
+        return
     word = "was draining already" if outcome is DrainOutcome.KEPT else "is draining"
     left = f"{running} jobs are still running" if running else "nothing is running on it"
     click.echo(f"{node_id} {word}; {left}")
@@ -49,7 +60,8 @@ def drain(
 @click.command()
 @click.argument("node_id")
 @redis_options
-def resume(node_id: str, redis_url: str | None, data_dir: str | None, config: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def resume(node_id: str, redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
     """Give a drained node work again.
 
     \b
@@ -62,6 +74,9 @@ def resume(node_id: str, redis_url: str | None, data_dir: str | None, config: Pa
     outcome = with_store(work, redis_url, data_dir, config)
     if outcome is DrainOutcome.GONE:
         fail(f"there is no node {node_id}; lingua nodes lists them", Exit.SETTINGS)
+    if as_json:
+        click.echo(json.dumps({"node_id": node_id, "outcome": outcome.value}))
+        return
     click.echo(f"{node_id} {'was not draining' if outcome is DrainOutcome.KEPT else 'takes work again'}")
 
 

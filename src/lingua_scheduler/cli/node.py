@@ -6,6 +6,7 @@ import signal
 import click
 
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.node import Abilities, Node
@@ -40,6 +41,10 @@ def node(url: str, engine: str, languages: str, slots: int, node_id: str | None,
     SIGTERM or Ctrl-C lets running jobs finish, then leaves.
     """
     codes = [code.strip() for code in languages.split(",") if code.strip()]
+    wrong = [code for code in codes if not is_code(code)]
+    if wrong or not codes:
+        named = f"{wrong[0]!r} is not a language code" if wrong else "no language is named"
+        fail(f"{named}; try --languages en,zh", Exit.SETTINGS)
     try:
         worker = Node(
             url,

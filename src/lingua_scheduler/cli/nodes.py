@@ -39,9 +39,7 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
     if not views:
         click.echo("no nodes yet; start one with: lingua node --engine sim")
         return
-    table = Table(
-        "node", "state", "running", "shard", "alive for", "pairs", box=None, pad_edge=False, header_style="dim"
-    )
+    table = Table("node", "state", "taken", "shard", "alive for", "pairs", box=None, pad_edge=False, header_style="dim")
     for view in views:
         about = described(view)
         table.add_row(
@@ -98,9 +96,10 @@ def _shown(name: str, value: Any) -> str:
     if name == "leases":
         return "\n".join(f"{lease['lease']}  {lease['state']}" for lease in value) or "none"
     if name == "languages":
-        asr, semantic, tts, translations = value
-        pairs = "any" if translations is None else " ".join(":".join(pair) for pair in translations)
-        return f"asr {' '.join(asr)}\nsemantic {' '.join(semantic)}\ntts {' '.join(tts)}\nnmt {pairs}"
+        pairs = value.get("nmt")
+        spelled = "any" if pairs is None else " ".join(":".join(pair) for pair in pairs)
+        lists = [f"{kind} {' '.join(value.get(kind, ()))}" for kind in ("asr", "semantic", "tts")]
+        return "\n".join([*lists, f"nmt {spelled}"])
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
@@ -122,7 +121,7 @@ def described(view: NodeView) -> dict[str, Any]:
         "free": view.free,
         "alive_for_ms": max(0, view.alive_until_ms - int(time.time() * 1000)),
         "pairs": sorted({pool.rsplit(":", 1)[0] for pool in view.pools}),
-        "languages": said.get("languages"),
+        "languages": dict(zip(("asr", "semantic", "tts", "nmt"), said.get("languages") or (), strict=False)),
         "services": said.get("services", []),
         "version": said.get("version", ""),
         "platform": said.get("platform", ""),

@@ -75,6 +75,8 @@ def serve(
         "redis.data_dir": data_dir,
         "redis.wait": wait_for_redis,
     }
+    if as_json and not print_config:
+        raise click.UsageError("--json goes with --print-config; logs are set with --set logs.format=json")
     loaded = load_settings(config, flags, overrides)
     if print_config:
         show_config(loaded, as_json)
@@ -93,7 +95,9 @@ async def _serve(settings: Settings) -> None:
         url = settings.redis.url
         if not url:
             server = EmbeddedServer(resolved_data_dir(settings.redis), settings.redis.server_binary)
-            server.on_event = lambda event, about: log.info(event, **about)
+            server.on_event = lambda event, about: (log.warning if "died" in event or "failed" in event else log.info)(
+                event, **about
+            )
             try:
                 await stack.enter_async_context(server)
             except EmbeddedError as error:
@@ -110,7 +114,9 @@ async def _serve(settings: Settings) -> None:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
                 raise
             where = f"{settings.server.host}:{settings.server.port}"
-            what = "is taken by another program" if error.errno == errno.EADDRINUSE else "cannot be used"
+            if error.errno == errno.EADDRNOTAVAIL:
+                fail(f"{settings.server.host} is not an address of this machine; choose another with --host", Exit.PORT)
+            what = "is taken by another program" if error.errno == errno.EADDRINUSE else "may not be used"
             fail(f"{where} {what}; choose another with --port (0 takes a free one)", Exit.PORT)
         stack.push_async_callback(scheduler.stop)
         log.info("scheduler.ready", address=f"http://{settings.server.host}:{scheduler.port}", redis=store.version)
@@ -139,7 +145,8 @@ async def _open_store(url: str, settings: Settings, asked_to_stop: asyncio.Event
         await opening
     except RedisAway as error:
         fail(
-            f"Redis at {shown(url)} cannot be reached: {error}. Start it, correct --redis-url, or add --wait-for-redis",
+            f"Redis at {shown(url)} cannot be reached: {str(error).rstrip('.')}. "
+            "Start it, correct --redis-url, or add --wait-for-redis",
             Exit.REDIS,
         )
     except StoreError as error:

@@ -39,7 +39,7 @@ def status(url: str, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
     else:
-        Console().print(picture(found))
+        Console().print(picture(found, url))
 
 
 async def fetch(url: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ async def fetch(url: str) -> dict[str, Any]:
         return found
 
 
-def picture(found: dict[str, Any]) -> RenderableType:
+def picture(found: dict[str, Any], url: str) -> RenderableType:
     ended = found["jobs_ended"]
     slots = found["slots"]
     head = Table.grid(padding=(0, 2))
@@ -62,14 +62,14 @@ def picture(found: dict[str, Any]) -> RenderableType:
     head.add_row("jobs", f"{done} done, {silent} without text, {failed} failed, {found['jobs_waiting']} waiting")
     head.add_row("slots", f"{slots['taken']} of {slots['total']} taken")
     if not found["nodes"]:
-        return Group(head, Text("no nodes yet; start one with: lingua node --engine sim", style="yellow"))
-    nodes = Table("node", "state", "running", "pairs", "services", box=None, pad_edge=False, header_style="dim")
+        return Group(head, Text(f"no nodes yet; start one with: lingua node --engine sim --url {url}", style="yellow"))
+    nodes = Table("node", "state", "taken", "pairs", "services", box=None, pad_edge=False, header_style="dim")
     for node in found["nodes"]:
         nodes.add_row(
             node["node_id"],
             Text(node["state"], style=STATE_STYLES.get(node["state"], "")),
-            f"{node['running']}/{node['max_jobs']}",
-            _short(node["pairs"], 6),
+            f"{node['held']}/{node['max_jobs']}",
+            _short(node["pairs"], 4),
             _short(node["services"], 2),
         )
     return Group(head, Text(), nodes)

@@ -56,6 +56,11 @@ def translate(
         fail(str(error), Exit.SCHEDULER)
     except TimeoutError:
         fail(f"no result within {timeout_s:g} s; lingua status shows the nodes", Exit.SCHEDULER)
+    except aiohttp.WSServerHandshakeError as error:
+        fail(
+            f"the scheduler at {url} takes no sessions now ({error.status}): it stops or is full; try again",
+            Exit.SCHEDULER,
+        )
     except (aiohttp.ClientError, OSError) as error:
         fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
     if save is not None:
@@ -71,6 +76,7 @@ async def _stream(
 ) -> bytes:
     """Send the sound, show what comes back; return the speech of all results."""
     speech = bytearray()
+    translated = failed = 0
     async with Client(url, *languages) as client:
         sending = asyncio.ensure_future(_send(client, pcm16, fast, quiet=as_json))
         try:
@@ -78,6 +84,10 @@ async def _stream(
             async with asyncio.timeout(spoken_s + timeout_s):
                 async for heard in client.heard():
                     speech += show(heard, as_json)
+                    translated += isinstance(heard, TranslationResult)
+                    failed += isinstance(heard, MissingResult) and heard.reason == "job_failed"
+            if failed and not translated:
+                raise SessionFailed("nothing was translated; lingua status shows the nodes, lingua pools the pairs")
             if not client.is_finished:
                 raise SessionFailed("the scheduler hung up before everything was translated; try again")
         finally:

@@ -7,6 +7,7 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.store.connection import RedisAway
@@ -25,20 +26,23 @@ _INDEX = """Lingua Scheduler
   /v1/nodes       the nodes
   /v1/pools       the language pairs and how many nodes serve each
   /metrics        for Prometheus
+  /asyncapi.json  every message of both sockets, as AsyncAPI 3.0 with JSON Schemas
 """
 
 
 class Pages:
-    def __init__(self, store: Store, intake: Intake, overview: Overview) -> None:
+    def __init__(self, store: Store, intake: Intake, overview: Overview, version: str) -> None:
         self._store = store
         self._intake = intake
         self._overview = overview
+        self._version = version
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get("/", self._index)
         app.router.add_get("/health", self._health)
         app.router.add_get("/health/ready", self._ready)
         app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/asyncapi.json", self._asyncapi)
         app.router.add_get("/v1/status", self._status)
         app.router.add_get("/v1/nodes", self._nodes)
         app.router.add_get("/v1/pools", self._pools)
@@ -59,6 +63,9 @@ class Pages:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _asyncapi(self, _: web.Request) -> web.Response:
+        return web.Response(body=asyncapi(self._version), content_type="application/json")
 
     async def _status(self, _: web.Request) -> web.Response:
         return _json(await self._overview.status())

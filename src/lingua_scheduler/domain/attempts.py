@@ -7,6 +7,7 @@ from typing import NamedTuple
 class DispatchOutcome(StrEnum):
     DISPATCHED = "dispatched"
     FULL = "full"
+    EXHAUSTED = "exhausted"  # every node that could was tried already
     NOBODY = "nobody"
     BUSY = "busy"  # the preferred node was demanded and has no free slot
     UNFIT = "unfit"  # the preferred node was demanded and is gone or does not serve this

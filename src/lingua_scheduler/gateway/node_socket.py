@@ -92,7 +92,6 @@ class _Conversation:
             _log.warning("node.message_refused", kind=type(message).__name__, error=str(error))
             refuse(self._outbox, "node", "Redis is away", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
             if isinstance(message, NodeRegister):
-                # An unregistered node would wait for work for ever; one that reconnects tries again.
                 self._outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
 
     async def _handle(self, message: NodeIncoming) -> None:
@@ -127,6 +126,8 @@ class _Conversation:
         registered = await self._registry.register(self._outbox, self._link_id, message)
         if isinstance(registered, Refusal):
             refuse(self._outbox, "node", registered.message, registered.code)
+            # An unregistered node would wait for work for ever; one that comes back may find the reason gone.
+            self._outbox.close(CloseCode.TRY_LATER, registered.message[:100])
             return
         self.link = registered
         self._outbox.post(

@@ -157,6 +157,8 @@ class Node:
             case JobAssign():
                 await self._assigned(message)
             case JobGrant():
+                if message.verdict == "stale":
+                    self._kept.pop(message.job_id, None)
                 grant = self._grants.get(message.job_id)
                 if grant is not None and not grant.done():
                     grant.set_result(message.verdict == "granted")

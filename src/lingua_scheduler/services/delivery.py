@@ -43,6 +43,11 @@ class Delivery:
                 session.post(_failure_event(session, work, outcome, outcome.error))
         self._release(session, session.ordering.settle(work.utterance_index, message, _loop_ms()))
 
+    def silence(self, session: Session, utterance_index: int) -> None:
+        """An utterance without audio needs no job."""
+        missing = _missing(session, utterance_index, "silence_detected")
+        self._release(session, session.ordering.settle(utterance_index, missing, _loop_ms()))
+
     def partial(self, session_id: str, utterance_index: int, partial: from_node.AsrPartial) -> None:
         session = self._sessions.find(session_id)
         if session is not None:

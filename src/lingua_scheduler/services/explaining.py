@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities
+from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities, pools_for
 from lingua_scheduler.store.nodes import Nodes
 
 # A look at this many nodes is enough for a sentence, and cheap enough to be asked for by anybody.
@@ -16,7 +16,7 @@ class Explainer:
     def __init__(self, nodes: Nodes, admission: Admission) -> None:
         self._nodes = nodes
         self._admission = admission
-        self._fleet: list[Languages] = []
+        self._fleet: list[tuple[Languages, str]] = []
         self._looked_at = float("-inf")
 
     async def missing(self, pool: str) -> str:
@@ -26,8 +26,11 @@ class Explainer:
             self._looked_at = now
             placed = list((await self._nodes.placed()).items())[:MAX_NODES]
             views = await asyncio.gather(*(self._nodes.view_one(node_id, place.shard) for node_id, place in placed))
-            self._fleet = [_languages(view.profile) for view in views if view is not None]
-        return missing_abilities(src, tgt, facet, self._admission, self._fleet)
+            self._fleet = [(_languages(view.profile), view.state) for view in views if view is not None]
+        able = [state for languages, state in self._fleet if pool in pools_for(languages, self._admission)]
+        if able:
+            return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(set(able)))}"
+        return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _ in self._fleet])
 
 
 def _languages(profile: str) -> Languages:

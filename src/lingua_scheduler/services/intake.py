@@ -65,6 +65,8 @@ class Intake:
         terms = _terms(message, message.pipeline)
         if complaint := terms.complaint():
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
+        if message.audio_format not in ("opus", "pcm16"):
+            return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: audio_format is opus or pcm16")
         if len(message.audio) > self._settings.max_utterance_bytes:
             most = self._settings.max_utterance_bytes
             return Refusal(
@@ -78,8 +80,10 @@ class Intake:
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: index {message.utterance_index} was sent already")
         turn = session.cutter.claim_index(message.utterance_index)
         session.cutter.close_turn()
+        if not message.audio:
+            self._delivery.silence(session, message.utterance_index)
+            return None
         detected = audio.detect_format(message.audio)
-        audio_format = message.audio_format if message.audio_format not in ("opus", "pcm16") else detected
         reason = CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT
         self._start(
             session,
@@ -89,7 +93,7 @@ class Intake:
                 terms=terms,
                 pools=terms.pools(),
                 audio=message.audio,
-                audio_format=audio_format,
+                audio_format=detected,
                 sample_rate=message.sample_rate,
                 duration_ms=audio.duration_ms(message.audio, detected, message.sample_rate),
                 trace_id=message.trace_id or session.trace_id,

@@ -40,7 +40,7 @@ class Overview:
             "jobs_ended": {state.value: _ended(state.value) for state in ENDED},
             "slots": {
                 "total": sum(node["max_jobs"] for node in nodes),
-                "taken": sum(node["running"] for node in nodes),
+                "taken": sum(node["held"] for node in nodes),
             },
             "nodes": nodes,
         }
@@ -68,7 +68,7 @@ def _node(view: NodeView) -> dict[str, Any]:
         "state": view.state,
         "shard": view.shard,
         "max_jobs": view.max_jobs,
-        "running": view.held,
+        "held": view.held,
         "free": view.free,
         "alive_until_ms": view.alive_until_ms,
         "pairs": sorted({pool.rsplit(":", 1)[0] for pool in view.pools}),

@@ -7,7 +7,7 @@ import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
 from lingua_scheduler.services.poolmap import PoolMapCopy
-from lingua_scheduler.services.waiting import WaitingRoom, node_queue
+from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.services.work import Binding, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
@@ -16,6 +16,10 @@ from lingua_scheduler.telemetry import metrics
 
 # How many members of a pool a dispatch looks at while the fleet is idle.
 FIRST_SAMPLE = 3
+
+
+# Another shard may still have a node.
+_GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY)
 
 
 class Try(msgspec.Struct, frozen=True, gc=False):
@@ -60,6 +64,9 @@ class Placer:
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]
+            if wanted.tried and not must_stick:
+                # A retry may not take every node, so nobody else stands behind it.
+                queue = retry_queue(work.pools[0])
             placed = await self._in_line(work, wanted, binding if must_stick else None, queue, give_up_at)
             if must_stick and placed.outcome is DispatchOutcome.UNFIT and not work.wish.is_strict:
                 # Its node is gone, so what sticks to it finds another one.
@@ -128,13 +135,13 @@ class Placer:
         if first is None:
             return Placed(DispatchOutcome.NOBODY)
         placed = await self._try(first, work, wanted)
-        if placed.outcome not in (DispatchOutcome.FULL, DispatchOutcome.NOBODY):
+        if placed.outcome not in _GO_ON:
             return placed
         for shard in self._pool_map.map.other_shards(pool, first):
             latest = await self._try(shard, work, wanted)
-            if latest.outcome not in (DispatchOutcome.FULL, DispatchOutcome.NOBODY):
+            if latest.outcome not in _GO_ON:
                 return latest
-            if latest.outcome is DispatchOutcome.FULL:
+            if latest.outcome is DispatchOutcome.FULL or placed.outcome is DispatchOutcome.NOBODY:
                 placed = latest
         return placed
 

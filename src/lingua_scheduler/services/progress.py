@@ -50,16 +50,18 @@ class Progress:
         ended = await self._store.insist(
             lambda: self._jobs.end(attempt, link.epoch, event, error_code or ""), self._run_max_ms / 1000
         )
-        if link.profile.acknowledges:
-            link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
         link.sent.pop(message.job_id, None)
         if ended.outcome is EndOutcome.ENDED:
             self._waiting.slot_freed(link.node_id, link.pools)
-        elif ended.outcome is not EndOutcome.GONE:
+        elif ended.outcome is not EndOutcome.GONE or self._assignments.find(attempt) is None:
             metrics.STALE.labels("result").inc()
+            if link.profile.acknowledges:
+                link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))
             return
         # If Redis lost the job, the one who waits for exactly this attempt still knows it.
         self._assignments.settle(attempt, message)
+        if link.profile.acknowledges:
+            link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
 
     def partial(self, link: NodeLink, message: AsrPartial) -> None:
         """Losable, and never holding anything up; only the node that has the job is believed."""

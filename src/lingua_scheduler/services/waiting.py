@@ -13,6 +13,11 @@ def node_queue(node_id: str) -> str:
     return f"node {node_id}"
 
 
+def retry_queue(pool: str) -> str:
+    """The line of jobs that were tried already and may not go back to where they failed."""
+    return f"retry {pool}"
+
+
 class _Waiter:
     __slots__ = ("ticket", "woken")
 
@@ -86,6 +91,9 @@ class WaitingRoom:
         heads = [(queue[0].ticket, pool) for pool, queue in self._queues.items() if pool in pools]
         if heads:
             self._wake(min(heads)[1])
+        # Retries look too: whether this slot is of any use to them only Redis knows.
+        for name in [name for name in self._queues if name.startswith("retry ") and name[6:] in pools]:
+            self._wake(name)
 
     def poke(self) -> None:
         """Let the head of every queue try: a release elsewhere may have gone unheard."""

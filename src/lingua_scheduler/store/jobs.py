@@ -19,8 +19,9 @@ from lingua_scheduler.store.scripts import Scripts
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
-# Only a live attempt can end; a job without one is closed.
+# Only a live attempt can end; only a job without one can be closed.
 _ENDABLE = {event: " ".join(state for state in legal_before(event) if state in LIVE) for event in JobEvent}
+_CLOSABLE = {event: " ".join(state for state in legal_before(event) if state not in LIVE) for event in JobEvent}
 _AFTER = {event: target_of(event).value for event in JobEvent}
 # Looking a word up in a table is several times cheaper than asking the enum.
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
@@ -166,7 +167,7 @@ class Jobs:
             "job_close",
             job_key=keys.job(job_id),
             attempt=attempt,
-            before=_BEFORE[event],
+            before=_CLOSABLE[event],
             state=_AFTER[event],
             reason=reason,
         )

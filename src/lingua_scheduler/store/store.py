@@ -5,7 +5,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of
@@ -65,6 +65,11 @@ class Store:
                 await self.line.open()
                 return
             except RedisAway as error:
+                if isinstance(error.__cause__, AuthenticationError | AuthorizationError | ResponseError):
+                    reason = str(error).rstrip(".")
+                    raise StoreError(
+                        f"Redis at {self.url} refused us: {reason}; check user, password and database of --redis-url"
+                    ) from error
                 if not wait:
                     raise
                 if on_wait is not None:

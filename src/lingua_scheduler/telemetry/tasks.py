@@ -47,10 +47,15 @@ class Nursery:
 
 async def every(name: str, interval_s: float, chore: Callable[[], Awaitable[None]]) -> None:
     """Run a chore for ever, with jitter so that instances do not march in step; a failure is counted, not fatal."""
+    was_failing = False
     while True:
         await asyncio.sleep(interval_s * random.uniform(0.9, 1.1))
         try:
             await chore()
+            was_failing = False
         except Exception as error:
             metrics.CHORE_FAILURES.labels(name).inc()
-            _log.warning("chore.failed", chore=name, error=f"{type(error).__name__}: {error}")
+            if not was_failing:
+                # Said once, however long it lasts; the metric counts on.
+                _log.warning("chore.failed", chore=name, error=f"{type(error).__name__}: {error}")
+            was_failing = True

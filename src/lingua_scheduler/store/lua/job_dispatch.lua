@@ -1,7 +1,8 @@
 -- job_dispatch: choose a node of a pool, lease one of its slots and write the job, all or nothing.
 -- Looks at a few members first and at the whole shard before it says full; of those that can, the least loaded wins,
 -- and chance decides between equals. The record is written before any frame leaves.
--- Replies: dispatched node owner | full | nobody (the pool is empty) | busy (`only`, and the preferred node has no slot)
+-- Replies: dispatched node owner | full | exhausted (every member is excluded) | nobody (the pool is empty)
+--          | busy (`only`, and the preferred node has no slot)
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
 --          | stale (the job has ended, or another attempt of it is live)
 -- include: clock
@@ -97,8 +98,16 @@ if not chosen then
     if #looked == 0 then return {'nobody'} end
     if #looked == tonumber(sample) then looked = redis.call('SRANDMEMBER', pool, sample_k) end
     chosen = least_loaded(in_all(looked))
-    if not chosen and #looked == tonumber(sample_k) then chosen = least_loaded(in_all(redis.call('SMEMBERS', pool))) end
-    if not chosen then return {'full'} end
+    if not chosen and #looked == tonumber(sample_k) then
+      looked = redis.call('SMEMBERS', pool)
+      chosen = least_loaded(in_all(looked))
+    end
+    if not chosen then
+      for _, node in ipairs(looked) do
+        if not out[node] then return {'full'} end
+      end
+      return {'exhausted'}
+    end
   end
 end
 

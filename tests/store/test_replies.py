@@ -1,0 +1,130 @@
+"""Every reply word of every script is reached, and doing a thing twice does no harm."""
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.scripts import Scripts, read_library
+from lingua_scheduler.store.store import Store
+from tests.support.clocks import Clock
+from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
+
+ELSEWHERE = Owner("i-elsewhere", "c9")
+NOBODY = Owner("", "")
+LIBRARY = read_library()
+
+
+def words_of(name: str) -> set[str]:
+    """The words a script's header promises; scripts that answer with a list promise none."""
+    promised = LIBRARY[name].header.split("Replies: ", 1)[1]
+    if promised.startswith("a list"):
+        return set()
+    alternatives = re.sub(r"\([^)]*\)", "", promised.replace("\n", " ")).split("|")
+    return {alternative.split()[0] for alternative in alternatives}
+
+
+async def everything(store: Store, clock: Clock) -> None:
+    """One long day in which each script has to answer each of its words."""
+    nodes, jobs = store.nodes, store.jobs
+    for size in (1, 1, 0):
+        await nodes.place("a", 1, 1) if size else await nodes.place("b", 1, 1)
+    await nodes.unplace("a", Place(0, 2))
+    await nodes.unplace("a", Place(0, 2))
+
+    assert (await jobs.dispatch(0, order(0), RULES)).outcome == "nobody"
+    await nodes.update(0, HERE, entry("n1"), frozenset())  # gone
+    await join(store, entry("n1", max_jobs=1))
+    await nodes.update(0, ELSEWHERE, entry("n1"), frozenset({POOL}))  # superseded
+    await nodes.update(0, HERE, entry("n1", max_jobs=1), frozenset({"xx:yy:text"}))  # moved, then registered
+    await nodes.beat(0, HERE, "n1", 45_000)
+    await nodes.beat(0, ELSEWHERE, "n1", 45_000)
+    await nodes.beat(0, HERE, "nobody", 45_000)
+
+    attempt, placed = await dispatch(store, order(1))
+    await jobs.dispatch(0, order(2), RULES)  # full
+    await jobs.dispatch(0, order(2, excluded=("n1",)), RULES)  # exhausted
+    await jobs.dispatch(0, order(2, preferred="n1", only_preferred=True), RULES)  # busy
+    await jobs.dispatch(0, order(2, preferred="zz", only_preferred=True), RULES)  # unfit
+    await jobs.dispatch(0, order(1, attempt=2), RULES)  # stale
+    await jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
+    await jobs.advance(attempt, "1", JobEvent.ACCEPT)
+    await jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, if_overdue=True)  # alive
+    await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # stale: it is live
+    await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # stale
+    await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)  # ended
+    await jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
+    await jobs.end(Attempt("job-0-none", 1, "n1", 0), "", JobEvent.FINISH)  # gone
+    await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # moved
+    await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # closed
+
+    await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
+    await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)
+    await nodes.rebuild(0)
+    await nodes.place("n1", 100, 1000)
+    for resume in (False, False, True):
+        await nodes.drain("n1", resume=resume)  # moved, drained, kept, resumed
+    await nodes.place("zz", 100, 1000)
+    await nodes.drain("zz")  # gone
+    await nodes.remove(0, NOBODY, "n1", frozenset())  # alive
+    await nodes.remove(0, ELSEWHERE, "n1", frozenset())  # superseded
+    await nodes.remove(0, HERE, "n1", frozenset())  # moved, then removed
+    await nodes.remove(0, HERE, "n1", frozenset())  # gone
+    await nodes.overdue(0, 10)
+    await jobs.overdue(0, 10)
+
+
+async def test_every_reply_word_of_every_script_is_reached(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached: dict[str, set[str]] = {name: set() for name in LIBRARY}
+    run = Scripts.run
+
+    async def recording(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+        reply = await run(self, name, *shard, **values)
+        reached[name].update(reply[:1] if words_of(name) else ())
+        return reply
+
+    monkeypatch.setattr(Scripts, "run", recording)
+    await everything(store, clock)
+    assert reached == {name: words_of(name) for name in LIBRARY}
+
+
+async def test_every_script_may_run_twice_without_harm(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same call again, at once, as after a lost reply: who holds what must not change by it."""
+    run = Scripts.run
+    repeated: set[str] = set()
+
+    async def twice(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+        reply = await run(self, name, *shard, **values)
+        before = await ledger_of(store)
+        again = await run(self, name, *shard, **values)
+        assert await ledger_of(store) == before, name
+        repeated.add(name)
+        # A registration is answered with the epoch that counts, which is the last one.
+        return again if name == "node_register" and again[0] == "registered" else reply
+
+    monkeypatch.setattr(Scripts, "run", twice)
+    await everything(store, clock)
+    assert repeated == set(LIBRARY)
+
+
+async def ledger_of(store: Store) -> list[Any]:
+    """Leases, slots, pools and places, as they are in Redis."""
+    keys, call = store.keys.shard(0), store.line.call
+    looks: list[Callable[[], Awaitable[Any]]] = [
+        lambda: call("ZRANGE", keys.leases, 0, -1),
+        lambda: call("ZRANGE", keys.held, 0, -1, "WITHSCORES"),
+        lambda: call("ZRANGE", keys.free, 0, -1, "WITHSCORES"),
+        lambda: call("HGETALL", keys.limits),
+        lambda: call("HGETALL", keys.summary),
+        lambda: call("SMEMBERS", keys.pool(POOL)),
+        lambda: call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES"),
+    ]
+    return [await look() for look in looks]
