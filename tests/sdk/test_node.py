@@ -321,12 +321,21 @@ async def test_what_is_not_granted_is_not_started(scheduler: FakeScheduler) -> N
         await call.register()
         await call.assign(1)
         await call.grant("stale")
-        await call.assign(2, start_within_ms=1)  # nobody answers in time
+        assert (await finished_job(scheduler, call, 2))["job_id"] == "job-0-2"
+        assert [job.job_id for job in engine.jobs] == ["job-0-2"]
+
+
+async def test_what_is_not_granted_in_time_is_not_started_and_takes_no_slot(scheduler: FakeScheduler) -> None:
+    engine = Engine()
+    async with running(scheduler.port, engine, ABLE._replace(slots=1), heartbeat_interval_s=0.005):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1, start_within_ms=30)
         await call.next("job_ack")
-        await call.assign(3)
-        await call.grant()
-        assert (await call.next("job_result"))["job_id"] == "job-0-3"
-        assert [job.job_id for job in engine.jobs] == ["job-0-3"]
+        while (await call.next("node_heartbeat"))["running_job_ids"] == ["job-0-1"]:
+            pass
+        await finished_job(scheduler, call, 2)
+        assert [job.job_id for job in engine.jobs] == ["job-0-2"]
 
 
 async def test_its_own_cap_holds_whatever_the_scheduler_believes(scheduler: FakeScheduler) -> None:
@@ -515,6 +524,38 @@ async def test_a_scheduler_that_turns_everybody_away_is_asked_less_and_less_ofte
             await call.socket.close(code=1013)
         await (await scheduler.call()).next("node_register")
     assert pauses == [0.2, 0.4, 0.8, 1.6, 3.2]
+
+
+async def test_whoever_runs_it_is_told_that_the_scheduler_hung_up_but_not_that_it_left_itself(
+    scheduler: FakeScheduler,
+) -> None:
+    events: list[tuple[str, str]] = []
+    async with running(scheduler.port, Engine(), on_event=lambda *event: events.append(event)):
+        call = await scheduler.call()
+        await call.register()
+        await call.next("node_heartbeat")
+        await call.socket.close(code=1012)
+        await (await scheduler.call()).register()
+        await until(lambda: len(events) == 3)
+    hung_up = ("away", "the scheduler closed the connection (1012)")
+    assert events == [("registered", "node-1"), hung_up, ("registered", "node-1")]
+
+
+async def test_nothing_of_it_goes_on_after_a_connection_has_ended(scheduler: FakeScheduler) -> None:
+    def beating() -> int:
+        return sum("_keep_beating" in repr(task.get_coro()) for task in asyncio.all_tasks())
+
+    async with running(scheduler.port, Engine()):
+        for _ in range(3):
+            call = await scheduler.call()
+            await call.register()
+            await call.next("node_heartbeat")
+            await until(lambda: beating() == 1)
+            call.drop()
+        call = await scheduler.call()
+        await call.register()
+        await call.next("node_heartbeat")
+    await until(lambda: beating() == 0)
 
 
 # What must not end it
