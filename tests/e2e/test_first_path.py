@@ -42,6 +42,7 @@ async def test_the_acknowledgement_of_a_session_is_what_clients_expect(peers: Fi
     assert ack.pop("session_id").startswith("s-")
     assert len(client.session_id) == 10
     assert client.session_id[2:].isupper() or client.session_id[2:].isdigit()
+    assert ack.pop("resume_token")
     assert ack == {
         "type": "session_init_ack",
         "message": "session created",

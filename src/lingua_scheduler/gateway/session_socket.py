@@ -67,12 +67,14 @@ class SessionSocket:
             return None
         match message:
             case AudioChunk():
-                self._intake.chunk(session, message.payload or b"", message.is_final)
+                self._intake.chunk(session, message.payload or b"", message.is_final, message.seq)
             case Utterance():
                 refusal = self._intake.utterance(session, message)
                 if refusal is not None:
                     refuse(outbox, "session", refusal.message, refusal.code)
             case ClientHeartbeat():
+                # A client that still talks to us on this socket has got what was sent on it.
+                session.sent.clear()
                 outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
             case SessionClose():
                 self._intake.close(session)
@@ -89,9 +91,9 @@ class SessionSocket:
             return None
         if isinstance(frame, binary.AudioChunkFrame):
             # The cutter keeps the audio, so it must not keep the whole frame alive.
-            self._intake.chunk(session, bytes(frame.audio), frame.is_final)
+            self._intake.chunk(session, bytes(frame.audio), frame.is_final, frame.seq)
         else:
-            self._intake.chunk(session, b"", True)
+            self._intake.chunk(session, b"", True, frame.seq)
         return session
 
     def _find(self, outbox: Outbox, session_id: str) -> Session | None:
@@ -109,21 +111,31 @@ class SessionSocket:
         return session
 
     def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        known = self._sessions.find_by_token(message.resume_token) if message.resume_token else None
+        if known is not None:
+            outbox.post(self._ack(known, "session resumed", is_resumed=True))
+            known.resume(outbox, message.last_utterance_index)
+            return known
         session = self._intake.open(outbox, message)
         if isinstance(session, Refusal):
             refuse(outbox, "session", session.message, session.code)
             return None
-        outbox.post(
-            SessionInitAck(
-                session_id=session.session_id,
-                message="session created",
-                trace_id=session.trace_id,
-                protocol_version=PROTOCOL_VERSION,
-                use_binary_frame=self._use_binary_frame,
-                negotiated_codec="opus",
-                negotiated_audio_format="opus",
-                negotiated_sample_rate=16_000,
-                negotiated_channel_count=1,
-            )
-        )
+        outbox.post(self._ack(session, "session created"))
         return session
+
+    def _ack(self, session: Session, message: str, is_resumed: bool = False) -> SessionInitAck:
+        return SessionInitAck(
+            session_id=session.session_id,
+            message=message,
+            trace_id=session.trace_id,
+            protocol_version=PROTOCOL_VERSION,
+            use_binary_frame=self._use_binary_frame,
+            negotiated_codec="opus",
+            negotiated_audio_format="opus",
+            negotiated_sample_rate=16_000,
+            negotiated_channel_count=1,
+            resume_token=session.resume_token,
+            resumed=is_resumed,
+            next_seq=session.next_seq if is_resumed else None,
+            next_utterance_index=session.cutter.next_index if is_resumed else None,
+        )

@@ -36,6 +36,8 @@ class SessionInit(Message, kw_only=True, tag="session_init"):
     partial_update_interval_ms: Number | None = None
     trace_id: str | None = None
     resume_token: str | None = None
+    # With a resume token: the last utterance whose outcome the client has.
+    last_utterance_index: Count | None = None
 
 
 class AudioChunk(Message, kw_only=True, tag="audio_chunk"):
@@ -153,6 +155,10 @@ class SessionInitAck(Message, kw_only=True, tag="session_init_ack"):
     negotiated_sample_rate: SampleRate
     negotiated_channel_count: Count
     resume_token: str | None = None
+    # Of a session that goes on: what the client should send next.
+    resumed: bool = False
+    next_seq: Count | None = None
+    next_utterance_index: Count | None = None
 
 
 class TranslationResult(Message, kw_only=True, tag="translation_result"):

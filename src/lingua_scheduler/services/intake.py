@@ -49,9 +49,10 @@ class Intake:
         session.attach(peer)
         return session
 
-    def chunk(self, session: Session, data: bytes, is_final: bool) -> None:
+    def chunk(self, session: Session, data: bytes, is_final: bool, seq: int) -> None:
         if not self.is_open:
             return
+        session.next_seq = max(session.next_seq, seq + 1)
         at_ms = _loop_ms()
         cuts: list[Cut] = []
         if data:

@@ -12,13 +12,17 @@ from lingua_scheduler.domain.turns import Groups
 from lingua_scheduler.domain.utterances import CutRules, Cutter
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
 from lingua_scheduler.protocol.shapes import Message
-from lingua_scheduler.services.peers import Peer
+from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 
 # Outcomes kept for a client that is away; the oldest make room.
 MAX_BACKLOG = 64
+# Outcomes kept for a client that comes back after they were sent.
+MAX_SENT = 8
+
+Outcome = TranslationResult | MissingResult
 
 
 class Session:
@@ -35,7 +39,11 @@ class Session:
         self.ordering = ordering
         self.groups = Groups(session_id)
         self.peer: Peer | None = None
-        self.backlog: deque[Message] = deque(maxlen=MAX_BACKLOG)
+        self.backlog: deque[Outcome] = deque(maxlen=MAX_BACKLOG)
+        # Outcomes that left lately: a socket that broke may have swallowed them.
+        self.sent: deque[Outcome] = deque(maxlen=MAX_SENT)
+        self.resume_token = secrets.token_urlsafe(16)
+        self.next_seq = 0
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
         # What sticks to a node: the current turn, or the whole session.
@@ -46,9 +54,21 @@ class Session:
     def post(self, message: Message) -> None:
         """To the socket that spoke last; outcomes wait for the next one while there is none."""
         if self.peer is not None and self.peer.post(message):
-            return
-        if isinstance(message, TranslationResult | MissingResult):
+            if isinstance(message, Outcome):
+                self.sent.append(message)
+        elif isinstance(message, Outcome):
             self.backlog.append(message)
+
+    def resume(self, peer: Peer, last_index: int | None) -> None:
+        """The client is back: what it has not got is sent again, in order."""
+        former = self.peer
+        if last_index is not None:
+            for outcome in self.sent:
+                if outcome.utterance_index > last_index:
+                    peer.post(outcome)
+        self.attach(peer)
+        if former is not None and former is not peer:
+            former.close(CloseCode.SUPERSEDED, "the client connected again")
 
     def attach(self, peer: Peer) -> None:
         if self.peer is peer:
@@ -58,7 +78,7 @@ class Session:
             self.grace.cancel()
             self.grace = None
         while self.backlog and peer.post(self.backlog[0]):
-            self.backlog.popleft()
+            self.sent.append(self.backlog.popleft())
 
 
 class Sessions:
@@ -67,6 +87,7 @@ class Sessions:
         self._delivery = delivery
         self._max_sessions = max_sessions
         self._by_id: dict[str, Session] = {}
+        self._by_token: dict[str, Session] = {}
         self._rules = CutRules(
             pause_ms=settings.pause_ms,
             max_duration_ms=settings.max_duration_ms,
@@ -101,11 +122,16 @@ class Sessions:
             Ordering(self._delivery.hold_ms, self._delivery.max_held),
         )
         self._by_id[session_id] = session
+        self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
         return session
 
     def find(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)
+
+    def find_by_token(self, token: str) -> Session | None:
+        session = self._by_token.get(token)
+        return None if session is None or session.is_closed else session
 
     def detach(self, session: Session, peer: Peer, on_expiry: Callable[[Session], None]) -> None:
         """Its socket is gone; the session stays for a grace period, unless another socket speaks for it."""
@@ -121,7 +147,8 @@ class Sessions:
         for handle in (session.timer, session.grace):
             if handle is not None:
                 handle.cancel()
-        self._by_id.pop(session.session_id, None)
+        del self._by_id[session.session_id]
+        del self._by_token[session.resume_token]
         metrics.SESSIONS.set(len(self._by_id))
 
 
