@@ -104,8 +104,8 @@ because some clients send the final a moment before the last chunk.
 
 Older peers ignore all of this. A node that lists `job_ack` in `advanced_features` promises to ask before it starts:
 it sends `job_ack` within `start_within_ms`, and begins only when `job_grant` says `granted`; `stale` means that the
-job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result has been
-settled, so that it knows when it may forget it. For nodes that do not list it, a frame handed to an open socket
+job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result is in
+Redis, so that it knows when it may forget it; a result that comes too late is answered with `job_grant`, `stale`. For nodes that do not list it, a frame handed to an open socket
 counts as accepted.
 
 `boot_id` is one per node process: a node that registers again with the same one, before its former connection was
@@ -113,7 +113,13 @@ found closed, keeps its running jobs; any other registration hands them back. `m
 slots the node has, `heartbeat_interval_ms` how often it beats. `running_job_ids` lists what the node really runs: a job
 that it no longer lists is tried elsewhere, and one that we do not know of takes a slot until the node lets go of it.
 
-These fields are declared but change nothing yet: `resume_token`, `request_id`, `tenant_id`, `pairing_code`,
+**Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
+connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
+acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
+meanwhile follow; with `last_utterance_index`, the last one the client has, those sent into the broken connection follow
+too (the latest 8). A token that is not known any more opens a new session, without `resumed`.
+
+These fields are declared but change nothing yet: `request_id`, `tenant_id`, `pairing_code`,
 `network_timings`. Messages that are declared only are marked below. Any message about rooms is answered with
 `room_error`.
 """

@@ -525,3 +525,33 @@ def test_speech_after_playback_has_a_pause_of_its_own() -> None:
     cutter.playback_ended(500)
     cutter.chunk(b"a", 200, 1_000)
     assert cutter.wake_at_ms == 4_000
+
+
+def test_a_tail_that_follows_a_final_on_an_empty_buffer_is_ended_by_it() -> None:
+    cutter = Cutter(RULES)
+    cutter.chunk(b"a", 200, 0)
+    cutter.tick(3_000)
+    assert spoken(cutter.tick(3_150)) == [b"a"]
+    assert cutter.final(3_160) == []  # the pause was quicker
+    assert cutter.chunk(b"tail", 200, 3_165) == []
+    assert [(cut.audio, cut.reason) for cut in cutter.tick(3_365)] == [(b"tail", CutReason.IS_FINAL)]
+
+
+def test_speech_long_after_a_final_on_an_empty_buffer_waits_for_its_own() -> None:
+    cutter = Cutter(RULES)
+    cutter.final(1_000)
+    cutter.chunk(b"a", 200, 1_200)
+    assert cutter.wake_at_ms == 4_200
+
+
+def test_a_tail_chunk_five_ms_after_its_final_is_never_in_the_next_utterance() -> None:
+    cutter = Cutter(RULES)
+    now_ms = 0.0
+    for turn in range(1_000):
+        said = f"speech {turn} ".encode()
+        cutter.chunk(said, 200, now_ms)
+        cutter.final(now_ms + 200)
+        assert cutter.chunk(b"tail", 200, now_ms + 205) == []
+        (cut,) = cutter.tick(now_ms + 400)
+        assert (cut.utterance_index, cut.audio) == (turn, said + b"tail")
+        now_ms += 500

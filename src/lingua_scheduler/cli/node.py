@@ -66,6 +66,8 @@ async def _run(worker: Node) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
     running = asyncio.ensure_future(worker.run())
-    await stopped.wait()
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
     await worker.stop()
-    await running
+    await running  # and whatever ended it is told

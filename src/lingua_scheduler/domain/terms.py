@@ -52,6 +52,9 @@ class Terms(NamedTuple):
         if self.src_lang != AUTO:
             target = self.tgt_lang if self.pipeline.use_nmt else self.src_lang
             return (pool_name(self.src_lang, target, facet),)
+        if not self.pipeline.use_nmt:
+            heard = (self.lang_a or "", self.lang_b or "") if self._both_ways() else tuple(self._sources())
+            return tuple(pool_name(language, language, facet) for language in heard)
         if self._both_ways():
             assert self.lang_a is not None
             assert self.lang_b is not None

@@ -75,6 +75,7 @@ class Cutter:
         self._quiet_since_ms = 0.0
         self._playing_until_ms = 0.0
         self._was_too_short = False
+        self._tail_until_ms = 0.0
         self._ending: CutReason | None = None
         self._take_at_ms = 0.0
 
@@ -108,6 +109,8 @@ class Cutter:
             cuts += self._take()
         self._add(audio, duration_ms)
         self._quiet_since_ms = now_ms
+        if now_ms < self._tail_until_ms:
+            cuts += self._end(CutReason.IS_FINAL, now_ms)
         if self._bytes >= self._rules.max_bytes:
             cuts += self._end(CutReason.MAX_LENGTH, now_ms)
         elif self._duration_ms >= self._rules.max_duration_ms:
@@ -118,6 +121,9 @@ class Cutter:
         cuts = self.tick(now_ms)
         if self._parts:
             cuts += self._end(CutReason.IS_FINAL, now_ms)
+        else:
+            # The pause was quicker than the final; the tail that still follows has its final already.
+            self._tail_until_ms = now_ms + self._rules.hangover_manual_ms
         return cuts
 
     def tick(self, now_ms: float) -> list[Cut]:

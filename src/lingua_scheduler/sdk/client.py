@@ -1,6 +1,7 @@
 """A client: opens a session, sends speech, receives translations."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from types import TracebackType
@@ -136,7 +137,9 @@ class Client:
     async def _next(self) -> SessionOutgoing | None:
         """The next message we understand; None when the connection ends."""
         async for frame in self._connected:
-            if frame.type is aiohttp.WSMsgType.TEXT:
+            if frame.type is not aiohttp.WSMsgType.TEXT:
+                continue
+            with contextlib.suppress(codec.UnreadableFrame):  # of a newer scheduler, perhaps
                 message = codec.decode_for_client(frame.data)
                 if message is not None:
                     return message

@@ -188,6 +188,8 @@ class Node:
         started = time.monotonic()
         await self._send(JobStarted(**self._about(job)))
 
+        partials: list[asyncio.Future[None]] = []
+
         def partial(text: str) -> None:
             note = AsrPartial(
                 job_id=job.job_id,
@@ -198,8 +200,7 @@ class Node:
                 is_final=False,
                 trace_id=job.trace_id,
             )
-            background = asyncio.ensure_future(self._send(note))
-            background.add_done_callback(lambda _: None)
+            partials.append(asyncio.ensure_future(self._send(note)))
 
         try:
             translation = await self._engine.translate(job, partial)
@@ -208,6 +209,8 @@ class Node:
             # A crashing engine fails one job, not the node.
             self._tell("engine failed", f"{type(error).__name__}: {error}")
             result = self._failure(job, "PROCESSING_ERROR", f"the engine failed: {type(error).__name__}", started)
+        # A result must not overtake what was understood on the way to it.
+        await asyncio.gather(*partials)
         self.jobs_done += 1
         while len(self._kept) >= MAX_KEPT_RESULTS:
             self._kept.pop(next(iter(self._kept)))
