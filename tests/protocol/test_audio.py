@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.protocol.audio import MAX_OPUS_PACKET_BYTES, detect_format, duration_ms, opus_packets
+from lingua_scheduler.protocol.audio import MAX_OPUS_PACKET_BYTES, detect_format, duration_ms, measure, opus_packets
 
 packets = st.lists(st.binary(min_size=1, max_size=MAX_OPUS_PACKET_BYTES), max_size=12)
 # Mostly small lengths, so that the walk often comes far before it fails.
@@ -108,3 +108,9 @@ def test_opus_bytes_labelled_as_pcm16_are_measured_by_their_label() -> None:
 @pytest.mark.parametrize("audio_format", ["opus", "pcm16"])
 def test_no_bytes_last_no_time(audio_format: str) -> None:
     assert duration_ms(b"", audio_format) == 0
+
+
+@given(st.binary(max_size=200), st.sampled_from([8_000, 16_000, 48_000]))
+def test_one_measurement_says_what_two_questions_would(data: bytes, rate: int) -> None:
+    found = detect_format(data)
+    assert measure(data, rate) == (found, duration_ms(data, found, rate))

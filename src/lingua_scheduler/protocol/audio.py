@@ -38,3 +38,11 @@ def duration_ms(data: bytes | memoryview, audio_format: str, sample_rate: int = 
     if packets is not None:
         return packets * OPUS_PACKET_MS
     return len(data) * 1000 // (_PCM16_SAMPLE_BYTES * sample_rate)
+
+
+def measure(data: bytes | memoryview, sample_rate: int = 16_000) -> tuple[AudioFormat, int]:
+    """Format and duration in one walk."""
+    packets = opus_packets(data)
+    if packets is not None:
+        return "opus", packets * OPUS_PACKET_MS
+    return "pcm16", len(data) * 1000 // (_PCM16_SAMPLE_BYTES * sample_rate)

@@ -56,7 +56,8 @@ class Intake:
         at_ms = _loop_ms()
         cuts: list[Cut] = []
         if data:
-            cuts += session.cutter.chunk(data, audio.duration_ms(data, audio.detect_format(data)), at_ms)
+            _, duration_ms = audio.measure(data)
+            cuts += session.cutter.chunk(data, duration_ms, at_ms)
         if is_final:
             cuts += session.cutter.final(at_ms)
         self._take(session, cuts)
@@ -84,7 +85,7 @@ class Intake:
         if not message.audio:
             self._delivery.silence(session, message.utterance_index)
             return None
-        detected = audio.detect_format(message.audio)
+        detected, duration_ms = audio.measure(message.audio, message.sample_rate)
         reason = CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT
         self._start(
             session,
@@ -96,7 +97,7 @@ class Intake:
                 audio=message.audio,
                 audio_format=detected,
                 sample_rate=message.sample_rate,
-                duration_ms=audio.duration_ms(message.audio, detected, message.sample_rate),
+                duration_ms=duration_ms,
                 trace_id=message.trace_id or session.trace_id,
                 turn_id=f"turn-{session.session_id}-{turn}",
                 reason=reason,
