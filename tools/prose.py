@@ -105,8 +105,8 @@ because some clients send the final a moment before the last chunk.
 Older peers ignore all of this. A node that lists `job_ack` in `advanced_features` promises to ask before it starts:
 it sends `job_ack` within `start_within_ms`, and begins only when `job_grant` says `granted`; `stale` means that the
 job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result is in
-Redis, so that it knows when it may forget it; a result that comes too late is answered with `job_grant`, `stale`. For nodes that do not list it, a frame handed to an open socket
-counts as accepted.
+Redis, so that it knows when it may forget it; a result that comes too late is answered with `job_grant`, `stale`.
+For nodes that do not list it, a frame handed to an open socket counts as accepted.
 
 `boot_id` is one per node process: a node that registers again with the same one, before its former connection was
 found closed, keeps its running jobs; any other registration hands them back. `max_concurrent_jobs` says how many
