@@ -1,9 +1,10 @@
 """The client others build on: opens a session, speaks, hears, and knows when it is over."""
 
 import asyncio
+import base64
 import gc
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import aiohttp
 import pytest
@@ -16,6 +17,7 @@ from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.peers import FakeNode, Field, Frame, field, result_of
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.waiting import until
 
 PCM16 = b"\x00\x01" * 3200  # 200 ms
 ACK: Frame = {
@@ -286,3 +288,67 @@ async def test_who_speaks_before_the_session_is_open_is_told_how_to_open_it(sche
 async def test_an_address_that_is_none_is_refused_at_once() -> None:
     with pytest.raises(BadAddress):
         Client("ftp://host", "en", "zh")
+
+
+# Broken connections
+
+
+async def spoken_until_cut(peers: Field, cut_after: int) -> tuple[list[int], list[bytes], int]:
+    """Say two sentences in seven steps and break the connection after one of them; what came of it."""
+    node = await peers.node()
+    async with client_of(peers) as client:
+        steps: list[Callable[[], Awaitable[None]]] = [
+            lambda: client.send(b"\x01\x00" * 160),
+            lambda: client.send(b"\x02\x00" * 160),
+            lambda: client.final(),
+            lambda: until(lambda: node.jobs),
+            lambda: client.send(b"\x03\x00" * 160),
+            lambda: client.send(b"\x04\x00" * 160, is_final=True),
+            lambda: client.finish(),
+        ]
+        indexes: list[int] = []
+
+        async def listen() -> None:
+            async for heard in client.heard():
+                if isinstance(heard, TranslationResult | MissingResult):
+                    indexes.append(heard.utterance_index)
+
+        listening = asyncio.create_task(listen())
+        for number, step in enumerate(steps):
+            await step()
+            if number == cut_after:
+                cut(client)
+        async with asyncio.timeout(20):
+            await listening
+        audio = [base64.b64decode(job["audio"]) for job in node.jobs]
+        return indexes, audio, client.times_resumed
+
+
+def cut(client: Client) -> None:
+    """As if the network was gone: no closing handshake, and what was under way is lost."""
+    socket = client._socket
+    assert socket is not None
+    connection = socket._response.connection
+    assert connection is not None
+    assert connection.transport is not None
+    connection.transport.abort()
+
+
+@pytest.mark.parametrize("cut_after", range(7))
+async def test_a_connection_cut_anywhere_costs_no_speech_and_doubles_none(peers: Field, cut_after: int) -> None:
+    indexes, audio, times_resumed = await spoken_until_cut(peers, cut_after)
+    assert times_resumed == 1
+    assert indexes == list(range(len(indexes)))
+    assert b"".join(audio) == b"".join(bytes((value, 0)) * 160 for value in (1, 2, 3, 4))
+
+
+async def test_a_whole_utterance_cut_off_on_its_way_is_sent_again(peers: Field) -> None:
+    node = await peers.node()
+    async with client_of(peers) as client:
+        cut(client)
+        await client.utterance(b"\x01\x00" * 160)
+        await client.finish()
+        async with asyncio.timeout(20):
+            heard = [message async for message in client.heard()]
+        assert [type(message) for message in heard] == [TranslationResult]
+        assert len(node.jobs) == 1

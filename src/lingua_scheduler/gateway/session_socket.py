@@ -13,6 +13,7 @@ from lingua_scheduler.protocol.session import (
     RoomError,
     ServerHeartbeat,
     SessionClose,
+    SessionCloseAck,
     SessionInit,
     SessionInitAck,
     TtsPlayEnded,
@@ -62,7 +63,8 @@ class SessionSocket:
         if not isinstance(message, AudioChunk | Utterance | ClientHeartbeat | SessionClose | TtsStarted | TtsPlayEnded):
             outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
             return None
-        session = self._find(outbox, message.session_id)
+        # To close what is closing already is no mistake: its acknowledgement is on the way.
+        session = self._find(outbox, message.session_id, may_be_closing=isinstance(message, SessionClose))
         if session is None:
             return None
         match message:
@@ -96,10 +98,10 @@ class SessionSocket:
             self._intake.chunk(session, b"", True, frame.seq)
         return session
 
-    def _find(self, outbox: Outbox, session_id: str) -> Session | None:
+    def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session | None:
         """The session a message names; it belongs to the socket that speaks for it last."""
         session = self._sessions.find(session_id)
-        if session is None or session.is_closed:
+        if session is None or (session.is_closed and not may_be_closing):
             refuse(
                 outbox,
                 "session",
@@ -115,6 +117,10 @@ class SessionSocket:
         if known is not None:
             outbox.post(self._ack(known, "session resumed", is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
+            if self._sessions.find(known.session_id) is None:
+                # It was over already; the goodbye got lost with the socket.
+                outbox.post(SessionCloseAck(session_id=known.session_id))
+                return None
             return known
         session = self._intake.open(outbox, message)
         if isinstance(session, Refusal):

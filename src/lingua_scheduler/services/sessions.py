@@ -130,8 +130,7 @@ class Sessions:
         return self._by_id.get(session_id)
 
     def find_by_token(self, token: str) -> Session | None:
-        session = self._by_token.get(token)
-        return None if session is None or session.is_closed else session
+        return self._by_token.get(token)
 
     def detach(self, session: Session, peer: Peer, on_expiry: Callable[[Session], None]) -> None:
         """Its socket is gone; the session stays for a grace period, unless another socket speaks for it."""
@@ -148,7 +147,9 @@ class Sessions:
             if handle is not None:
                 handle.cancel()
         del self._by_id[session.session_id]
-        del self._by_token[session.resume_token]
+        # Its last outcomes may have been swallowed by a breaking socket, so it can be asked for a while longer.
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._settings.grace_ms / 1000, self._by_token.pop, session.resume_token, None)
         metrics.SESSIONS.set(len(self._by_id))
 
 
