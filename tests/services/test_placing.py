@@ -1,0 +1,145 @@
+"""Placing a job: the node that was asked for, the one that is remembered, and what happens when it cannot."""
+
+import asyncio
+
+import pytest
+
+from lingua_scheduler.domain.attempts import DispatchOutcome
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.services.placing import Placed, Placer, Try
+from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.services.work import Binding, Wish, Work
+from lingua_scheduler.store.store import Store
+from tests.support.fleet import HERE, POOL, entry, join
+from tests.support.schedulers import settings_with
+from tests.support.waiting import until
+
+NODES = ("n1", "n2", "n3")
+NO_WISH = Wish()
+
+
+class Desk:
+    """A placer on a real Redis, with what it needs around it."""
+
+    def __init__(self, store: Store, **settings: object) -> None:
+        self.store = store
+        self.waiting = WaitingRoom(10)
+        pool_map = PoolMapCopy(store.pools)
+        self.placer = Placer("i-here", store, pool_map, self.waiting, settings_with(**settings))
+        self._serial = 0
+
+    async def place(self, wish: Wish = NO_WISH, binding: Binding | None = None, tried: tuple[str, ...] = ()) -> Placed:
+        self._serial += 1
+        work = Work(
+            session_id="s-00000001",
+            utterance_index=0,
+            terms=Terms("en", "zh"),
+            pools=(POOL,),
+            audio=b"",
+            audio_format="pcm16",
+            sample_rate=16_000,
+            duration_ms=0,
+            trace_id="t",
+            turn_id="t",
+            reason=CutReason.IS_FINAL,
+            padding_ms=0,
+            binding=binding,
+            wish=wish,
+        )
+        return await self.placer.place(work, Try(1 + len(tried), f"x-{self._serial}", 30_000, tried=tried))
+
+    async def end(self, placed: Placed) -> None:
+        assert placed.attempt is not None
+        assert placed.dispatched is not None
+        await self.store.jobs.end(placed.attempt, placed.dispatched.epoch, JobEvent.FINISH)
+        self.waiting.slot_freed(placed.attempt.node_id, {POOL})
+
+
+def node_of(placed: Placed) -> str:
+    assert placed.attempt is not None, placed.outcome
+    return placed.attempt.node_id
+
+
+@pytest.fixture
+async def desk(store: Store) -> Desk:
+    for node in NODES:
+        await join(store, entry(node, max_jobs=1))
+    return Desk(store, dispatch__queue_wait_ms=200)
+
+
+async def test_the_node_that_was_asked_for_is_taken(desk: Desk) -> None:
+    for node in NODES:
+        assert node_of(await desk.place(Wish(preferred_node=node))) == node
+
+
+async def test_a_preference_that_is_busy_is_served_elsewhere(desk: Desk) -> None:
+    await desk.place(Wish(preferred_node="n1"))
+    assert node_of(await desk.place(Wish(preferred_node="n1"))) != "n1"
+    assert node_of(await desk.place(Wish(preferred_node="nobody"))) in NODES
+
+
+async def test_a_strict_preference_waits_for_its_node_and_for_no_other(desk: Desk) -> None:
+    strict = Wish(preferred_node="n1", is_strict=True)
+    first = await desk.place(strict)
+    second = asyncio.create_task(desk.place(strict))
+    await until(lambda: len(desk.waiting) == 1)
+    await desk.end(first)
+    assert node_of(await second) == "n1"
+    assert (await desk.place(strict)).outcome is DispatchOutcome.FULL  # its wait is over
+    missing = Wish(preferred_node="nobody", is_strict=True)
+    assert (await desk.place(missing)).outcome is DispatchOutcome.UNFIT
+
+
+async def test_an_affinity_key_remembers_its_node(desk: Desk) -> None:
+    first = await desk.place(Wish(affinity_key="anna"))
+    for _ in range(5):
+        await desk.end(first)
+        first, before = await desk.place(Wish(affinity_key="anna")), node_of(first)
+        assert node_of(first) == before
+    assert node_of(await desk.place(Wish(affinity_key="anna"))) != node_of(first)  # busy, so elsewhere
+
+
+async def test_an_affinity_key_is_bound_anew_when_its_node_is_gone(desk: Desk) -> None:
+    bound = node_of(await desk.place(Wish(affinity_key="anna")))
+    await desk.store.nodes.remove(0, HERE, bound, frozenset({POOL}))
+    other = node_of(await desk.place(Wish(affinity_key="anna")))
+    assert other != bound
+    assert await desk.store.affinity.read("anna") == (other, 0)
+
+
+async def test_a_binding_expires(store: Store) -> None:
+    await join(store, entry("n1"))
+    desk = Desk(store, selection__affinity_ttl_ms=50)
+    await desk.place(Wish(affinity_key="anna"))
+    assert await store.affinity.read("anna") == ("n1", 0)
+
+    async def is_forgotten() -> bool:
+        return await store.affinity.read("anna") is None
+
+    await until(is_forgotten)
+
+
+async def test_two_keys_share_nothing(desk: Desk) -> None:
+    await desk.place(Wish(affinity_key="anna"))
+    assert await desk.store.affinity.read("bert") is None
+
+
+async def test_a_turn_waits_for_its_node_while_others_are_free(desk: Desk) -> None:
+    turn = Binding()
+    first = await desk.place(binding=turn)
+    assert turn.node_id == node_of(first)
+    second = asyncio.create_task(desk.place(binding=turn))
+    await until(lambda: len(desk.waiting) == 1)
+    await desk.end(first)
+    assert node_of(await second) == node_of(first)
+
+
+async def test_a_turn_whose_node_failed_the_job_is_bound_to_another(desk: Desk) -> None:
+    turn = Binding()
+    failed = node_of(await desk.place(binding=turn))
+    other = node_of(await desk.place(binding=turn, tried=(failed,)))
+    assert other != failed
+    assert turn.node_id == other
