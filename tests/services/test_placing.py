@@ -143,3 +143,17 @@ async def test_a_turn_whose_node_failed_the_job_is_bound_to_another(desk: Desk) 
     other = node_of(await desk.place(binding=turn, tried=(failed,)))
     assert other != failed
     assert turn.node_id == other
+
+
+async def test_slots_freed_by_another_instance_serve_the_whole_line_at_the_next_poke(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=5))
+    desk = Desk(store)
+    held = [await desk.place() for _ in range(5)]
+    waiting = [asyncio.create_task(desk.place()) for _ in range(5)]
+    await until(lambda: len(desk.waiting) == 5)
+    for placed in held:  # as somebody else would: nobody tells this waiting room
+        assert placed.attempt is not None
+        await store.jobs.end(placed.attempt, "", JobEvent.FINISH)
+    desk.waiting.poke()
+    async with asyncio.timeout(5):
+        assert [node_of(placed) for placed in await asyncio.gather(*waiting)] == ["n1"] * 5

@@ -106,11 +106,13 @@ class Placer:
                 if not await self._waiting.wait(queue, ticket, give_up_at - monotonic()):
                     metrics.DISPATCHES.labels("wait_over").inc()
                     return Placed(DispatchOutcome.FULL)
+            found = False
             try:
                 placed = await (self._on(bound, work, wanted) if bound else self._anywhere(work, wanted))
+                found = placed.attempt is not None
             finally:
                 if must_wait:
-                    self._waiting.tried(queue)
+                    self._waiting.tried(queue, found)
             metrics.DISPATCHES.labels(placed.outcome.value).inc()
             if not _is_worth_waiting(placed.outcome, wanted):
                 if queued_since is not None:

@@ -38,6 +38,8 @@ class WaitingRoom:
         self._queues: dict[str, list[_Waiter]] = {}
         # Woken jobs that are trying: newcomers still stand behind them.
         self._trying: dict[str, int] = {}
+        # Lines whose head was woken without a release of ours.
+        self._poked: set[str] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -76,12 +78,18 @@ class WaitingRoom:
                 if not queue and self._queues.get(pool) is queue:
                     del self._queues[pool]
 
-    def tried(self, pool: str) -> None:
+    def tried(self, pool: str, found_a_slot: bool = False) -> None:
+        """A woken job has tried. While a poke finds slots, there may be more of them for those behind."""
         left = self._trying.get(pool, 0) - 1
         if left > 0:
             self._trying[pool] = left
         else:
             self._trying.pop(pool, None)
+        if pool in self._poked:
+            if found_a_slot:
+                self._wake(pool)
+            else:
+                self._poked.discard(pool)
 
     def slot_freed(self, node_id: str, pools: Collection[str]) -> None:
         """One slot: for whoever waits for this very node, or waits longest for any of its pools."""
@@ -97,7 +105,8 @@ class WaitingRoom:
 
     def poke(self) -> None:
         """Let the head of every queue try: a release elsewhere may have gone unheard."""
-        for pool in list(self._queues):
+        self._poked = set(self._queues)
+        for pool in self._poked:
             self._wake(pool)
 
     def _wake(self, pool: str) -> None:
