@@ -116,8 +116,9 @@ that it no longer lists is tried elsewhere, and one that we do not know of takes
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
 acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
-meanwhile follow; with `last_utterance_index`, the last one the client has, those sent into the broken connection follow
-too (the latest 8). A token that is not known any more opens a new session, without `resumed`.
+meanwhile follow, and before them those that may have been lost in the broken connection: what was sent during the last
+minute or so (bounded), except up to `last_utterance_index`, the last one the client says it has.
+A token that is not known any more opens a new session, without `resumed`.
 
 These fields are declared but change nothing yet: `request_id`, `tenant_id`, `pairing_code`,
 `network_timings`. Messages that are declared only are marked below. Any message about rooms is answered with

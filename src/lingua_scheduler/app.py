@@ -115,7 +115,7 @@ class Scheduler:
 
     async def _warn_of_others(self) -> None:
         """Until instances forward to each other, nodes of another one cannot be reached from here."""
-        others = {view.owner.split(" ")[1] for view in await self._store.nodes.view()}
+        others = await self._store.nodes.owning_instances()
         if others:
             _log.warning(
                 "instances.others_seen",

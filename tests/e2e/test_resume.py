@@ -96,3 +96,15 @@ async def test_a_job_goes_on_while_its_client_changes_sockets(peers: Field) -> N
     again = await back_again(peers, client)
     await answer(node, node.jobs[0])
     assert (await again.outcome())["type"] == "translation_result"
+
+
+async def test_a_heartbeat_right_after_an_outcome_does_not_forget_it(peers: Field) -> None:
+    await peers.node()
+    client = await peers.client()
+    await client.utterance(0)
+    await client.outcome()
+    await client.socket.send({"type": "client_heartbeat", "session_id": client.session_id, "timestamp": 1})
+    await client.socket.next("server_heartbeat")
+    # The client says that it has nothing: the heartbeat was on its way before the outcome got lost.
+    again = await back_again(peers, client)
+    assert (await again.outcome())["utterance_index"] == 0

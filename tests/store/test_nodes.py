@@ -8,6 +8,7 @@ from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, dispatch, entry, join, ledger, order
+from tests.support.servers import RedisProcess
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 TEXT = "en:zh:text"
@@ -232,3 +233,14 @@ async def test_a_ledger_that_was_tampered_with_is_rebuilt_from_the_leases(store:
     assert await store.nodes.rebuild(0) > 0
     assert [await ledger(store, node) for node in ("n1", "n2", "n3")] == before
     assert await store.nodes.rebuild(0) == 0
+
+
+async def test_a_fleet_larger_than_the_line_may_have_waiting_can_be_looked_at(server: RedisProcess) -> None:
+    store = Store(server.url, key_prefix="large:v1", max_pending=1_000)
+    await store.open()
+    for node in range(300):
+        await join(store, entry(f"n{node}"), shard=node // 100)
+    assert len(await store.nodes.view()) == 300
+    assert await store.nodes.owning_instances() == {"i-here"}
+    assert len(await store.nodes.some_places(50)) == 50
+    await store.close()

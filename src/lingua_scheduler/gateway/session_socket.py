@@ -75,8 +75,7 @@ class SessionSocket:
                 if refusal is not None:
                     refuse(outbox, "session", refusal.message, refusal.code)
             case ClientHeartbeat():
-                # A client that still talks to us on this socket has got what was sent on it.
-                session.sent.clear()
+                session.sent.forget_arrived()
                 outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
             case SessionClose():
                 self._intake.close(session)

@@ -24,7 +24,7 @@ class Explainer:
         now = asyncio.get_running_loop().time()
         if now - self._looked_at > CACHE_S:
             self._looked_at = now
-            placed = list((await self._nodes.placed()).items())[:MAX_NODES]
+            placed = await self._nodes.some_places(MAX_NODES)
             views = await asyncio.gather(*(self._nodes.view_one(node_id, place.shard) for node_id, place in placed))
             self._fleet = [(_languages(view.profile), view.state) for view in views if view is not None]
         able = [state for languages, state in self._fleet if pool in pools_for(languages, self._admission)]

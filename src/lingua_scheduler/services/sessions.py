@@ -4,7 +4,8 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from time import monotonic
 
 from lingua_scheduler.domain.ordering import Ordering
 from lingua_scheduler.domain.terms import Terms
@@ -17,12 +18,46 @@ from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 
-# Outcomes kept for a client that is away; the oldest make room.
-MAX_BACKLOG = 64
-# Outcomes kept for a client that comes back after they were sent.
-MAX_SENT = 8
-
 Outcome = TranslationResult | MissingResult
+
+# What one session remembers for a client that comes back, in number and in speech; the oldest make room.
+MAX_REMEMBERED = 64
+MAX_REMEMBERED_CHARS = 1_000_000
+# After this long on a socket that still answers pings, what was sent on it has arrived.
+ARRIVED_AFTER_S = 60.0
+
+
+class Remembered:
+    """The latest outcomes, bounded in number and size; the newest is always kept."""
+
+    def __init__(self) -> None:
+        self._outcomes: deque[tuple[float, Outcome]] = deque()
+        self._chars = 0
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return (outcome for _, outcome in self._outcomes)
+
+    def add(self, outcome: Outcome) -> None:
+        self._outcomes.append((monotonic(), outcome))
+        self._chars += _chars(outcome)
+        while len(self._outcomes) > 1 and (len(self._outcomes) > MAX_REMEMBERED or self._chars > MAX_REMEMBERED_CHARS):
+            self.pop()
+
+    def first(self) -> Outcome | None:
+        return self._outcomes[0][1] if self._outcomes else None
+
+    def pop(self) -> Outcome:
+        _, outcome = self._outcomes.popleft()
+        self._chars -= _chars(outcome)
+        return outcome
+
+    def forget_arrived(self) -> None:
+        while self._outcomes and self._outcomes[0][0] < monotonic() - ARRIVED_AFTER_S:
+            self.pop()
+
+
+def _chars(outcome: Outcome) -> int:
+    return len(outcome.tts_audio) if isinstance(outcome, TranslationResult) else 0
 
 
 class Session:
@@ -39,9 +74,9 @@ class Session:
         self.ordering = ordering
         self.groups = Groups(session_id)
         self.peer: Peer | None = None
-        self.backlog: deque[Outcome] = deque(maxlen=MAX_BACKLOG)
-        # Outcomes that left lately: a socket that broke may have swallowed them.
-        self.sent: deque[Outcome] = deque(maxlen=MAX_SENT)
+        # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
+        self.backlog = Remembered()
+        self.sent = Remembered()
         self.resume_token = secrets.token_urlsafe(16)
         self.next_seq = 0
         self.timer: asyncio.TimerHandle | None = None
@@ -55,17 +90,16 @@ class Session:
         """To the socket that spoke last; outcomes wait for the next one while there is none."""
         if self.peer is not None and self.peer.post(message):
             if isinstance(message, Outcome):
-                self.sent.append(message)
+                self.sent.add(message)
         elif isinstance(message, Outcome):
-            self.backlog.append(message)
+            self.backlog.add(message)
 
     def resume(self, peer: Peer, last_index: int | None) -> None:
         """The client is back: what it has not got is sent again, in order."""
         former = self.peer
-        if last_index is not None:
-            for outcome in self.sent:
-                if outcome.utterance_index > last_index:
-                    peer.post(outcome)
+        for outcome in self.sent:
+            if last_index is None or outcome.utterance_index > last_index:
+                peer.post(outcome)
         self.attach(peer)
         if former is not None and former is not peer:
             former.close(CloseCode.SUPERSEDED, "the client connected again")
@@ -77,8 +111,8 @@ class Session:
         if self.grace is not None:
             self.grace.cancel()
             self.grace = None
-        while self.backlog and peer.post(self.backlog[0]):
-            self.sent.append(self.backlog.popleft())
+        while (outcome := self.backlog.first()) is not None and peer.post(outcome):
+            self.sent.add(self.backlog.pop())
 
 
 class Sessions:
@@ -108,7 +142,8 @@ class Sessions:
 
     @property
     def is_full(self) -> bool:
-        return len(self._by_id) >= self._max_sessions
+        """Sessions that just ended count too, as long as they are remembered."""
+        return len(self._by_token) >= self._max_sessions
 
     def open(self, init: SessionInit, terms: Terms) -> Session:
         session_id = f"s-{secrets.token_hex(4).upper()}"

@@ -19,6 +19,8 @@ from lingua_scheduler.store.scripts import Scripts
 
 # A node's pools may change between our belief and the script; after this many surprises something is wrong.
 MAX_SURPRISES = 8
+# Looking at a node takes six commands, and a line has only so many waiting.
+VIEWED_TOGETHER = 100
 
 
 class Owner(NamedTuple):
@@ -245,10 +247,26 @@ class Nodes:
         return sorted(int(shard) for shard in await self._line.call("ZRANGE", self._keys.load, 0, -1))
 
     async def view(self) -> list[NodeView]:
-        """The whole fleet, for people; a handful of round trips however large it is."""
+        """The whole fleet, for people; a round trip for each hundred nodes."""
         placed = sorted((await self.placed()).items())
-        views = await asyncio.gather(*(self.view_one(node_id, place.shard) for node_id, place in placed))
+        views: list[NodeView | None] = []
+        for first in range(0, len(placed), VIEWED_TOGETHER):
+            some = placed[first : first + VIEWED_TOGETHER]
+            views += await asyncio.gather(*(self.view_one(node_id, place.shard) for node_id, place in some))
         return [view for view in views if view is not None]
+
+    async def owning_instances(self) -> set[str]:
+        """The instances that hold a node's socket, as far as Redis knows."""
+        shards = await self.shards()
+        owners = await asyncio.gather(*(self._line.call("HVALS", self._keys.shard(shard).owners) for shard in shards))
+        return {owner.split(" ")[1] for of_shard in owners for owner in of_shard}
+
+    async def some_places(self, most: int) -> list[tuple[str, Place]]:
+        """A handful of nodes chosen by chance; cheap however large the fleet is."""
+        flat = await self._line.call("HRANDFIELD", self._keys.placement, most, "WITHVALUES")
+        return [
+            (node_id, Place(*map(int, place.split()))) for node_id, place in zip(flat[::2], flat[1::2], strict=True)
+        ]
 
     async def leases(self, node_id: str, shard: int) -> list[LeaseView]:
         """What a node holds, oldest deadline first, with the state of each job."""
