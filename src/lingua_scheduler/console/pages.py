@@ -6,6 +6,7 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from lingua_scheduler.console.operations import Problem
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.intake import Intake
@@ -82,6 +83,8 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     """One shape for every error: a code, and a detail that helps."""
     try:
         return await handler(request)
+    except Problem as problem:
+        return _error(problem.status, problem.code, problem.detail)
     except RedisAway as error:
         return _error(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, f"Redis is away: {error}")
     except web.HTTPNotFound:
