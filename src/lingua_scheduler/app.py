@@ -2,7 +2,9 @@
 
 import gc
 import secrets
+from collections.abc import Callable
 from importlib.metadata import version
+from time import monotonic
 
 from aiohttp import web
 
@@ -40,15 +42,17 @@ REPAIR_S = 30.0
 
 
 class Scheduler:
-    """One instance, on a store that is open already."""
+    """One instance, on a store that is open already. `clock` is that of its event loop."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
         self._store = store
         self._chores = Nursery("chores")
         self.instance = f"i-{secrets.token_hex(4)}"
 
-        assignments = Assignments()
+        sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
+        delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
+        assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
         self._pool_map = PoolMapCopy(store.pools)
         recovery = Recovery(store.jobs, assignments)
@@ -58,9 +62,7 @@ class Scheduler:
         dispatcher = Dispatcher(
             self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
         )
-        sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
-        delivery = Delivery(sessions)
-        self._intake = Intake(sessions, dispatcher, delivery, settings)
+        self._intake = Intake(sessions, dispatcher, delivery, settings, clock)
         progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
@@ -69,7 +71,7 @@ class Scheduler:
 
         self._sockets = Sockets(settings.server)
         self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
-        session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions.use_binary_frame)
+        session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
         app = web.Application(middlewares=[errors_as_json])
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)

@@ -23,6 +23,7 @@ _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false
 
 Admission = Literal["strict", "asr_tts", "asr_semantic"]
 Affinity = Literal["turn", "session"]
+UiEvents = Literal["steps", "errors"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
 
@@ -55,6 +56,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     outbox_max_bytes: Annotated[_Bytes, _doc("Unsent bytes before a slow socket is closed")] = 8_388_608
     ping_interval_ms: Annotated[_PeriodMs, _doc("Time between pings that find a silent socket")] = 20_000
     max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000
+    max_audio_bytes: Annotated[_Bytes, _doc("Audio of all sessions that may wait for its translation")] = 536_870_912
     max_nodes: Annotated[_Count, _doc("Connected nodes before newcomers are refused")] = 20_000
 
 
@@ -118,6 +120,10 @@ class SessionsSettings(msgspec.Struct, frozen=True, kw_only=True):
     padding_auto_ms: Annotated[_WaitMs, _doc("Padding a node is asked for after an automatic cut")] = 220
     padding_manual_ms: Annotated[_WaitMs, _doc("Padding a node is asked for after a manual cut")] = 280
     grace_ms: Annotated[_WaitMs, _doc("How long a session outlives its socket")] = 30_000
+    max_audio_bytes: Annotated[_Bytes, _doc("Audio of one session that may wait for its translation")] = 16_777_216
+    max_frames_per_s: Annotated[_Count, _doc("Frames a client may send; a faster one is read more slowly")] = 500
+    max_bytes_per_s: Annotated[_Bytes, _doc("Bytes a client may send; a faster one is read more slowly")] = 4_194_304
+    ui_events: Annotated[UiEvents, _doc("Which steps of an utterance a client is told, besides outcomes")] = "steps"
     use_binary_frame: Annotated[bool, _doc("Ask clients to send audio as binary frames")] = False
 
 

@@ -141,12 +141,22 @@ def test_speech_after_the_hangover_of_a_long_utterance_is_the_next_one() -> None
     assert cutter.held_bytes == 2
 
 
-def test_a_single_chunk_longer_than_allowed_is_one_utterance() -> None:
+def test_a_single_chunk_longer_than_allowed_waits_for_what_ends_its_turn() -> None:
+    cutter = Cutter(RULES)
+    assert cutter.chunk(b"long", 25_000, 0) == []
+    assert cutter.wake_at_ms == 3_000
+    cutter.tick(3_000)
+    assert [(cut.audio, cut.duration_ms, cut.reason) for cut in cutter.tick(3_150)] == [
+        (b"long", 25_000, CutReason.TIMEOUT)
+    ]
+
+
+def test_a_single_chunk_longer_than_allowed_is_cut_when_more_is_said() -> None:
     cutter = Cutter(RULES)
     cutter.chunk(b"long", 25_000, 0)
-    assert [(cut.audio, cut.duration_ms, cut.reason) for cut in cutter.tick(150)] == [
-        (b"long", 25_000, CutReason.MAX_DURATION)
-    ]
+    cutter.chunk(b"more", 200, 200)
+    assert [(cut.audio, cut.reason) for cut in cutter.tick(350)] == [(b"long", CutReason.MAX_DURATION)]
+    assert spoken(cutter.flush()) == [b"more"]
 
 
 # Final
@@ -219,17 +229,20 @@ def test_too_many_bytes_are_cut_at_once() -> None:
     assert cutter.held_bytes == 1
 
 
-def test_a_last_chunk_that_fills_half_of_what_is_allowed_is_not_kept() -> None:
+def test_a_single_chunk_of_too_many_bytes_waits_for_what_ends_its_turn() -> None:
     cutter = Cutter(CutRules(max_bytes=10))
-    cutter.chunk(b"1", 20, 0)
-    assert spoken(cutter.chunk(b"234567890", 20, 20)) == [b"1234567890"]
-    assert cutter.wake_at_ms is None
+    assert cutter.chunk(b"12345678901", 20, 0) == []
+    assert spoken(cutter.chunk(b"2", 20, 20)) == [b"12345678901"]
+    assert [(cut.audio, cut.reason) for cut in cutter.flush()] == [(b"2", CutReason.IS_FINAL)]
 
 
-def test_a_single_chunk_of_too_many_bytes_is_one_utterance() -> None:
+def test_a_final_whose_tail_is_too_long_still_ends_what_is_left() -> None:
     cutter = Cutter(CutRules(max_bytes=10))
-    assert spoken(cutter.chunk(b"12345678901", 20, 0)) == [b"12345678901"]
-    assert cutter.held_bytes == 0
+    cutter.chunk(b"12345", 20, 0)
+    cutter.final(20)
+    assert [(cut.audio, cut.reason) for cut in cutter.chunk(b"67890", 20, 25)] == [(b"12345", CutReason.MAX_LENGTH)]
+    assert cutter.wake_at_ms == 20 + 200
+    assert [(cut.audio, cut.reason, cut.turn) for cut in cutter.tick(220)] == [(b"67890", CutReason.IS_FINAL, 0)]
 
 
 # Which reason wins
@@ -331,7 +344,8 @@ def test_the_parts_of_one_long_speech_and_its_end_are_one_turn() -> None:
     cuts += cutter.chunk(b"d", 20, 800) + cutter.flush()
     assert [(cut.audio, cut.reason, cut.turn) for cut in cuts] == [
         (b"a", CutReason.MAX_DURATION, 0),
-        (b"b123456789", CutReason.MAX_LENGTH, 0),
+        (b"b", CutReason.MAX_LENGTH, 0),
+        (b"123456789", CutReason.MAX_LENGTH, 0),
         (b"c", CutReason.IS_FINAL, 0),
         (b"d", CutReason.IS_FINAL, 1),
     ]
@@ -414,7 +428,7 @@ def test_whatever_the_order_every_byte_is_in_exactly_one_utterance(
         # What was not cut is held, and somebody will be woken for it.
         assert b"".join(spoken(cuts)) == said[: len(said) - cutter.held_bytes]
         assert (cutter.wake_at_ms is None) == (cutter.held_bytes == 0)
-        assert cutter.held_bytes < SMALL.max_bytes
+        assert cutter.held_bytes < SMALL.max_bytes + 6
     cuts += cutter.flush()
 
     assert b"".join(spoken(cuts)) == said
@@ -424,6 +438,8 @@ def test_whatever_the_order_every_byte_is_in_exactly_one_utterance(
     assert [cut.padding_ms for cut in cuts] == [SMALL.padding_ms(cut.reason) for cut in cuts]
     for earlier, later in pairwise(cuts):
         assert later.turn - earlier.turn == (1 if earlier.reason.closes_turn else 0)
+    # The node collects the parts of a turn until one says that it ends.
+    assert not cuts or cuts[-1].reason.closes_turn
 
 
 @given(steps)

@@ -132,7 +132,7 @@ async def test_a_pair_nobody_serves_is_refused_in_words(peers: Field) -> None:
     await peers.node()
     client = await peers.client(tgt_lang="fr")
     await client.chunk(OPUS, is_final=True)
-    event = await client.socket.next("ui_event")
+    event = await client.failure()
     assert (event["error_code"], event["hint"]) == ("NO_CAPABLE_NODE", "no node serves nmt(en→fr) + tts(fr)")
     assert (await client.outcome())["reason"] == "job_failed"
 

@@ -53,7 +53,7 @@ async def test_a_job_that_every_node_fails_ends_with_one_clear_outcome(peers: Fi
     nodes = [await peers.node(refuse) for _ in range(5)]
     client = await peers.client()
     await client.utterance(0)
-    event = await client.socket.next("ui_event")
+    event = await client.failure()
     assert event["error_code"] == "ALL_CANDIDATES_FULL_OR_FAILED"
     assert (await client.outcome())["type"] == "missing_result"
     assert sum(len(node.jobs) for node in nodes) == 3  # the first try and two retries
@@ -296,14 +296,14 @@ async def test_the_parts_of_a_long_speech_all_reach_one_node(server: RedisProces
         client = await peers.client()
         packets = b"\x03\x00abc" * 15  # 300 ms
         for part in range(6):
-            await client.chunk(packets)
-            await until(partial(_jobs_in_all, nodes, part + 1))
+            await client.chunk(packets)  # the latest is kept until it is known whether the turn ends with it
+            await until(partial(_jobs_in_all, nodes, part))
         await client.chunk(packets, is_final=True)
-        await until(partial(_jobs_in_all, nodes, 7))
+        await until(partial(_jobs_in_all, nodes, 6))
         (bound,) = [node for node in nodes if node.jobs]
         assert len({job["turn_id"] for job in bound.jobs}) == 1
         marks = [(job.get("is_max_duration_triggered"), job.get("is_manual_cut")) for job in bound.jobs]
-        assert marks == [(True, None)] * 6 + [(None, True)]
+        assert marks == [(True, None)] * 5 + [(None, True)]
 
 
 def _jobs_in_all(nodes: list[FakeNode], count: int) -> bool:
@@ -317,6 +317,7 @@ async def test_a_turn_whose_node_is_gone_finds_another_one(server: RedisProcess)
     ):
         nodes = [await peers.node() for _ in range(2)]
         client = await peers.client()
+        await client.chunk(b"\x03\x00abc" * 15)
         await client.chunk(b"\x03\x00abc" * 15)
         assert (await client.outcome())["type"] == "translation_result"
         bound = next(node for node in nodes if node.jobs)
@@ -382,7 +383,7 @@ async def test_a_draining_node_is_named_as_the_reason(server: RedisProcess) -> N
         await store.nodes.drain(node.node_id)
         client = await peers.client()
         await client.utterance(0)
-        event = await client.socket.next("ui_event")
+        event = await client.failure()
         assert event["error_code"] == "NO_CAPABLE_NODE"
         assert event["hint"] == "no node takes work for en→zh: those that serve it are draining"
 

@@ -7,9 +7,11 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost
+from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Step
+from tests.support.speech import work
 
 LONG_S = 60.0
+WORK = work(utterance_index=3)
 FIRST = Attempt("job-0-1", 1, "node-a", 0)
 SECOND = Attempt("job-0-1", 2, "node-b", 0)
 
@@ -28,12 +30,12 @@ def result(attempt: Attempt) -> JobResult:
 
 @pytest.fixture
 def assignments() -> Assignments:
-    return Assignments()
+    return Assignments(lambda step, assignment: None)
 
 
 @pytest.fixture
 def first(assignments: Assignments) -> Assignment:
-    return assignments.open(FIRST, "s-1", 3)
+    return assignments.open(FIRST, WORK)
 
 
 async def test_who_waits_is_told(assignments: Assignments, first: Assignment) -> None:
@@ -107,11 +109,11 @@ def test_the_current_attempt_is_found_by_its_name_or_by_job_and_node(
     assert assignments.of_node("job-0-1", "node-a") is first
     assert assignments.of_node("job-0-1", "node-b") is None
     assert assignments.of_node("job-0-2", "node-a") is None
-    assert (first.session_id, first.utterance_index, first.is_accepted) == ("s-1", 3, False)
+    assert (first.work, first.is_accepted) == (WORK, False)
 
 
 def test_a_retry_takes_the_place_of_the_attempt_before_it(assignments: Assignments, first: Assignment) -> None:
-    second = assignments.open(SECOND, "s-1", 3)
+    second = assignments.open(SECOND, WORK)
     assert assignments.find(FIRST) is None
     assert assignments.of_node("job-0-1", "node-a") is None
     assert assignments.find(SECOND) is second
@@ -121,7 +123,7 @@ def test_a_retry_takes_the_place_of_the_attempt_before_it(assignments: Assignmen
 def test_the_clean_up_of_an_old_attempt_does_not_remove_the_new_one(
     assignments: Assignments, first: Assignment
 ) -> None:
-    second = assignments.open(SECOND, "s-1", 3)
+    second = assignments.open(SECOND, WORK)
     assignments.close(first)
     assert assignments.find(SECOND) is second
     assignments.close(second)
@@ -137,7 +139,7 @@ def test_what_is_closed_is_not_found(assignments: Assignments, first: Assignment
 
 
 async def test_an_attempt_that_is_over_is_not_kept_alive_by_its_timer(assignments: Assignments) -> None:
-    waiting = asyncio.create_task(assignments.open(FIRST, "s-1", 3).wait(3600))
+    waiting = asyncio.create_task(assignments.open(FIRST, WORK).wait(3600))
     await asyncio.sleep(0)
     found = assignments.find(FIRST)
     assert found is not None
@@ -147,3 +149,16 @@ async def test_an_attempt_that_is_over_is_not_kept_alive_by_its_timer(assignment
     del found, waiting
     gc.collect()
     assert [thing for thing in gc.get_objects() if isinstance(thing, Assignment)] == []
+
+
+def test_whoever_watches_hears_of_every_step_once() -> None:
+    steps: list[tuple[Step, Attempt]] = []
+    assignments = Assignments(lambda step, assignment: steps.append((step, assignment.attempt)))
+    first = assignments.open(FIRST, WORK)
+    assert steps == []
+    assignments.sent(first)
+    assignments.accepted(FIRST)
+    assignments.accepted(FIRST)  # started is accepted too
+    assignments.accepted(SECOND)  # nobody's
+    assert steps == [(Step.DISPATCHED, FIRST), (Step.ACCEPTED, FIRST)]
+    assert first.is_accepted

@@ -6,15 +6,14 @@ import pytest
 
 from lingua_scheduler.domain.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.services.placing import Placed, Placer, Try
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.services.work import Binding, Wish, Work
+from lingua_scheduler.services.work import Binding, Wish
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, entry, join
 from tests.support.schedulers import settings_with
+from tests.support.speech import work
 from tests.support.waiting import until
 
 NODES = ("n1", "n2", "n3")
@@ -33,23 +32,8 @@ class Desk:
 
     async def place(self, wish: Wish = NO_WISH, binding: Binding | None = None, tried: tuple[str, ...] = ()) -> Placed:
         self._serial += 1
-        work = Work(
-            session_id="s-00000001",
-            utterance_index=0,
-            terms=Terms("en", "zh"),
-            pools=(POOL,),
-            audio=b"",
-            audio_format="pcm16",
-            sample_rate=16_000,
-            duration_ms=0,
-            trace_id="t",
-            turn_id="t",
-            reason=CutReason.IS_FINAL,
-            padding_ms=0,
-            binding=binding,
-            wish=wish,
-        )
-        return await self.placer.place(work, Try(1 + len(tried), f"x-{self._serial}", 30_000, tried=tried))
+        wanted = work(binding=binding, wish=wish)
+        return await self.placer.place(wanted, Try(1 + len(tried), f"x-{self._serial}", 30_000, tried=tried))
 
     async def end(self, placed: Placed) -> None:
         assert placed.attempt is not None

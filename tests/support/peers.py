@@ -49,6 +49,13 @@ class Socket:
         await self.socket.close()
         await self._reader
 
+    def cut(self) -> None:
+        """The connection is gone, without a word."""
+        connection = self.socket._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        connection.transport.abort()
+
     def fall_silent(self) -> None:
         """As if the cable was cut: nothing is read or answered any more, and nothing says so."""
         connection = self.socket._response.connection
@@ -251,6 +258,13 @@ class FakeClient:
             "sample_rate": 16000,
         }
         await self.socket.send(fields | more)
+
+    async def failure(self) -> Frame:
+        """The next event that says what went wrong."""
+        while True:
+            event = await self.socket.next("ui_event")
+            if event["status"] == "error":
+                return event
 
     async def outcome(self, within_s: float = 10.0) -> Frame:
         return await self.socket.next("translation_result", "missing_result", "error", within_s=within_s)

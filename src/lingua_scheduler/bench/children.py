@@ -42,6 +42,8 @@ async def scheduler(folder: Path) -> AsyncIterator[SchedulerChild]:
         process = await _start(
             "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(folder / "redis"),
             "--set", "logs.format=json", "--set", "logs.level=info",
+            # A few peers stand for many people, so nobody is too fast.
+            "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
             stdin=DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
     try:

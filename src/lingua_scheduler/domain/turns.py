@@ -1,14 +1,24 @@
-"""Groups: results that a listener hears as one stretch of speech."""
+"""Groups: results that a listener hears as one stretch of speech, and what was said in them so far."""
 
 from typing import NamedTuple
 
 WINDOW_MS = 2_000
 MAX_PARTS = 8
+# What a node is told of the speech before its own; the end of it matters most.
+MAX_CONTEXT_CHARS = 400
 
 
 class Part(NamedTuple):
     group_id: str
     part_index: int
+
+
+class Context(NamedTuple):
+    """What an utterance would continue, as far as is known when it begins."""
+
+    group_id: str
+    part_index: int
+    text: str
 
 
 class Groups:
@@ -18,20 +28,30 @@ class Groups:
         self._session_id = session_id
         self._group_id = ""
         self._parts = 0
+        self._text = ""
         self._began_ms = 0
         self._open_until_ms = 0.0
 
-    def next_part(self, now_ms: float) -> Part:
-        if now_ms >= self._open_until_ms or self._parts >= MAX_PARTS:
+    def next_part(self, text: str, now_ms: float) -> Part:
+        if not self._is_open(now_ms):
             # Two groups may begin in the same millisecond, but not under the same name.
             self._began_ms = max(round(now_ms), self._began_ms + 1)
             self._group_id = f"group_{self._session_id}_{self._began_ms}"
             self._parts = 0
+            self._text = ""
         part = Part(self._group_id, self._parts)
         self._parts += 1
+        self._text = f"{self._text} {text}".strip()[-MAX_CONTEXT_CHARS:]
         self._open_until_ms = now_ms + WINDOW_MS
         return part
+
+    def context(self, now_ms: float) -> Context | None:
+        """The open group that speech beginning now would continue."""
+        return Context(self._group_id, self._parts, self._text) if self._is_open(now_ms) else None
 
     def playback_ended(self, now_ms: float) -> None:
         if self._parts:
             self._open_until_ms = now_ms + WINDOW_MS
+
+    def _is_open(self, now_ms: float) -> bool:
+        return now_ms < self._open_until_ms and self._parts < MAX_PARTS

@@ -111,8 +111,11 @@ class Cutter:
         self._quiet_since_ms = now_ms
         if now_ms < self._tail_until_ms:
             cuts += self._end(CutReason.IS_FINAL, now_ms)
+        if len(self._parts) == 1:
+            # However long it is: the last chunk is kept for the job that ends the turn.
+            return cuts
         if self._bytes >= self._rules.max_bytes:
-            cuts += self._end(CutReason.MAX_LENGTH, now_ms)
+            cuts += self._cut_full(now_ms)
         elif self._duration_ms >= self._rules.max_duration_ms:
             cuts += self._end(CutReason.MAX_DURATION, now_ms)
         return cuts
@@ -150,6 +153,14 @@ class Cutter:
         self._ending = CutReason.IS_FINAL
         return self._take()
 
+    def drop(self) -> int:
+        """Forget what was said and not cut; how many bytes it was."""
+        dropped = self._bytes
+        self._parts, self._durations_ms = [], []
+        self._bytes = self._duration_ms = 0
+        self._ending = None
+        return dropped
+
     def claim_index(self, index: int) -> int:
         """A whole utterance arrives with its own number; what is cut next is numbered after it."""
         self._next_index = max(self._next_index, index + 1)
@@ -174,6 +185,15 @@ class Cutter:
             self._take_at_ms = now_ms + self._rules.hangover_ms(reason)
         return self._take() if now_ms >= self._take_at_ms else []
 
+    def _cut_full(self, now_ms: float) -> list[Cut]:
+        """Too many bytes cannot wait; a final that was under way still ends what is left."""
+        was_final = self._ending is CutReason.IS_FINAL
+        take_at_ms = self._take_at_ms
+        cuts = self._end(CutReason.MAX_LENGTH, now_ms)
+        if was_final:
+            self._ending, self._take_at_ms = CutReason.IS_FINAL, take_at_ms
+        return cuts
+
     def _add(self, audio: bytes, duration_ms: int) -> None:
         self._parts.append(audio)
         self._durations_ms.append(duration_ms)
@@ -187,7 +207,7 @@ class Cutter:
         self._bytes = self._duration_ms = 0
         self._ending = None
         self._was_too_short = False
-        if not reason.closes_turn and len(parts) > 1 and len(parts[-1]) <= self._rules.max_bytes // 2:
+        if not reason.closes_turn:
             # A turn must end with a job that says so, also when nothing more is said: the last chunk is kept for it.
             self._add(parts.pop(), durations_ms.pop())
         cut = Cut(

@@ -1,8 +1,12 @@
 """GET /ws/session: a client talks and listens."""
 
+import asyncio
+from time import monotonic
+
 from aiohttp import web
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Frame, Sockets, refuse
 from lingua_scheduler.protocol import binary, codec
@@ -23,31 +27,42 @@ from lingua_scheduler.protocol.session import (
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.settings import SessionsSettings
 
 PROTOCOL_VERSION = "1.0"
+# A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
+BURST_S = 2.0
 
 
 class SessionSocket:
-    def __init__(self, sockets: Sockets, sessions: Sessions, intake: Intake, use_binary_frame: bool) -> None:
+    def __init__(self, sockets: Sockets, sessions: Sessions, intake: Intake, settings: SessionsSettings) -> None:
         self._sockets = sockets
         self._sessions = sessions
         self._intake = intake
-        self._use_binary_frame = use_binary_frame
+        self._settings = settings
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         if not self._intake.is_open:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
         socket, outbox = await self._sockets.accept(request)
         spoke_for: dict[str, Session] = {}
+        frames = Bucket(self._settings.max_frames_per_s, BURST_S * self._settings.max_frames_per_s)
+        volume = Bucket(self._settings.max_bytes_per_s, BURST_S * self._settings.max_bytes_per_s)
         try:
             async for frame in self._sockets.frames(socket, outbox, "session"):
+                session = None
                 try:
                     session = self._take(outbox, frame)
                 except UnreadableFrame as error:
                     refuse(outbox, "session", str(error))
-                    continue
                 if session is not None:
                     spoke_for[session.session_id] = session
+                now_s = monotonic()
+                if wait_s := max(frames.take(1, now_s), volume.take(len(frame.data), now_s)):
+                    # Nothing is lost: what we do not read waits at the client, and nobody else waits with it.
+                    if session is not None:
+                        self._intake.ask_to_pause(session, "rate")
+                    await asyncio.sleep(wait_s)
         finally:
             for session in spoke_for.values():
                 self._intake.detached(session, outbox)
@@ -69,7 +84,8 @@ class SessionSocket:
             return None
         match message:
             case AudioChunk():
-                self._intake.chunk(session, message.payload or b"", message.is_final, message.seq)
+                sent_ms = message.client_timestamp_ms
+                self._intake.chunk(session, message.seq, message.payload or b"", message.is_final, sent_ms)
             case Utterance():
                 refusal = self._intake.utterance(session, message)
                 if refusal is not None:
@@ -92,9 +108,10 @@ class SessionSocket:
             return None
         if isinstance(frame, binary.AudioChunkFrame):
             # The cutter keeps the audio, so it must not keep the whole frame alive.
-            self._intake.chunk(session, bytes(frame.audio), frame.is_final, frame.seq)
+            sent_ms = binary.whole_timestamp(frame.timestamp, now_ms())
+            self._intake.chunk(session, frame.seq, bytes(frame.audio), frame.is_final, sent_ms)
         else:
-            self._intake.chunk(session, b"", True, frame.seq)
+            self._intake.chunk(session, frame.seq, b"", True)
         return session
 
     def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session | None:
@@ -134,13 +151,13 @@ class SessionSocket:
             message=message,
             trace_id=session.trace_id,
             protocol_version=PROTOCOL_VERSION,
-            use_binary_frame=self._use_binary_frame,
+            use_binary_frame=self._settings.use_binary_frame,
             negotiated_codec="opus",
             negotiated_audio_format="opus",
             negotiated_sample_rate=16_000,
             negotiated_channel_count=1,
             resume_token=session.resume_token,
             resumed=is_resumed,
-            next_seq=session.next_seq if is_resumed else None,
-            next_utterance_index=session.cutter.next_index if is_resumed else None,
+            next_seq=session.conversation.next_seq if is_resumed else None,
+            next_utterance_index=session.conversation.next_index if is_resumed else None,
         )

@@ -31,6 +31,12 @@ class FinalFrame(NamedTuple):
     timestamp: int
 
 
+def whole_timestamp(low_bits: int, now_ms: float) -> float:
+    """The epoch milliseconds nearest to now whose low 32 bits these are."""
+    behind = (int(now_ms) - low_bits) & _LOW_32_BITS
+    return now_ms - (behind if behind < 2**31 else behind - 2**32)
+
+
 def decode_binary(frame: bytes) -> AudioChunkFrame | FinalFrame:
     """Raises UnreadableFrame when the frame is short, of an unknown kind, or its session id is not UTF-8."""
     if not frame:

@@ -16,6 +16,7 @@ from lingua_scheduler.protocol import binary, codec
 from lingua_scheduler.protocol.session import (
     AsrPartial,
     AudioChunk,
+    Backpressure,
     MissingResult,
     SessionClose,
     SessionCloseAck,
@@ -36,6 +37,7 @@ RESUME_WITHIN_S = 25.0
 # What was sent lately, in case the connection swallowed it: about a minute of 200 ms chunks.
 MAX_REMEMBERED_CHUNKS = 300
 ACK_WITHIN_S = 10.0
+MAX_PAUSE_S = 10.0
 
 
 class SessionFailed(Exception):
@@ -72,6 +74,7 @@ class Client:
         self._unanswered: dict[int, Utterance] = {}
         self._last_outcome: int | None = None
         self._is_finishing = False
+        self._paused_until = 0.0
         # Everything that was said has its outcome.
         self.is_finished = False
         self.session_id = ""
@@ -99,8 +102,13 @@ class Client:
         await self._http.close()
 
     async def send(self, audio: bytes, *, is_final: bool = False) -> None:
-        """A stretch of audio, PCM16 or framed Opus, 16 kHz mono; about 200 ms at a time is good."""
+        """A stretch of audio, PCM16 or framed Opus, 16 kHz mono; about 200 ms at a time is good.
+
+        Waits while the scheduler asks for a pause, which it does when more is said than the nodes can translate.
+        """
         self._must_be_open()
+        while (pause_s := self._paused_until - time.monotonic()) > 0:
+            await asyncio.sleep(pause_s)
         chunk = _Chunk(self._seq, audio, is_final)
         self._seq += 1
         self._chunks.append(chunk)
@@ -136,8 +144,11 @@ class Client:
         await self._post(message)
         return index
 
-    async def heard(self) -> AsyncIterator[Heard]:
-        """Results, gaps, partials and events as they come, until everything is said or the session is lost."""
+    async def heard(self, *, steps: bool = False) -> AsyncIterator[Heard]:
+        """Results, gaps, partials and failures as they come, until everything is said or the session is lost.
+
+        With `steps` also how each utterance gets on: INPUT_ENDED, DISPATCHED, NODE_ACCEPTED …
+        """
         while True:
             message = await self._next()
             match message:
@@ -148,8 +159,12 @@ class Client:
                 case TranslationResult() | MissingResult():
                     if self._is_news(message.utterance_index):
                         yield message
+                case UiEvent(status="ok") if not steps:
+                    pass
                 case AsrPartial() | UiEvent():
                     yield message
+                case Backpressure():
+                    self._paused_until = time.monotonic() + min(message.resume_after_ms / 1000, MAX_PAUSE_S)
                 case SessionCloseAck():
                     self.is_finished = True
                     return

@@ -1,10 +1,20 @@
 """The attempts this instance waits for: node messages and losses find their job here."""
 
 import asyncio
+from collections.abc import Callable
+from enum import StrEnum
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.work import Work
+
+
+class Step(StrEnum):
+    """What the speaker may want to see on the way, in the words of the wire."""
+
+    DISPATCHED = "DISPATCHED"
+    ACCEPTED = "NODE_ACCEPTED"
 
 
 class Lost(NamedTuple):
@@ -19,12 +29,11 @@ Report = JobResult | Lost
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "attempt", "is_accepted", "report", "session_id", "utterance_index")
+    __slots__ = ("_bell", "attempt", "is_accepted", "report", "work")
 
-    def __init__(self, attempt: Attempt, session_id: str, utterance_index: int) -> None:
+    def __init__(self, attempt: Attempt, work: Work) -> None:
         self.attempt = attempt
-        self.session_id = session_id
-        self.utterance_index = utterance_index
+        self.work = work
         self.is_accepted = False
         self.report: Report | None = None
         self._bell: asyncio.Future[None] | None = None
@@ -53,16 +62,29 @@ class Assignment:
 
 
 class Assignments:
-    def __init__(self) -> None:
+    """`watch` hears of every step of an attempt."""
+
+    def __init__(self, watch: Callable[[Step, Assignment], None]) -> None:
+        self._watch = watch
         self._by_job: dict[str, Assignment] = {}
 
     def __len__(self) -> int:
         return len(self._by_job)
 
-    def open(self, attempt: Attempt, session_id: str, utterance_index: int) -> Assignment:
-        assignment = Assignment(attempt, session_id, utterance_index)
+    def open(self, attempt: Attempt, work: Work) -> Assignment:
+        assignment = Assignment(attempt, work)
         self._by_job[attempt.job_id] = assignment
         return assignment
+
+    def sent(self, assignment: Assignment) -> None:
+        self._watch(Step.DISPATCHED, assignment)
+
+    def accepted(self, attempt: Attempt) -> None:
+        """The node has it, or has started; the first word counts."""
+        assignment = self.find(attempt)
+        if assignment is not None and not assignment.is_accepted:
+            assignment.is_accepted = True
+            self._watch(Step.ACCEPTED, assignment)
 
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:

@@ -1,15 +1,18 @@
-"""Outcomes to listeners: each utterance once, in order, a gap said in words."""
+"""Outcomes to listeners: each utterance once, in order, a gap said in words; and the steps on the way to them."""
 
+from collections.abc import Callable, Iterable
 from time import monotonic
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.ordering import Released
+from lingua_scheduler.domain.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
-from lingua_scheduler.protocol.shapes import Message, ServiceTimings
+from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.assignments import Assignment, Step
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.timings import network_timings, service_timings
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
 
@@ -27,46 +30,30 @@ EXTRA_FIELDS = frozenset(
 
 
 class Delivery:
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, tells_steps: bool, clock: Callable[[], float] = monotonic) -> None:
         self._sessions = sessions
+        self._tells_steps = tells_steps
+        self._clock = clock
 
     def settle(self, session: Session, work: Work, outcome: Outcome) -> None:
         """The one outcome of an utterance; it leaves when those before it have left."""
         metrics.JOBS.labels(outcome.state.value).inc()
         message: Message
         if outcome.state is JobState.DONE and outcome.result is not None:
-            message = _translation(session, work, outcome.result)
+            message = _translation(session, work, outcome, outcome.result)
         else:
             reason = "no_text" if outcome.state is JobState.NO_TEXT else _missing_reason(outcome)
             message = _missing(session, work.utterance_index, reason)
             if outcome.error is not None:
                 session.post(_failure_event(session, work, outcome, outcome.error))
-        self._release(session, session.ordering.settle(work.utterance_index, message, _loop_ms()))
+        self.release(session, session.conversation.settle(work.utterance_index, message, self._clock() * 1000))
 
     def silence(self, session: Session, utterance_index: int) -> None:
         """An utterance without audio needs no job."""
         missing = _missing(session, utterance_index, "silence_detected")
-        self._release(session, session.ordering.settle(utterance_index, missing, _loop_ms()))
+        self.release(session, session.conversation.settle(utterance_index, missing, self._clock() * 1000))
 
-    def partial(self, session_id: str, utterance_index: int, partial: from_node.AsrPartial) -> None:
-        session = self._sessions.find(session_id)
-        if session is not None:
-            session.post(
-                AsrPartial(
-                    session_id=session_id,
-                    utterance_index=utterance_index,
-                    job_id=partial.job_id,
-                    text=partial.text,
-                    is_final=partial.is_final,
-                    trace_id=partial.trace_id,
-                )
-            )
-
-    def tick(self, session: Session) -> None:
-        """A result may have waited long enough for an earlier one."""
-        self._release(session, session.ordering.tick(_loop_ms()))
-
-    def _release(self, session: Session, released: list[Released[Message]]) -> None:
+    def release(self, session: Session, released: Iterable[Released[Message]]) -> None:
         for place in released:
             message = place.item
             if message is None:
@@ -74,26 +61,79 @@ class Delivery:
                 message = _missing(session, place.utterance_index, reason)
             elif isinstance(message, TranslationResult):
                 _stamp(session, message)
+                session.playing = message.job_id, message.utterance_index
             session.post(message)
 
+    def partial(self, work: Work, partial: from_node.AsrPartial) -> None:
+        session = self._sessions.find(work.session_id)
+        if session is None:
+            return
+        session.post(
+            AsrPartial(
+                session_id=work.session_id,
+                utterance_index=work.utterance_index,
+                job_id=partial.job_id,
+                text=partial.text,
+                is_final=partial.is_final,
+                trace_id=partial.trace_id,
+            )
+        )
+        if partial.is_final:
+            self._tell(session, "ASR_FINAL", work, partial.job_id)
 
-def _loop_ms() -> float:
-    """The loop's own clock, read the cheap way."""
-    return monotonic() * 1000
+    def step(self, step: Step, assignment: Assignment) -> None:
+        session = self._sessions.find(assignment.work.session_id) if self._tells_steps else None
+        if session is not None:
+            self._tell(session, step.value, assignment.work, assignment.attempt.job_id)
+
+    def input_started(self, session: Session) -> None:
+        self._post_event(session, "INPUT_STARTED", session.conversation.next_index)
+
+    def input_ended(self, session: Session, cut: Cut) -> None:
+        self._post_event(session, "INPUT_ENDED", cut.utterance_index, elapsed_ms=cut.duration_ms)
+
+    def playback(self, session: Session, event: str) -> None:
+        """What is played is the latest result, as far as we know."""
+        if session.playing is not None:
+            job_id, utterance_index = session.playing
+            self._post_event(session, event, utterance_index, job_id)
+
+    def _tell(self, session: Session, event: str, work: Work, job_id: str) -> None:
+        elapsed_ms = int((self._clock() - work.said_at_s) * 1000)
+        self._post_event(session, event, work.utterance_index, job_id, elapsed_ms, work.trace_id)
+
+    def _post_event(
+        self,
+        session: Session,
+        event: str,
+        utterance_index: int,
+        job_id: str = "",
+        elapsed_ms: int | None = None,
+        trace_id: str = "",
+    ) -> None:
+        if self._tells_steps:
+            session.post(
+                UiEvent(
+                    trace_id=trace_id or session.trace_id,
+                    session_id=session.session_id,
+                    job_id=job_id,
+                    utterance_index=utterance_index,
+                    event=event,
+                    status="ok",
+                    elapsed_ms=elapsed_ms,
+                )
+            )
 
 
 def _stamp(session: Session, message: TranslationResult) -> None:
     """What is only known at the moment of leaving."""
     message.scheduler_sent_at_ms = int(now_ms())
     if message.text_asr:
-        message.group_id, message.part_index = session.groups.next_part(now_ms())
+        message.group_id, message.part_index = session.conversation.part(message.text_asr, now_ms())
 
 
-def _translation(session: Session, work: Work, result: JobResult) -> TranslationResult:
+def _translation(session: Session, work: Work, outcome: Outcome, result: from_node.JobResult) -> TranslationResult:
     extra = {key: value for key, value in (result.extra or {}).items() if key in EXTRA_FIELDS}
-    timings = None
-    if result.processing_time_ms is not None:
-        timings = ServiceTimings(total_ms=result.processing_time_ms)
     return TranslationResult(
         session_id=session.session_id,
         utterance_index=work.utterance_index,
@@ -105,7 +145,8 @@ def _translation(session: Session, work: Work, result: JobResult) -> Translation
         tts_format=result.tts_format or "pcm16",
         scheduler_sent_at_ms=0,
         extra=extra or None,
-        service_timings=timings,
+        service_timings=service_timings(result),
+        network_timings=network_timings(session.uplink_ms, outcome.away_ms, result, now_ms()),
         asr_quality_level=result.asr_quality_level,
         reason_codes=result.reason_codes,
         quality_score=result.quality_score,

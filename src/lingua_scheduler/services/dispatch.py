@@ -63,9 +63,10 @@ class Dispatcher:
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
             if placed.attempt is None or placed.dispatched is None:
                 return await self._give_up(work, wanted, placed.outcome, lost)
+            sent_at = monotonic()
             report = await self._attempt(work, wanted, placed.attempt, placed.dispatched)
             if isinstance(report, JobResult):
-                outcome = _outcome(report)
+                outcome = _outcome(report, (monotonic() - sent_at) * 1000)
                 if outcome is not None:
                     return outcome
                 report = Lost(report.error.code if report.error else "failed")
@@ -83,7 +84,7 @@ class Dispatcher:
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
-        assignment = self._assignments.open(attempt, work.session_id, work.utterance_index)
+        assignment = self._assignments.open(attempt, work)
         try:
             link = self._registry.find(attempt.node_id)
             if link is None or link.owner != dispatched.owner:
@@ -93,6 +94,7 @@ class Dispatcher:
                 link.sent[attempt.job_id] = (attempt, monotonic())
             if not link.peer.post(assignment_of(work, attempt, ack_ms)):
                 return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
+            self._assignments.sent(assignment)
             report = await self._follow(assignment, link, ack_ms, wanted.run_ms)
             if isinstance(report, Lost):
                 link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
@@ -165,7 +167,7 @@ class Dispatcher:
         return int(min(wanted, self._settings.timeout_max_ms))
 
 
-def _outcome(result: JobResult) -> Outcome | None:
+def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
     """None when another node should have a try."""
     code = result.error.code if result.error else None
     event = event_of_result(result.success, (result.extra or {}).get("reason"), code)
@@ -173,7 +175,7 @@ def _outcome(result: JobResult) -> Outcome | None:
         return None
     state = target_of(event)
     if state is not JobState.FAILED:
-        return Outcome(state, result.job_id, result)
+        return Outcome(state, result.job_id, result, away_ms=away_ms)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
     return Outcome(state, result.job_id, error=known, detail="the node failed the job")
 

@@ -1,20 +1,23 @@
 """Speech comes in: sessions open, chunks are cut into utterances, each utterance gets its outcome."""
 
 import asyncio
+from collections.abc import Callable, Iterable
 from time import monotonic
 
+from lingua_scheduler.domain.conversation import MAX_INDEX, Entry
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.domain.utterances import Cut, CutReason
 from lingua_scheduler.protocol import audio
-from lingua_scheduler.protocol.session import SessionCloseAck, SessionInit, Utterance
-from lingua_scheduler.protocol.shapes import PipelineChoice
+from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, SessionInit, Utterance
+from lingua_scheduler.protocol.shapes import ErrorMessage
+from lingua_scheduler.services.budget import AudioBudget, Room
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.terms import terms_of
 from lingua_scheduler.services.work import Binding, Outcome, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
@@ -23,24 +26,42 @@ from lingua_scheduler.telemetry.tasks import Nursery
 _log = logs.get()
 
 SAMPLE_RATE = 16_000
-# Utterances of one session that may be under way; live speech never gets near it.
-MAX_UNDER_WAY = 64
-# What is cut next is numbered after it, so there must be numbers left.
-MAX_INDEX = 2**31
+PAUSE_MS = 1_000
+# A client's clock that differs by more than this says nothing about the network.
+MAX_UPLINK_MS = 60_000
+
+NO_ROOM = "too much audio waits for its translation; this was not taken: pause, then send it again"
+
+_REFUSALS = {
+    Entry.TOO_FAR: (ErrorCode.INVALID_MESSAGE, f"utterance: indexes end at {MAX_INDEX}"),
+    Entry.TOO_MANY: (ErrorCode.NODE_OVERLOADED, "too many utterances are under way; try again later"),
+    Entry.CLOSED: (ErrorCode.SESSION_CLOSED, "the session is closed"),
+}
 
 
 class Intake:
-    def __init__(self, sessions: Sessions, dispatcher: Dispatcher, delivery: Delivery, settings: Settings) -> None:
+    """`clock` is the loop's own, in seconds, read the cheap way."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        dispatcher: Dispatcher,
+        delivery: Delivery,
+        settings: Settings,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._sessions = sessions
         self._dispatcher = dispatcher
         self._delivery = delivery
         self._settings = settings.sessions
         self._affinity = settings.selection.affinity
+        self._budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
+        self._clock = clock
         self.jobs = Nursery("jobs")
         self.is_open = True
 
     def open(self, peer: Peer, init: SessionInit) -> Session | Refusal:
-        terms = _terms(init, None)
+        terms = terms_of(init)
         if complaint := terms.complaint():
             return Refusal(ErrorCode.INVALID_MESSAGE, f"session_init: {complaint}")
         if self._sessions.is_full:
@@ -49,49 +70,52 @@ class Intake:
         session.attach(peer)
         return session
 
-    def chunk(self, session: Session, data: bytes, is_final: bool, seq: int) -> None:
-        if not self.is_open:
+    def chunk(self, session: Session, seq: int, data: bytes, is_final: bool, client_ms: float | None = None) -> None:
+        """A stretch of speech, or the word that it ends here. `client_ms` is when it left, by the client's clock."""
+        conversation = session.conversation
+        if not self.is_open or conversation.is_repeat(seq):
             return
-        session.next_seq = max(session.next_seq, seq + 1)
-        at_ms = _loop_ms()
-        cuts: list[Cut] = []
-        if data:
-            _, duration_ms = audio.measure(data)
-            cuts += session.cutter.chunk(data, duration_ms, at_ms)
-        if is_final:
-            cuts += session.cutter.final(at_ms)
-        self._take(session, cuts)
+        is_paused = self._now_ms() < session.paused_until_ms
+        if not self._has_room(session, len(data)):
+            if not is_paused:
+                _log.warning("session.audio_refused", session_id=session.session_id, held_bytes=session.audio_bytes)
+                session.post(ErrorMessage(code=ErrorCode.NODE_OVERLOADED.value, message=NO_ROOM))
+            return
+        session.uplink_ms = _uplink_ms(client_ms)
+        duration_ms = audio.measure(data)[1] if data else 0
+        if data and not conversation.is_speaking:
+            self._delivery.input_started(session)
+        self._take(session, conversation.chunk(seq, data, duration_ms, is_final, self._now_ms()))
 
     def utterance(self, session: Session, message: Utterance) -> Refusal | None:
         """A whole utterance brings its own number, languages and format."""
-        terms = _terms(message, message.pipeline)
+        terms = terms_of(message, message.pipeline)
+        index, size = message.utterance_index, len(message.audio)
         if complaint := terms.complaint():
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
         if message.audio_format not in ("opus", "pcm16"):
             return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: audio_format is opus or pcm16")
-        if len(message.audio) > self._settings.max_utterance_bytes:
+        if size > self._settings.max_utterance_bytes:
             most = self._settings.max_utterance_bytes
-            return Refusal(
-                ErrorCode.INVALID_MESSAGE, f"utterance: audio is {len(message.audio)} bytes, {most} are allowed"
-            )
-        if message.utterance_index > MAX_INDEX:
-            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: indexes end at {MAX_INDEX}")
-        if not self.is_open or len(session.ordering) >= MAX_UNDER_WAY:
-            return Refusal(ErrorCode.NODE_OVERLOADED, "too many utterances are under way; try again later")
-        if not session.ordering.expect(message.utterance_index):
-            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: index {message.utterance_index} was sent already")
-        turn = session.cutter.claim_index(message.utterance_index)
-        session.cutter.close_turn()
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: audio is {size} bytes, {most} are allowed")
+        if not self.is_open:
+            return Refusal(*_REFUSALS[Entry.TOO_MANY])
+        if not self._has_room(session, size):
+            return Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM)
+        entry, turn = session.conversation.utterance(index)
+        if entry is not Entry.TAKEN:
+            self._budget.give_back(session, size)
+            known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already")
+            return Refusal(*_REFUSALS.get(entry, known))
         if not message.audio:
-            self._delivery.silence(session, message.utterance_index)
+            self._delivery.silence(session, index)
             return None
         detected, duration_ms = audio.measure(message.audio, message.sample_rate)
-        reason = CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT
         self._start(
             session,
             Work(
                 session_id=session.session_id,
-                utterance_index=message.utterance_index,
+                utterance_index=index,
                 terms=terms,
                 pools=terms.pools(),
                 audio=message.audio,
@@ -100,38 +124,35 @@ class Intake:
                 duration_ms=duration_ms,
                 trace_id=message.trace_id or session.trace_id,
                 turn_id=f"turn-{session.session_id}-{turn}",
-                reason=reason,
+                reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
                 padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
+                said_at_s=self._clock(),
+                context=session.conversation.context(now_ms()),
             ),
         )
         return None
 
     def playback_started(self, session: Session) -> None:
-        session.cutter.playback_started(_loop_ms())
+        session.conversation.playback_started(self._now_ms())
+        self._delivery.playback(session, "TTS_PLAY_STARTED")
 
     def playback_ended(self, session: Session) -> None:
-        session.cutter.playback_ended(_loop_ms())
-        session.groups.playback_ended(now_ms())
+        session.conversation.playback_ended(self._now_ms(), now_ms())
+        self._delivery.playback(session, "TTS_PLAY_ENDED")
         self._arm(session)
 
     def close(self, session: Session) -> None:
         """The client has finished: what it said is still translated, then it is told goodbye."""
-        self._take(session, session.cutter.flush())
-        session.is_closed = True
+        self._take(session, session.conversation.close())
         self._drop_if_done(session)
 
-    def _drop_if_done(self, session: Session) -> None:
-        if session.is_closed and not len(session.ordering):
-            session.post(SessionCloseAck(session_id=session.session_id))
-            self._sessions.drop(session)
-
     def detached(self, session: Session, peer: Peer) -> None:
-        self._sessions.detach(session, peer, self._sessions.drop)
+        self._sessions.detach(session, peer, self._drop)
 
     def stop_taking_work(self) -> None:
         """What was said so far is still translated; nothing new is taken."""
         for session in self._sessions.all:
-            self._take(session, session.cutter.flush())
+            self._take(session, session.conversation.flush())
         self.is_open = False
 
     def say_goodbye(self) -> None:
@@ -139,9 +160,24 @@ class Intake:
             if session.peer is not None:
                 session.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
 
-    def _take(self, session: Session, cuts: list[Cut]) -> None:
+    def ask_to_pause(self, session: Session, reason: str) -> None:
+        """At most once in the time the pause lasts."""
+        at_ms = self._now_ms()
+        if at_ms >= session.paused_until_ms:
+            session.paused_until_ms = at_ms + PAUSE_MS
+            metrics.PAUSES.labels(reason).inc()
+            session.post(Backpressure(action="PAUSE", resume_after_ms=PAUSE_MS, message="more comes than can be taken"))
+
+    def _has_room(self, session: Session, size: int) -> bool:
+        """Audio is counted from here until its job has ended."""
+        room = self._budget.take(session, size)
+        if room is not Room.ENOUGH:
+            self.ask_to_pause(session, "audio")
+        return room is not Room.NONE
+
+    def _take(self, session: Session, cuts: Iterable[Cut]) -> None:
         for cut in cuts:
-            session.ordering.expect(cut.utterance_index)
+            self._delivery.input_ended(session, cut)
             self._start(
                 session,
                 Work(
@@ -157,6 +193,8 @@ class Intake:
                     turn_id=f"turn-{session.session_id}-{cut.turn}",
                     reason=cut.reason,
                     padding_ms=cut.padding_ms,
+                    said_at_s=self._clock(),
+                    context=session.conversation.context(now_ms()),
                     binding=self._binding(session, cut.turn),
                 ),
             )
@@ -173,24 +211,34 @@ class Intake:
         self.jobs.start(self._translate(session, work))
 
     async def _translate(self, session: Session, work: Work) -> None:
-        started = _loop_ms()
         try:
             outcome = await self._dispatcher.translate(work)
         except Exception:
             # Every utterance has an outcome, whatever surprised us.
             _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
             outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
-        metrics.JOB_SECONDS.observe((_loop_ms() - started) / 1000)
+        finally:
+            self._budget.give_back(session, len(work.audio))
+        metrics.JOB_SECONDS.observe(self._clock() - work.said_at_s)
         self._delivery.settle(session, work, outcome)
         self._arm(session)
         self._drop_if_done(session)
 
+    def _drop_if_done(self, session: Session) -> None:
+        if session.conversation.is_over:
+            session.post(SessionCloseAck(session_id=session.session_id))
+            self._drop(session)
+
+    def _drop(self, session: Session) -> None:
+        self._budget.give_back(session, session.conversation.drop())
+        self._sessions.drop(session)
+
     def _arm(self, session: Session) -> None:
         """One timer a session, for whatever is due first; a timer that rings early is set again."""
-        due = [due for due in (session.cutter.wake_at_ms, session.ordering.wake_at_ms) if due is not None]
-        if not due:
+        due_ms = session.conversation.wake_at_ms
+        if due_ms is None:
             return
-        due_s = min(due) / 1000
+        due_s = due_ms / 1000
         if session.timer is not None and not session.timer.cancelled():
             if session.timer.when() <= due_s:
                 return
@@ -199,37 +247,17 @@ class Intake:
 
     def _ring(self, session: Session) -> None:
         session.timer = None
-        self._delivery.tick(session)
+        due = session.conversation.tick(self._now_ms())
+        self._delivery.release(session, due.released)
         self._drop_if_done(session)
-        self._take(session, session.cutter.tick(_loop_ms()))
+        self._take(session, due.cuts)
+
+    def _now_ms(self) -> float:
+        return self._clock() * 1000
 
 
-def _terms(source: SessionInit | Utterance, pipeline: PipelineChoice | None) -> Terms:
-    wanted = Pipeline()
-    if pipeline is not None:
-        wanted = Pipeline(
-            use_asr=pipeline.use_asr,
-            use_nmt=pipeline.use_nmt,
-            use_tts=pipeline.use_tts,
-            use_semantic=True if pipeline.use_semantic is None else pipeline.use_semantic,
-            use_tone=bool(pipeline.use_tone),
-        )
-    interval_ms = source.partial_update_interval_ms
-    return Terms(
-        src_lang=source.src_lang,
-        tgt_lang=source.tgt_lang,
-        mode=source.mode,
-        lang_a=source.lang_a,
-        lang_b=source.lang_b,
-        auto_langs=tuple(source.auto_langs) if source.auto_langs else None,
-        dialect=source.dialect,
-        features=source.features,
-        pipeline=wanted,
-        enable_streaming_asr=bool(source.enable_streaming_asr),
-        partial_update_interval_ms=1000 if interval_ms is None else interval_ms,
-    )
-
-
-def _loop_ms() -> float:
-    """The loop's own clock, read the cheap way."""
-    return monotonic() * 1000
+def _uplink_ms(client_ms: float | None) -> int | None:
+    if client_ms is None:
+        return None
+    took_ms = now_ms() - client_ms
+    return int(took_ms) if 0 <= took_ms <= MAX_UPLINK_MS else None

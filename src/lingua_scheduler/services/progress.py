@@ -37,9 +37,7 @@ class Progress:
         if outcome is AdvanceOutcome.STALE:
             metrics.STALE.labels(event.value).inc()
             return False
-        assignment = self._assignments.find(attempt)
-        if assignment is not None:
-            assignment.is_accepted = True
+        self._assignments.accepted(attempt)
         return True
 
     async def result(self, link: NodeLink, message: JobResult) -> None:
@@ -69,4 +67,4 @@ class Progress:
         if assignment is None:
             metrics.STALE.labels("partial").inc()
             return
-        self._delivery.partial(assignment.session_id, assignment.utterance_index, message)
+        self._delivery.partial(assignment.work, message)

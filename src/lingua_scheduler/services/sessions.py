@@ -7,10 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from time import monotonic
 
-from lingua_scheduler.domain.ordering import Ordering
+from lingua_scheduler.domain.conversation import Conversation
 from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.turns import Groups
-from lingua_scheduler.domain.utterances import CutRules, Cutter
+from lingua_scheduler.domain.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.peers import CloseCode, Peer
@@ -63,28 +62,33 @@ def _chars(outcome: Outcome) -> int:
 class Session:
     """One client: what it asked for, what it said, what it still has to hear."""
 
-    def __init__(
-        self, session_id: str, terms: Terms, trace_id: str, cutter: Cutter, ordering: Ordering[Message]
-    ) -> None:
+    def __init__(self, conversation: Conversation[Message], session_id: str, terms: Terms, trace_id: str) -> None:
+        self.conversation = conversation
         self.session_id = session_id
         self.terms = terms
         self.pools = terms.pools()
         self.trace_id = trace_id
-        self.cutter = cutter
-        self.ordering = ordering
-        self.groups = Groups(session_id)
         self.peer: Peer | None = None
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
         self.backlog = Remembered()
         self.sent = Remembered()
         self.resume_token = secrets.token_urlsafe(16)
-        self.next_seq = 0
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
         # What sticks to a node: the current turn, or the whole session.
         self.binding = Binding()
         self.bound_turn = -1
-        self.is_closed = False
+        # Audio that waits for its translation, and until when its client was asked to pause.
+        self.audio_bytes = 0
+        self.paused_until_ms = 0.0
+        # How long the client's latest frame took to get here, by the client's clock.
+        self.uplink_ms: int | None = None
+        # The job and number of the latest result: what is being played.
+        self.playing: tuple[str, int] | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self.conversation.is_closed
 
     def post(self, message: Message) -> None:
         """To the socket that spoke last; outcomes wait for the next one while there is none."""
@@ -97,6 +101,7 @@ class Session:
     def resume(self, peer: Peer, last_index: int | None) -> None:
         """The client is back: what it has not got is sent again, in order."""
         former = self.peer
+        self.conversation.resumed()
         for outcome in self.sent:
             if last_index is None or outcome.utterance_index > last_index:
                 peer.post(outcome)
@@ -149,13 +154,8 @@ class Sessions:
         session_id = f"s-{secrets.token_hex(4).upper()}"
         while session_id in self._by_id:
             session_id = f"s-{secrets.token_hex(4).upper()}"
-        session = Session(
-            session_id,
-            terms,
-            init.trace_id or secrets.token_hex(8),
-            Cutter(self._rules),
-            Ordering(self._delivery.hold_ms, self._delivery.max_held),
-        )
+        conversation = Conversation[Message](session_id, self._rules, self._delivery.hold_ms, self._delivery.max_held)
+        session = Session(conversation, session_id, terms, init.trace_id or secrets.token_hex(8))
         self._by_id[session_id] = session
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
@@ -177,7 +177,6 @@ class Sessions:
     def drop(self, session: Session) -> None:
         if self._by_id.get(session.session_id) is not session:
             return
-        session.is_closed = True
         for handle in (session.timer, session.grace):
             if handle is not None:
                 handle.cancel()

@@ -7,6 +7,7 @@ import msgspec
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.turns import Context
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol.node import JobResult
 
@@ -44,6 +45,9 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     turn_id: str
     reason: CutReason
     padding_ms: int
+    # When all of it had been said, on the clock of the process.
+    said_at_s: float = 0.0
+    context: Context | None = None
     binding: Binding | None = None
     wish: Wish = Wish()
 
@@ -56,3 +60,5 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     result: JobResult | None = None
     error: ErrorCode | None = None
     detail: str = ""
+    # How long the attempt that ended it was away at its node.
+    away_ms: float = 0.0

@@ -6,6 +6,8 @@ REGISTRY = CollectorRegistry()
 
 NODES = Gauge("lingua_nodes_connected", "Nodes connected to this instance", registry=REGISTRY)
 SESSIONS = Gauge("lingua_sessions_open", "Sessions held by this instance", registry=REGISTRY)
+AUDIO_HELD = Gauge("lingua_audio_held_bytes", "Audio of all sessions that waits for its translation", registry=REGISTRY)
+PAUSES = Counter("lingua_session_pauses", "Clients asked to pause, by reason", ["reason"], registry=REGISTRY)
 REGISTRATIONS = Counter(
     "lingua_node_registrations", "Registrations of nodes by outcome", ["outcome"], registry=REGISTRY
 )

@@ -1,0 +1,155 @@
+"""One client's conversation, sans-IO: speech, time, playback and outcomes in; utterances and outcomes in order out."""
+
+from enum import Enum, auto
+from typing import Generic, NamedTuple, TypeVar
+
+from lingua_scheduler.domain.ordering import Ordering, Released
+from lingua_scheduler.domain.sequence import Received
+from lingua_scheduler.domain.turns import Context, Groups, Part
+from lingua_scheduler.domain.utterances import Cut, CutRules, Cutter
+
+T = TypeVar("T")
+
+# Utterances of one conversation that may be under way; live speech never gets near it.
+MAX_UNDER_WAY = 64
+# What is cut next is numbered after it, so there must be numbers left.
+MAX_INDEX = 2**31
+
+
+class Entry(Enum):
+    """What becomes of a whole utterance."""
+
+    TAKEN = auto()
+    KNOWN = auto()  # its number was used already
+    TOO_FAR = auto()  # numbers end before it
+    TOO_MANY = auto()  # more are under way than may be
+    CLOSED = auto()
+
+
+class Due(NamedTuple, Generic[T]):
+    """What time has brought: utterances to be translated, and outcomes that may leave."""
+
+    cuts: list[Cut]
+    released: list[Released[T]]
+
+
+class Conversation(Generic[T]):
+    """`T` is an outcome. Every utterance that begins here ends here, once, in order.
+
+    Times are milliseconds of any clock that does not jump, but for `group_*`, which name groups and use the wall clock.
+    """
+
+    def __init__(self, session_id: str, rules: CutRules, hold_ms: int, max_held: int) -> None:
+        self._cutter = Cutter(rules)
+        self._ordering: Ordering[T] = Ordering(hold_ms, max_held)
+        self._groups = Groups(session_id)
+        self._received = Received()
+        # Below this, numbers were told to be known when the client came back.
+        self._known_below = 0
+        self.is_closed = False
+
+    @property
+    def is_over(self) -> bool:
+        """Closed, and everything that was said has its outcome."""
+        return self.is_closed and not len(self._ordering)
+
+    @property
+    def under_way(self) -> int:
+        return len(self._ordering)
+
+    @property
+    def held_bytes(self) -> int:
+        """Audio that is not part of an utterance yet."""
+        return self._cutter.held_bytes
+
+    @property
+    def next_seq(self) -> int:
+        return self._received.next
+
+    @property
+    def next_index(self) -> int:
+        return self._cutter.next_index
+
+    @property
+    def is_speaking(self) -> bool:
+        """Whether an utterance has begun and not ended."""
+        return self._cutter.held_bytes > 0
+
+    @property
+    def wake_at_ms(self) -> float | None:
+        """When `tick` is due; None while there is nothing to wait for."""
+        pause_ms, hold_ms = self._cutter.wake_at_ms, self._ordering.wake_at_ms
+        if pause_ms is None or hold_ms is None:
+            return hold_ms if pause_ms is None else pause_ms
+        return min(pause_ms, hold_ms)
+
+    def resumed(self) -> None:
+        """The client was told what we have; what it sends again of that is not taken twice."""
+        self._known_below = self._received.next
+
+    def is_repeat(self, seq: int) -> bool:
+        """Only clients that resume are held to their numbers: others may count as they like."""
+        return self._known_below > 0 and seq in self._received
+
+    def chunk(self, seq: int, audio: bytes, duration_ms: int, is_final: bool, now_ms: float) -> list[Cut]:
+        if self.is_closed:
+            return []
+        self._received.add(seq)
+        cuts = self._cutter.chunk(audio, duration_ms, now_ms)
+        if is_final:
+            cuts += self._cutter.final(now_ms)
+        return self._expected(cuts)
+
+    def utterance(self, index: int) -> tuple[Entry, int]:
+        """A whole utterance with its own number; its turn, when it is taken."""
+        if self.is_closed:
+            return Entry.CLOSED, -1
+        if index > MAX_INDEX:
+            return Entry.TOO_FAR, -1
+        if len(self._ordering) >= MAX_UNDER_WAY:
+            return Entry.TOO_MANY, -1
+        if not self._ordering.expect(index):
+            return Entry.KNOWN, -1
+        turn = self._cutter.claim_index(index)
+        self._cutter.close_turn()
+        return Entry.TAKEN, turn
+
+    def playback_started(self, now_ms: float) -> None:
+        self._cutter.playback_started(now_ms)
+
+    def playback_ended(self, now_ms: float, group_now_ms: float) -> None:
+        self._cutter.playback_ended(now_ms)
+        self._groups.playback_ended(group_now_ms)
+
+    def settle(self, index: int, outcome: T, now_ms: float) -> list[Released[T]]:
+        return self._ordering.settle(index, outcome, now_ms)
+
+    def tick(self, now_ms: float) -> Due[T]:
+        return Due(self._expected(self._cutter.tick(now_ms)), self._ordering.tick(now_ms))
+
+    def flush(self) -> list[Cut]:
+        """What was said so far is an utterance."""
+        return self._expected(self._cutter.flush())
+
+    def close(self) -> list[Cut]:
+        """Nothing more will be said."""
+        cuts = self.flush()
+        self.is_closed = True
+        return cuts
+
+    def drop(self) -> int:
+        """Nobody listens any more: how many bytes of what was said are forgotten with it."""
+        self.is_closed = True
+        return self._cutter.drop()
+
+    def context(self, group_now_ms: float) -> Context | None:
+        return self._groups.context(group_now_ms)
+
+    def part(self, text: str, group_now_ms: float) -> Part:
+        """A result with text leaves: its place in its group."""
+        return self._groups.next_part(text, group_now_ms)
+
+    def _expected(self, cuts: list[Cut]) -> list[Cut]:
+        for cut in cuts:
+            self._ordering.expect(cut.utterance_index)
+        return cuts

@@ -1,0 +1,19 @@
+"""How fast and how much: limits that never say no for ever."""
+
+
+class Bucket:
+    """So many a second, with a reserve for bursts. What is taken beyond it is a debt that time pays off."""
+
+    __slots__ = ("_at_s", "_burst", "_left", "_per_s")
+
+    def __init__(self, per_s: float, burst: float) -> None:
+        self._per_s = per_s
+        self._burst = burst
+        self._left = burst
+        self._at_s = 0.0
+
+    def take(self, amount: float, now_s: float) -> float:
+        """Take, and hear how many seconds to wait before taking more: 0 while the reserve lasts."""
+        self._left = min(self._burst, self._left + (now_s - self._at_s) * self._per_s) - amount
+        self._at_s = now_s
+        return 0.0 if self._left >= 0 else -self._left / self._per_s

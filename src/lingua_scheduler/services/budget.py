@@ -1,0 +1,40 @@
+"""The audio that waits for its translation: so much a session, so much altogether."""
+
+from enum import Enum, auto
+
+from lingua_scheduler.services.sessions import Session
+from lingua_scheduler.telemetry import metrics
+
+# Beyond this part of its budget a session is asked to pause, while there is still room for what is on its way.
+PAUSE_ABOVE = 0.75
+
+
+class Room(Enum):
+    ENOUGH = auto()
+    SHORT = auto()  # taken, but a pause would be good
+    NONE = auto()  # not taken
+
+
+class AudioBudget:
+    def __init__(self, session_max_bytes: int, process_max_bytes: int) -> None:
+        self._session_max = session_max_bytes
+        self._process_max = process_max_bytes
+        self._held = 0
+
+    @property
+    def held_bytes(self) -> int:
+        return self._held
+
+    def take(self, session: Session, size: int) -> Room:
+        of_session, of_all = session.audio_bytes + size, self._held + size
+        if of_session > self._session_max or of_all > self._process_max:
+            return Room.NONE
+        session.audio_bytes, self._held = of_session, of_all
+        metrics.AUDIO_HELD.set(of_all)
+        is_short = of_session > PAUSE_ABOVE * self._session_max or of_all > PAUSE_ABOVE * self._process_max
+        return Room.SHORT if is_short else Room.ENOUGH
+
+    def give_back(self, session: Session, size: int) -> None:
+        session.audio_bytes -= size
+        self._held -= size
+        metrics.AUDIO_HELD.set(self._held)

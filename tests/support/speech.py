@@ -1,0 +1,29 @@
+"""Utterances as services pass them on."""
+
+from typing import Any
+
+import msgspec
+
+from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.services.work import Work
+from tests.support.fleet import POOL
+
+_PLAIN = Work(
+    session_id="s-00000001",
+    utterance_index=0,
+    terms=Terms("en", "zh"),
+    pools=(POOL,),
+    audio=b"",
+    audio_format="pcm16",
+    sample_rate=16_000,
+    duration_ms=0,
+    trace_id="t",
+    turn_id="t",
+    reason=CutReason.IS_FINAL,
+    padding_ms=0,
+)
+
+
+def work(**changes: Any) -> Work:
+    return msgspec.structs.replace(_PLAIN, **changes)
