@@ -18,6 +18,7 @@ from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.leadership import Leadership
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.placing import Placer
@@ -54,7 +55,8 @@ class Scheduler:
         delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
         assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
-        self._pool_map = PoolMapCopy(store.pools)
+        self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
+        self._pool_map = PoolMapCopy(store.pools, self._leadership)
         recovery = Recovery(store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
@@ -81,6 +83,7 @@ class Scheduler:
 
     async def start(self) -> None:
         """Serve; raises OSError when the port is taken."""
+        await self._leadership.stand()
         await self._pool_map.refresh()
         await self._warn_of_others()
         self._store.line.on_up = self._redis_up
@@ -91,6 +94,8 @@ class Scheduler:
         await site.start()
         self.port = self._runner.addresses[0][1]
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
+        # Three chances to renew it before it ends.
+        self._chores.start(every("leadership", self._settings.pools.leader_ms / 4000, self._leadership.stand))
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
@@ -113,6 +118,7 @@ class Scheduler:
         await self._runner.cleanup()
         await self._intake.jobs.close()
         await self._chores.close()
+        await self._leadership.resign()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
 
     async def _warn_of_others(self) -> None:

@@ -87,6 +87,7 @@ class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
     shard_size: Annotated[_UpToThousand, _doc("Most nodes in one shard")] = 100
     max_shards: Annotated[_UpToThousand, _doc("Most shards the fleet may grow to")] = 1000
     refresh_ms: Annotated[_PeriodMs, _doc("Time between looks for a newer pool map")] = 10_000
+    leader_ms: Annotated[_PeriodMs, _doc("How long a leader that says nothing still leads")] = 6000
 
 
 class SelectionSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.services.leadership import Leadership
 from lingua_scheduler.services.placing import Placed, Placer, Try
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.waiting import WaitingRoom
@@ -26,7 +27,7 @@ class Desk:
     def __init__(self, store: Store, **settings: object) -> None:
         self.store = store
         self.waiting = WaitingRoom(10)
-        pool_map = PoolMapCopy(store.pools)
+        pool_map = PoolMapCopy(store.pools, Leadership("i-here", store.pools, 1_000))
         self.placer = Placer("i-here", store, pool_map, self.waiting, settings_with(**settings))
         self._serial = 0
 

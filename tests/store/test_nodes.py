@@ -19,7 +19,7 @@ async def members(store: Store, pool: str = POOL) -> set[str]:
 
 
 async def summary(store: Store) -> dict[str, dict[int, int]]:
-    return {pool: dict(shards) for pool, shards in (await store.pools.read_map()).nodes.items()}
+    return {pool: dict(shards) for pool, shards in (await store.pools.build_map()).nodes.items()}
 
 
 async def test_shards_fill_from_the_lowest_and_are_reused(store: Store) -> None:

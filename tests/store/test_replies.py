@@ -8,6 +8,8 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.leadership import Term
+from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
@@ -76,6 +78,14 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.remove(0, HERE, "n1", frozenset())  # gone
     await nodes.overdue(0, 10)
     await jobs.overdue(0, 10)
+
+    _, term = await store.pools.claim("i-here", 60_000)  # leading
+    await store.pools.claim("i-elsewhere", 60_000)  # following
+    for _ in range(2):
+        await store.pools.publish(term, PoolMap({POOL: {0: 1}}))  # unknown, published, confirmed
+    await store.pools.publish(Term("i-elsewhere", term.epoch), PoolMap({}))  # stale
+    for _ in range(2):
+        await store.pools.resign(term)  # resigned, stale
 
 
 async def test_every_reply_word_of_every_script_is_reached(

@@ -20,6 +20,9 @@ HANDED_OVER = {
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
     "room": lambda keys: keys.room,
+    "leader": lambda keys: keys.leader,
+    "epochs": lambda keys: keys.leader_epochs,
+    "config": lambda keys: keys.map_config,
 }
 
 

@@ -69,7 +69,7 @@ class BareStore:
         await self.read_map()
 
     async def read_map(self) -> None:
-        self._map = await self.store.pools.read_map()
+        self._map = await self.store.pools.build_map()
 
     async def dispatch(self, pool: str, count: int, sample: int = FIRST_SAMPLE) -> list[Attempt]:
         """Place jobs, all in one write; those that found a node among `sample` that were looked at."""

@@ -43,7 +43,7 @@ def pools(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
 
 
 async def read(store: Store) -> dict[str, Any]:
-    pool_map, nodes = await asyncio.gather(store.pools.read_map(), store.nodes.view())
+    pool_map, nodes = await asyncio.gather(store.pools.build_map(), store.nodes.view())
     pairs: dict[str, dict[str, int]] = {}
     for pool, shards in sorted(pool_map.nodes.items()):
         src, tgt, facet = pool.split(":")

@@ -51,7 +51,7 @@ class Overview:
     async def pools(self) -> dict[str, Any]:
         """Every pair with its nodes, as speech and as text."""
         pairs: dict[str, dict[str, int]] = {}
-        for pool, shards in (await self._store.pools.read_map()).nodes.items():
+        for pool, shards in (await self._store.pools.build_map()).nodes.items():
             src, tgt, facet = pool.split(":")
             pairs.setdefault(f"{src}:{tgt}", {})[facet] = sum(shards.values())
         return {"pairs": dict(sorted(pairs.items()))}

@@ -56,6 +56,9 @@ class Keys:
         self.placement = f"{prefix}:{{shards}}:placement"
         self.load = f"{prefix}:{{shards}}:load"
         self.room = f"{prefix}:{{shards}}:room"
+        self.leader = f"{prefix}:{{pools}}:leader"
+        self.leader_epochs = f"{prefix}:{{pools}}:epochs"
+        self.map_config = f"{prefix}:{{pools}}:config"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -87,5 +90,8 @@ TABLE = (
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
+    KeyDoc("…:{pools}:leader", "string", "the leading instance and its epoch; expires unless it is renewed"),
+    KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
+    KeyDoc("…:{pools}:config", "hash", "the published pool map, its version, when and by whom it was built"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
 )

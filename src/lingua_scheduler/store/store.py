@@ -54,7 +54,7 @@ class Store:
         self.scripts = scripts
         self.nodes = Nodes(self.line, keys, scripts)
         self.jobs = Jobs(self.line, keys, scripts)
-        self.pools = Pools(self.line, keys)
+        self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:

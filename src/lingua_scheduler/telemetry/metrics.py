@@ -33,6 +33,10 @@ JOB_SECONDS = Histogram(
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
     registry=REGISTRY,
 )
+LEADING = Gauge("lingua_instance_leading", "1 while this instance leads", registry=REGISTRY)
+MAP_BUILDS = Counter(
+    "lingua_pool_map_builds", "Pool maps built from the shards here, by reason", ["reason"], registry=REGISTRY
+)
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
