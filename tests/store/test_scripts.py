@@ -20,6 +20,7 @@ HANDED_OVER = {
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
     "room": lambda keys: keys.room,
+    "request": lambda keys: keys.request("", "s", "r"),
 }
 
 
