@@ -189,6 +189,8 @@ ERROR_MEANINGS = {
     "NO_CAPABLE_NODE": "No connected node serves the pair",
     "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
+    "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
+    "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
 }
 
 CLOSE_CODES = """

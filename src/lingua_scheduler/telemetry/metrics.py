@@ -31,6 +31,9 @@ JOB_SECONDS = Histogram(
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
     registry=REGISTRY,
 )
+CLAIMS = Counter("lingua_request_claims", "Tries to claim a request id by outcome", ["outcome"], registry=REGISTRY)
+CALLS = Gauge("lingua_calls_under_way", "Jobs of HTTP callers without an outcome", registry=REGISTRY)
+RESULTS_BYTES = Gauge("lingua_results_kept_bytes", "Results kept for HTTP callers", registry=REGISTRY)
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
