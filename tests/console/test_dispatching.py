@@ -391,8 +391,8 @@ async def test_the_same_request_id_for_something_else_is_a_conflict(place: Place
 @pytest.mark.parametrize("other", [{"session_id": "b"}, {"tenant_id": "b"}, {"request_id": "b"}])
 async def test_a_request_id_belongs_to_its_tenant_and_session(place: Place, other: Frame) -> None:
     await place.peers.node()
-    mine = await place.caller.dispatch(session_id="a", tenant_id="a", request_id="a")
-    theirs = await place.caller.dispatch(**{"session_id": "a", "tenant_id": "a", "request_id": "a"} | other)
+    scope: Frame = {"session_id": "a", "tenant_id": "a", "request_id": "a"}
+    mine, theirs = await place.caller.dispatch(**scope), await place.caller.dispatch(**scope | other)
     assert mine.body["job_id"] != theirs.body["job_id"]
 
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.protocol.shapes import Count, Shape
@@ -13,7 +14,7 @@ _Ref = Annotated[str, Meta(min_length=1, max_length=2048)]
 _Rate = Annotated[int, Meta(ge=8_000, le=192_000)]
 
 
-class DispatchOptions(Shape, frozen=True, kw_only=True):
+class DispatchOptions(Shape, kw_only=True):
     """`require_tts: false` asks for text alone; `strict` for the preferred node or none.
 
     `timeout_ms` is how long the call may wait for a node, not how long the node may take."""
@@ -37,7 +38,7 @@ class F2fDispatch(Shape, kw_only=True):
     sample_rate: _Rate = 16_000
     request_id: _Name | None = None
     tenant_id: _Name | None = None
-    options: DispatchOptions = DispatchOptions()
+    options: DispatchOptions = msgspec.field(default_factory=DispatchOptions)
 
 
 class F2fDispatched(Shape, kw_only=True):

@@ -58,6 +58,7 @@ class Requests:
         give_up_at = monotonic() + 2 * self._settings.claim_ms / 1000
         look_s = FIRST_LOOK_S
         while True:
+            is_over = monotonic() > give_up_at
             # A token a try: what an earlier one bound and could not send must not look like ours.
             claim = Claim(work.request, secrets.token_hex(8), self._instance, payload)
             try:
@@ -65,6 +66,10 @@ class Requests:
             except RedisAway as error:
                 return _redis_away(str(error))
             metrics.CLAIMS.labels(claimed.outcome.value).inc()
+            if is_over and claimed.outcome in (ClaimOutcome.CLAIMED, ClaimOutcome.PENDING):
+                await self.release(claim)
+                busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
+                return Refusal(busy, "this request waits for a node elsewhere; repeat it later")
             match claimed.outcome:
                 case ClaimOutcome.CLAIMED:
                     held = _Held(self, claim, work)
@@ -84,9 +89,6 @@ class Requests:
                 case ClaimOutcome.PENDING:
                     await asyncio.sleep(min(look_s, claimed.left_ms / 1000))
                     look_s = min(look_s * 2, MAX_LOOK_S)
-            if monotonic() > give_up_at:
-                busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
-                return Refusal(busy, "this request waits for a node elsewhere; repeat it later")
 
     async def bind(self, claim: Claim, attempt: Attempt) -> bool:
         """False when the claim is lost, or nobody can say: then the job must not run."""
