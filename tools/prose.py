@@ -113,6 +113,9 @@ found closed, keeps its running jobs; any other registration hands them back. `m
 slots the node has, `heartbeat_interval_ms` how often it beats. `running_job_ids` lists what the node really runs: a job
 that it no longer lists is tried elsewhere, and one that we do not know of takes a slot until the node lets go of it.
 
+`audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
+is between the caller and the node.
+
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
 acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
@@ -139,7 +142,8 @@ JOBS_IN_REDIS = """
 A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
 writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
 Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
-that never acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+that never acknowledge go from `DISPATCHED` straight to an end. A job is `CANCELLED` when its
+request was taken over, or its caller has left, before it was sent.
 """
 
 # What earlier schedulers and their documents called these states.

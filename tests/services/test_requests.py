@@ -54,6 +54,7 @@ class Desk:
     def __init__(self, scheduler: Scheduler, store: Store, peers: Field) -> None:
         self.requests: Requests = scheduler._calls._requests
         self.waiting = scheduler._waiting
+        self.recovery = scheduler._registry._recovery
         self.store = store
         self.peers = peers
 
@@ -202,34 +203,33 @@ async def test_a_bind_whose_answer_is_lost_is_undone_before_the_next_try(
         assert [job["job_id"] for job in node.jobs] == [ended.job_id] == jobs[1:]
 
 
-async def test_a_node_that_goes_while_its_job_is_bound_does_not_get_it(
+async def test_a_job_whose_lease_ends_while_it_is_bound_is_not_sent(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = {node.node_id: node for node in [await desk.peers.node() for _ in range(2)]}
     bind = desk.store.requests.bind
-    left: list[FakeNode] = []
+    tried: list[str] = []
 
-    async def leave_first(claim: Claim, attempt: Attempt, *, keep_ms: int) -> BindOutcome:
-        if not left:
-            left.append(nodes.pop(attempt.node_id))
-            await left[0].stop()
-            await until(lambda: desk.requests._dispatcher._registry.find(attempt.node_id) is None)
+    async def lose_the_first(claim: Claim, attempt: Attempt, *, keep_ms: int) -> BindOutcome:
+        tried.append(attempt.node_id)
+        if len(tried) == 1:
+            assert await desk.recovery.end_disowned([attempt]) == 1
         return await bind(claim, attempt, keep_ms=keep_ms)
 
-    monkeypatch.setattr(desk.store.requests, "bind", leave_first)
+    monkeypatch.setattr(desk.store.requests, "bind", lose_the_first)
     ended = await desk.translate()
-    (other,) = nodes.values()
     assert isinstance(ended, Outcome)
     assert ended.state is JobState.DONE
-    assert left[0].jobs == []
-    assert [job["attempt_id"] for job in other.jobs] == [2]
-    assert await desk.translate() == Placement(ended.job_id, other.node_id, 2)
+    assert nodes[tried[0]].jobs == []
+    assert [job["attempt_id"] for job in nodes[tried[1]].jobs] == [2]
+    assert await desk.translate() == Placement(ended.job_id, tried[1], 2)
 
 
 async def test_a_request_that_came_to_nothing_may_be_tried_anew(desk: Desk) -> None:
     ended = await desk.translate()
     assert isinstance(ended, Outcome)
     assert ended.error is ErrorCode.NO_CAPABLE_NODE
+    assert await desk.store.line.call("EXISTS", desk.store.keys.request(*REQUEST)) == 0
     await desk.peers.node()
     again = await desk.translate()
     assert isinstance(again, Outcome)

@@ -20,6 +20,7 @@ from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
 from lingua_scheduler.services.work import Outcome, Wish, Work
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -83,6 +84,8 @@ class Calls:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 return await asyncio.shield(call.answer)
         except TimeoutError:
+            if call.answer.done():
+                return call.answer.result()
             call.is_abandoned = True
             busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
             return Refusal(busy, f"no node for {asked.src_lang}→{asked.tgt_lang} was free within {timeout_ms} ms")
@@ -128,7 +131,8 @@ class Calls:
 
     async def _translate(self, call: _Call, work: Work) -> Outcome | Placement | Refusal:
         async def may_send(attempt: Attempt) -> bool:
-            if call.is_abandoned:
+            if call.is_abandoned or (call.placement is not None and call.placement.job_id != attempt.job_id):
+                # The caller was told that there is no node, or knows another job that was taken from us since.
                 return False
             call.placement = Placement(attempt.job_id, attempt.node_id, attempt.number)
             self._placed[attempt.job_id] = call
@@ -138,6 +142,9 @@ class Calls:
         started = monotonic()
         try:
             return await self._requests.translate(msgspec.structs.replace(work, may_send=may_send))
+        except RedisAway as error:
+            down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
+            return Outcome(JobState.FAILED, "", error=down, detail=f"Redis is away: {error}")
         except Exception:
             _log.exception("call.surprised", session_id=work.session_id)
             return Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
