@@ -113,6 +113,9 @@ found closed, keeps its running jobs; any other registration hands them back. `m
 slots the node has, `heartbeat_interval_ms` how often it beats. `running_job_ids` lists what the node really runs: a job
 that it no longer lists is tried elsewhere, and one that we do not know of takes a slot until the node lets go of it.
 
+`audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
+is between the caller and the node.
+
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
 acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
@@ -120,9 +123,11 @@ meanwhile follow, and before them those that may have been lost in the broken co
 minute or so (bounded), except up to `last_utterance_index`, the last one the client says it has.
 A token that is not known any more opens a new session, without `resumed`.
 
-These fields are declared but change nothing yet: `request_id`, `tenant_id`, `pairing_code`,
-`network_timings`. Messages that are declared only are marked below. Any message about rooms is answered with
-`room_error`.
+A whole utterance may carry a `request_id`, which means something within its `tenant_id` and session: sent again, it
+gets no second job; sent with other audio or languages, it is refused.
+
+`pairing_code` is declared but changes nothing yet. Messages that are declared only are marked below. Any message about
+rooms is answered with `room_error`.
 """
 
 JOBS = """
@@ -139,7 +144,8 @@ JOBS_IN_REDIS = """
 A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
 writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
 Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
-that never acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+that never acknowledge go from `DISPATCHED` straight to an end. A job is `CANCELLED` when its
+request was taken over, or its caller has left, before it was sent.
 """
 
 # What earlier schedulers and their documents called these states.
@@ -189,6 +195,8 @@ ERROR_MEANINGS = {
     "NO_CAPABLE_NODE": "No connected node serves the pair",
     "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
+    "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
+    "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
 }
 
 CLOSE_CODES = """

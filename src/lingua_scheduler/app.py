@@ -1,5 +1,6 @@
 """Wires the scheduler together; decides nothing."""
 
+import asyncio
 import gc
 import secrets
 from collections.abc import Callable
@@ -8,12 +9,15 @@ from time import monotonic
 
 from aiohttp import web
 
+from lingua_scheduler.console.dispatching import dispatching
+from lingua_scheduler.console.operations import add_operations
 from lingua_scheduler.console.pages import Pages, errors_as_json
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
@@ -26,6 +30,7 @@ from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.sessions import Sessions
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
@@ -64,7 +69,9 @@ class Scheduler:
         dispatcher = Dispatcher(
             self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
         )
-        self._intake = Intake(sessions, dispatcher, delivery, settings, clock)
+        requests = Requests(self.instance, store, dispatcher, settings)
+        self._intake = Intake(sessions, requests, delivery, settings, clock)
+        self._calls = Calls(self.instance, store, requests, settings)
         progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
@@ -74,10 +81,11 @@ class Scheduler:
         self._sockets = Sockets(settings.server)
         self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
         session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
-        app = web.Application(middlewares=[errors_as_json])
+        app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_frame_bytes)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
         Pages(store, self._intake, overview, release).add_to(app)
+        add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
 
@@ -100,6 +108,7 @@ class Scheduler:
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("poke", POKE_S, self._poke))
+        self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -107,16 +116,19 @@ class Scheduler:
 
     async def stop(self) -> None:
         """Take no more work, let running jobs finish, tell everybody to come back."""
-        _log.info("scheduler.stopping", jobs=len(self._intake.jobs))
+        _log.info("scheduler.stopping", jobs=len(self._intake.jobs) + len(self._calls.jobs))
         self._node_socket.is_open = False
         self._intake.stop_taking_work()
-        unfinished = await self._intake.jobs.settle(self._settings.server.stop_timeout_ms / 1000)
+        self._calls.stop_taking_work()
+        patience_s = self._settings.server.stop_timeout_ms / 1000
+        nurseries = (self._intake.jobs, self._calls.jobs)
+        unfinished = sum(await asyncio.gather(*(jobs.settle(patience_s) for jobs in nurseries)))
         self._intake.say_goodbye()
         for link in self._registry.links:
             link.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
         await self._sockets.close()
         await self._runner.cleanup()
-        await self._intake.jobs.close()
+        await asyncio.gather(*(jobs.close() for jobs in nurseries))
         await self._chores.close()
         await self._leadership.resign()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)

@@ -34,6 +34,8 @@ _KeepMs = Annotated[int, Meta(ge=1, le=30 * _DAY_MS)]
 _Percent = Annotated[int, Meta(ge=1, le=100)]
 _Factor = Annotated[float, Meta(ge=0, le=100)]
 _Bytes = Annotated[int, Meta(ge=1024, le=2**30)]
+# Shorter than a job takes, and a repeat would start a second one.
+_RepeatMs = Annotated[int, Meta(ge=1000, le=30 * _DAY_MS)]
 _PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
 _WaitMs = Annotated[int, Meta(ge=0, le=_DAY_MS)]
 # An empty host would listen on every interface, which nobody should get by accident.
@@ -133,6 +135,18 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     max_held: Annotated[_Count, _doc("Results held per session")] = 64
 
 
+class RequestsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    claim_ms: Annotated[_PeriodMs, _doc("Time to place a request's job before a repeat takes over")] = 15_000
+    keep_ms: Annotated[_RepeatMs, _doc("How long a repeated request is answered with its job")] = 600_000
+
+
+class CallsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    max_jobs: Annotated[_Count, _doc("Jobs of HTTP callers under way before newcomers are refused")] = 1000
+    max_results: Annotated[_Count, _doc("Results kept for HTTP callers before the oldest are forgotten")] = 10_000
+    max_result_bytes: Annotated[_Bytes, _doc("Likewise in bytes, all results together")] = 67_108_864
+    keep_ms: Annotated[_KeepMs, _doc("How long the result of an HTTP caller can be fetched")] = 600_000
+
+
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[LogLevel, _doc("Least severe event that is written")] = "info"
     format: Annotated[LogFormat, _doc("How events are written; auto = console on a terminal")] = "auto"
@@ -148,6 +162,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     job: JobSettings = JobSettings()
     sessions: SessionsSettings = SessionsSettings()
     delivery: DeliverySettings = DeliverySettings()
+    requests: RequestsSettings = RequestsSettings()
+    calls: CallsSettings = CallsSettings()
     logs: LogsSettings = LogsSettings()
 
 
@@ -195,6 +211,7 @@ def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Map
         origins["redis.data_dir"] = "environment XDG_DATA_HOME"
     _check_order("nodes.default_max_jobs", "nodes.max_jobs", values, origins)
     _check_order("job.timeout_base_ms", "job.timeout_max_ms", values, origins)
+    _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
     tables: dict[str, dict[str, object]] = {}
     for name, value in values.items():
         section, _, key = name.partition(".")

@@ -354,7 +354,7 @@ def test_the_parts_of_one_long_speech_and_its_end_are_one_turn() -> None:
 def test_what_is_cut_after_a_whole_utterance_is_numbered_after_it() -> None:
     cutter = Cutter(RULES)
     cutter.chunk(b"a", 20, 0)
-    assert cutter.claim_index(4) == 0
+    cutter.claim_index(4)
     assert [cut.utterance_index for cut in cutter.flush()] == [5]
 
 
@@ -367,9 +367,11 @@ def test_a_whole_utterance_with_an_earlier_number_does_not_turn_the_count_back()
 
 def test_a_whole_utterance_is_a_turn_of_its_own() -> None:
     cutter = Cutter(RULES)
-    assert cutter.claim_index(0) == 0
-    cutter.close_turn()
-    assert cutter.claim_index(1) == 1
+    assert cutter.turn == 0
+    cutter.claim_index(0)
+    assert cutter.turn == 1
+    cutter.claim_index(1)
+    assert cutter.turn == 2
 
 
 # When to look again

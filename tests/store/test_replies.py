@@ -9,8 +9,10 @@ import pytest
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.leadership import Term
+from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.requests import Claim
 from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -18,6 +20,7 @@ from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 NOBODY = Owner("", "")
+REQUEST = Request("", "s-00000001", "r")
 LIBRARY = read_library()
 
 
@@ -86,6 +89,14 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.pools.publish(Term("i-elsewhere", term.epoch), PoolMap({}))  # stale
     for _ in range(2):
         await store.pools.resign(term)  # resigned, stale
+    mine, other = Claim(REQUEST, "t1", "i-here", "p"), Claim(REQUEST, "t2", "i-elsewhere", "p")
+    for claim in (mine, other, Claim(REQUEST, "t3", "i-here", "q")):  # claimed, pending, conflict
+        await store.requests.claim(claim, claim_ms=1_000, keep_ms=60_000)
+    for claim in (other, mine):  # lost, bound
+        await store.requests.bind(claim, attempt, keep_ms=60_000)
+    await store.requests.claim(other, claim_ms=1_000, keep_ms=60_000)  # bound
+    for claim in (other, mine):  # lost, released
+        await store.requests.release(claim)
 
 
 async def test_every_reply_word_of_every_script_is_reached(
@@ -136,5 +147,6 @@ async def ledger_of(store: Store) -> list[Any]:
         lambda: call("HGETALL", keys.summary),
         lambda: call("SMEMBERS", keys.pool(POOL)),
         lambda: call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES"),
+        lambda: call("HGETALL", store.keys.request(*REQUEST)),
     ]
     return [await look() for look in looks]

@@ -23,6 +23,7 @@ HANDED_OVER = {
     "leader": lambda keys: keys.leader,
     "epochs": lambda keys: keys.leader_epochs,
     "config": lambda keys: keys.map_config,
+    "request": lambda keys: keys.request("", "s", "r"),
 }
 
 

@@ -15,11 +15,12 @@ Q = TypeVar("Q")
 class Problem(Exception):
     """An answer other than the wished one: a status, a code for machines, a sentence for people."""
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
+        self.retry_after_s = retry_after_s
 
 
 class Call(NamedTuple, Generic[B, Q]):

@@ -26,6 +26,8 @@ _INDEX = """Lingua Scheduler
   /v1/status      this instance and the fleet, as JSON
   /v1/nodes       the nodes
   /v1/pools       the language pairs and how many nodes serve each
+  /v1/dispatch/f2f           POST: one utterance to be translated
+  /v1/jobs/{job_id}/result   what became of it
   /metrics        for Prometheus
   /asyncapi.json  every message of both sockets, as AsyncAPI 3.0 with JSON Schemas
 """
@@ -84,7 +86,10 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     try:
         return await handler(request)
     except Problem as problem:
-        return _error(problem.status, problem.code, problem.detail)
+        response = _error(problem.status, problem.code, problem.detail)
+        if problem.retry_after_s is not None:
+            response.headers["Retry-After"] = str(problem.retry_after_s)
+        return response
     except RedisAway as error:
         return _error(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, f"Redis is away: {error}")
     except web.HTTPNotFound:

@@ -71,6 +71,10 @@ class Conversation(Generic[T]):
         return self._cutter.next_index
 
     @property
+    def turn(self) -> int:
+        return self._cutter.turn
+
+    @property
     def is_speaking(self) -> bool:
         """Whether an utterance has begun and not ended."""
         return self._cutter.held_bytes > 0
@@ -100,19 +104,18 @@ class Conversation(Generic[T]):
             cuts += self._cutter.final(now_ms)
         return self._expected(cuts)
 
-    def utterance(self, index: int) -> tuple[Entry, int]:
-        """A whole utterance with its own number; its turn, when it is taken."""
+    def utterance(self, index: int) -> Entry:
+        """A whole utterance with its own number, and a turn of its own: the current one, if it is taken."""
         if self.is_closed:
-            return Entry.CLOSED, -1
+            return Entry.CLOSED
         if index > MAX_INDEX:
-            return Entry.TOO_FAR, -1
+            return Entry.TOO_FAR
         if len(self._ordering) >= MAX_UNDER_WAY:
-            return Entry.TOO_MANY, -1
+            return Entry.TOO_MANY
         if not self._ordering.expect(index):
-            return Entry.KNOWN, -1
-        turn = self._cutter.claim_index(index)
-        self._cutter.close_turn()
-        return Entry.TAKEN, turn
+            return Entry.KNOWN
+        self._cutter.claim_index(index)
+        return Entry.TAKEN
 
     def playback_started(self, now_ms: float) -> None:
         self._cutter.playback_started(now_ms)

@@ -88,6 +88,10 @@ class Cutter:
         return self._next_index
 
     @property
+    def turn(self) -> int:
+        return self._turn
+
+    @property
     def wake_at_ms(self) -> float | None:
         """When `tick` is due; None while there is nothing to end."""
         if not self._parts:
@@ -161,12 +165,9 @@ class Cutter:
         self._ending = None
         return dropped
 
-    def claim_index(self, index: int) -> int:
-        """A whole utterance arrives with its own number; what is cut next is numbered after it."""
+    def claim_index(self, index: int) -> None:
+        """A whole utterance arrives with its own number and is a turn of its own; what is cut next comes after it."""
         self._next_index = max(self._next_index, index + 1)
-        return self._turn
-
-    def close_turn(self) -> None:
         self._turn += 1
         self._turn_has_parts = False
 

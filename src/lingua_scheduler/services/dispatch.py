@@ -1,5 +1,7 @@
 """From an utterance to its outcome: find a node, hand the job over, follow it, try another when it fails."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -24,6 +26,8 @@ from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+
+WITHDRAWN = Lost("withdrawn")
 
 
 class Dispatcher:
@@ -71,6 +75,8 @@ class Dispatcher:
                     return outcome
                 report = Lost(report.error.code if report.error else "failed")
             lost = report
+            if lost is WITHDRAWN:
+                return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
             metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
             _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
             wanted = msgspec.structs.replace(
@@ -89,6 +95,8 @@ class Dispatcher:
             link = self._registry.find(attempt.node_id)
             if link is None or link.owner != dispatched.owner:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
+            if work.may_send is not None and not await self._may_send(work.may_send, assignment):
+                return assignment.report or WITHDRAWN
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
             if link.profile.reports_jobs:
                 link.sent[attempt.job_id] = (attempt, monotonic())
@@ -101,6 +109,17 @@ class Dispatcher:
             return report
         finally:
             self._assignments.close(assignment)
+
+    async def _may_send(self, ask: Callable[[Attempt], Awaitable[bool]], assignment: Assignment) -> bool:
+        """False when it was withdrawn, which is nobody's fault, or its lease ended while we asked."""
+        if await ask(assignment.attempt):
+            return assignment.report is None
+        if assignment.report is None:
+            with suppress(RedisAway):  # the lease ends by itself
+                await self._store.jobs.end(assignment.attempt, "", JobEvent.CANCEL, WITHDRAWN.reason)
+            self._slot_freed(assignment.attempt)
+            assignment.settle(WITHDRAWN)
+        return False
 
     async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
@@ -131,11 +150,15 @@ class Dispatcher:
             return Lost(reason)
         if ended.outcome is EndOutcome.ALIVE:
             return None
+        if not linger_ms:
+            self._slot_freed(attempt)
+        return Lost(reason)
+
+    def _slot_freed(self, attempt: Attempt) -> None:
         link = self._registry.find(attempt.node_id)
-        if link is not None and not linger_ms:
+        if link is not None:
             link.sent.pop(attempt.job_id, None)
             self._waiting.slot_freed(link.node_id, link.pools)
-        return Lost(reason)
 
     async def _give_up(self, work: Work, wanted: Try, outcome: DispatchOutcome, lost: Lost) -> Outcome:
         """No node, or no other node: close the job if there is one, and say why."""

@@ -7,15 +7,17 @@ from time import monotonic
 from lingua_scheduler.domain.conversation import MAX_INDEX, Entry
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import Request, Seen
+from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import Cut, CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, SessionInit, Utterance
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.budget import AudioBudget, Room
 from lingua_scheduler.services.delivery import Delivery
-from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.requests import Placement, Requests, payload_of
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.services.terms import terms_of
 from lingua_scheduler.services.work import Binding, Outcome, Work
@@ -45,13 +47,13 @@ class Intake:
     def __init__(
         self,
         sessions: Sessions,
-        dispatcher: Dispatcher,
+        requests: Requests,
         delivery: Delivery,
         settings: Settings,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sessions = sessions
-        self._dispatcher = dispatcher
+        self._requests = requests
         self._delivery = delivery
         self._settings = settings.sessions
         self._affinity = settings.selection.affinity
@@ -100,37 +102,53 @@ class Intake:
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: audio is {size} bytes, {most} are allowed")
         if not self.is_open:
             return Refusal(*_REFUSALS[Entry.TOO_MANY])
+        work = self._whole(session, message, terms)
+        if message.request_id is not None:
+            seen = session.requests.look(message.request_id, payload_of(work))
+            if seen is Seen.CONFLICT:
+                return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: this request_id was used for something else")
+            if seen is Seen.REPEAT:
+                return None
+        if refusal := self._enter(session, index, size):
+            if message.request_id is not None:
+                session.requests.forget(message.request_id)
+            return refusal
+        if message.audio:
+            self._start(session, work)
+        else:
+            self._delivery.silence(session, index)
+        return None
+
+    def _enter(self, session: Session, index: int, size: int) -> Refusal | None:
         if not self._has_room(session, size):
             return Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM)
-        entry, turn = session.conversation.utterance(index)
-        if entry is not Entry.TAKEN:
-            self._budget.give_back(session, size)
-            known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already")
-            return Refusal(*_REFUSALS.get(entry, known))
-        if not message.audio:
-            self._delivery.silence(session, index)
+        entry = session.conversation.utterance(index)
+        if entry is Entry.TAKEN:
             return None
+        self._budget.give_back(session, size)
+        known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already")
+        return Refusal(*_REFUSALS.get(entry, known))
+
+    def _whole(self, session: Session, message: Utterance, terms: Terms) -> Work:
         detected, duration_ms = audio.measure(message.audio, message.sample_rate)
-        self._start(
-            session,
-            Work(
-                session_id=session.session_id,
-                utterance_index=index,
-                terms=terms,
-                pools=terms.pools(),
-                audio=message.audio,
-                audio_format=detected,
-                sample_rate=message.sample_rate,
-                duration_ms=duration_ms,
-                trace_id=message.trace_id or session.trace_id,
-                turn_id=f"turn-{session.session_id}-{turn}",
-                reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
-                padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
-                said_at_s=self._clock(),
-                context=session.conversation.context(now_ms()),
-            ),
+        request_id = message.request_id
+        return Work(
+            session_id=session.session_id,
+            utterance_index=message.utterance_index,
+            terms=terms,
+            pools=terms.pools(),
+            audio=message.audio,
+            audio_format=detected,
+            sample_rate=message.sample_rate,
+            duration_ms=duration_ms,
+            trace_id=message.trace_id or session.trace_id,
+            turn_id=f"turn-{session.session_id}-{session.conversation.turn}",
+            reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
+            padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
+            said_at_s=self._clock(),
+            context=session.conversation.context(now_ms()),
+            request=None if request_id is None else Request(session.tenant_id, session.session_id, request_id),
         )
-        return None
 
     def playback_started(self, session: Session) -> None:
         session.conversation.playback_started(self._now_ms())
@@ -212,7 +230,7 @@ class Intake:
 
     async def _translate(self, session: Session, work: Work) -> None:
         try:
-            outcome = await self._dispatcher.translate(work)
+            outcome = _outcome_of(await self._requests.translate(work))
         except Exception:
             # Every utterance has an outcome, whatever surprised us.
             _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
@@ -220,6 +238,8 @@ class Intake:
         finally:
             self._budget.give_back(session, len(work.audio))
         metrics.JOB_SECONDS.observe(self._clock() - work.said_at_s)
+        if work.request is not None and outcome.state is JobState.FAILED:
+            session.requests.forget(work.request.request_id)
         self._delivery.settle(session, work, outcome)
         self._arm(session)
         self._drop_if_done(session)
@@ -254,6 +274,17 @@ class Intake:
 
     def _now_ms(self) -> float:
         return self._clock() * 1000
+
+
+def _outcome_of(end: Outcome | Placement | Refusal) -> Outcome:
+    match end:
+        case Placement():
+            detail = "this request is translated elsewhere, and its outcome goes there"
+            return Outcome(JobState.CANCELLED, end.job_id, error=ErrorCode.PROCESSING_ERROR, detail=detail)
+        case Refusal():
+            return Outcome(JobState.FAILED, "", error=end.code, detail=end.message)
+        case _:
+            return end
 
 
 def _uplink_ms(client_ms: float | None) -> int | None:

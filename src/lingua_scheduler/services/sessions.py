@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 
 from lingua_scheduler.domain.conversation import Conversation
+from lingua_scheduler.domain.requests import RequestMemory
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
@@ -62,12 +63,14 @@ def _chars(outcome: Outcome) -> int:
 class Session:
     """One client: what it asked for, what it said, what it still has to hear."""
 
-    def __init__(self, conversation: Conversation[Message], session_id: str, terms: Terms, trace_id: str) -> None:
+    def __init__(self, conversation: Conversation[Message], session_id: str, terms: Terms, init: SessionInit) -> None:
         self.conversation = conversation
         self.session_id = session_id
         self.terms = terms
         self.pools = terms.pools()
-        self.trace_id = trace_id
+        self.tenant_id = init.tenant_id or ""
+        self.trace_id = init.trace_id or secrets.token_hex(8)
+        self.requests = RequestMemory()
         self.peer: Peer | None = None
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
         self.backlog = Remembered()
@@ -155,7 +158,7 @@ class Sessions:
         while session_id in self._by_id:
             session_id = f"s-{secrets.token_hex(4).upper()}"
         conversation = Conversation[Message](session_id, self._rules, self._delivery.hold_ms, self._delivery.max_held)
-        session = Session(conversation, session_id, terms, init.trace_id or secrets.token_hex(8))
+        session = Session(conversation, session_id, terms, init)
         self._by_id[session_id] = session
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))

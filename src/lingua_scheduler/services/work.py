@@ -1,11 +1,14 @@
 """What travels through dispatch: an utterance to be translated, the node it sticks to, and how it ended."""
 
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.turns import Context
 from lingua_scheduler.domain.utterances import CutReason
@@ -50,6 +53,11 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     context: Context | None = None
     binding: Binding | None = None
     wish: Wish = Wish()
+    # Where the node finds the audio, when it does not come with the job.
+    audio_ref: str | None = None
+    request: Request | None = None
+    # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
+    may_send: Callable[[Attempt], Awaitable[bool]] | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):

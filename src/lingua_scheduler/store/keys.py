@@ -65,6 +65,12 @@ class Keys:
         digest = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
         return f"{self._prefix}:{{affinity:{digest}}}"
 
+    def request(self, tenant_id: str, session_id: str, request_id: str) -> str:
+        """The parts may be anything too; their lengths keep ("a", "bc") and ("ab", "c") apart."""
+        scope = "".join(f"{len(part)}:{part}" for part in (tenant_id, session_id, request_id))
+        digest = hashlib.sha256(scope.encode()).hexdigest()
+        return f"{self._prefix}:{{request:{digest}}}"
+
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
         if keys is None:
@@ -94,4 +100,10 @@ TABLE = (
     KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
     KeyDoc("…:{pools}:config", "hash", "the published pool map, its version, when and by whom it was built"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
+    KeyDoc(
+        "…:{request:<digest>}",
+        "hash",
+        "of a request id within its tenant and session: claim token and instance, digest of what is asked for, lease, "
+        "and once it has one its job, node and attempt; expires",
+    ),
 )

@@ -16,6 +16,7 @@ from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.requests import Requests
 from lingua_scheduler.store.sentinel import SentinelLine
 
 T = TypeVar("T")
@@ -56,6 +57,7 @@ class Store:
         self.jobs = Jobs(self.line, keys, scripts)
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
+        self.requests = Requests(keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""

@@ -37,6 +37,9 @@ LEADING = Gauge("lingua_instance_leading", "1 while this instance leads", regist
 MAP_BUILDS = Counter(
     "lingua_pool_map_builds", "Pool maps built from the shards here, by reason", ["reason"], registry=REGISTRY
 )
+CLAIMS = Counter("lingua_request_claims", "Tries to claim a request id by outcome", ["outcome"], registry=REGISTRY)
+CALLS = Gauge("lingua_calls_under_way", "Jobs of HTTP callers without an outcome", registry=REGISTRY)
+RESULTS_BYTES = Gauge("lingua_results_kept_bytes", "Results kept for HTTP callers", registry=REGISTRY)
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
