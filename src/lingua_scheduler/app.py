@@ -32,6 +32,7 @@ from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
 from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.sessions import Sessions
+from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings
@@ -70,7 +71,8 @@ class Scheduler:
             self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
         )
         requests = Requests(self.instance, store, dispatcher, settings)
-        self._intake = Intake(sessions, requests, delivery, settings, clock)
+        self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
+        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
         self._calls = Calls(self.instance, store, requests, settings)
         progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
@@ -130,6 +132,8 @@ class Scheduler:
         await self._runner.cleanup()
         await asyncio.gather(*(jobs.close() for jobs in nurseries))
         await self._chores.close()
+        await self._survival.writes.settle(1.0)
+        await self._survival.writes.close()
         await self._leadership.resign()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
 

@@ -62,7 +62,7 @@ def test_a_pause_ends_an_utterance_after_its_hangover() -> None:
     assert cutter.tick(200 + 2_999) == []
     assert cutter.tick(200 + 3_000) == []
     assert cutter.tick(200 + 3_149) == []
-    assert cutter.tick(200 + 3_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220)]
+    assert cutter.tick(200 + 3_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220, 2)]
 
 
 def test_a_chunk_in_time_keeps_the_utterance_open() -> None:
@@ -106,7 +106,7 @@ def test_a_long_speech_is_cut_at_its_longest_duration() -> None:
     assert speak(cutter, "x" * 50) == []
     assert cutter.wake_at_ms == 9_800 + 150
     assert cutter.tick(9_949) == []
-    assert cutter.tick(9_950) == [Cut(0, 0, b"x" * 49, 9_800, CutReason.MAX_DURATION, 220)]
+    assert cutter.tick(9_950) == [Cut(0, 0, b"x" * 49, 9_800, CutReason.MAX_DURATION, 220, 49)]
 
 
 def test_the_last_chunk_of_a_long_speech_is_kept_for_the_job_that_ends_its_turn() -> None:
@@ -167,7 +167,7 @@ def test_a_final_ends_the_utterance_after_its_hangover() -> None:
     speak(cutter, "ab")
     assert cutter.final(300) == []
     assert cutter.tick(499) == []
-    assert cutter.tick(500) == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280)]
+    assert cutter.tick(500) == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280, 2)]
 
 
 def test_the_tail_chunk_that_comes_after_the_final_belongs_to_the_same_utterance() -> None:
@@ -291,7 +291,7 @@ def test_of_two_reasons_the_later_wins(first: str, then: str, winner: CutReason,
 def test_when_nothing_more_will_come_what_was_said_is_an_utterance_at_once() -> None:
     cutter = Cutter(RULES)
     speak(cutter, "ab")
-    assert cutter.flush() == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280)]
+    assert cutter.flush() == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280, 2)]
     assert cutter.flush() == []
 
 
@@ -482,7 +482,7 @@ def test_a_very_short_fragment_waits_for_what_follows() -> None:
     assert cutter.chunk(b"b", 200, 4_000) == []
     assert cutter.wake_at_ms == 7_000
     cutter.tick(7_000)
-    assert cutter.tick(7_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220)]
+    assert cutter.tick(7_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220, 2)]
 
 
 def test_a_very_short_fragment_that_nothing_follows_is_an_utterance_after_all() -> None:

@@ -82,6 +82,16 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.overdue(0, 10)
     await jobs.overdue(0, 10)
 
+    sessions = store.sessions
+    for owner in ("a 1", "b 1"):
+        await sessions.open("s", owner, "token", "{}", 60_000)  # opened, taken
+    await sessions.claim("s", "b 1", "wrong", 60_000)  # unknown
+    await sessions.claim("s", "b 1", "token", 60_000)  # claimed
+    for owner in ("a 1", "b 1"):  # taken, then noted, parked and closed
+        await sessions.note("s", owner, "[]", "", 60_000)
+        await sessions.park("s", owner, ["x"], most=2, keep_ms=60_000)
+        await sessions.close("s", owner)
+
     _, term = await store.pools.claim("i-here", 60_000)  # leading
     await store.pools.claim("i-elsewhere", 60_000)  # following
     for _ in range(2):

@@ -20,6 +20,8 @@ HANDED_OVER = {
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
     "room": lambda keys: keys.room,
+    "session": lambda keys: keys.session("s-1"),
+    "parked": lambda keys: keys.parked("s-1"),
     "leader": lambda keys: keys.leader,
     "epochs": lambda keys: keys.leader_epochs,
     "config": lambda keys: keys.map_config,

@@ -1,7 +1,7 @@
 """Speech comes in: sessions open, chunks are cut into utterances, each utterance gets its outcome."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 
 from lingua_scheduler.domain.conversation import MAX_INDEX, Entry
@@ -18,7 +18,8 @@ from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests, payload_of
-from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
+from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.terms import terms_of
 from lingua_scheduler.services.work import Binding, Outcome, Work
 from lingua_scheduler.settings import Settings
@@ -49,12 +50,14 @@ class Intake:
         sessions: Sessions,
         requests: Requests,
         delivery: Delivery,
+        survival: Survival,
         settings: Settings,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sessions = sessions
         self._requests = requests
         self._delivery = delivery
+        self._survival = survival
         self._settings = settings.sessions
         self._affinity = settings.selection.affinity
         self._budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
@@ -62,15 +65,55 @@ class Intake:
         self.jobs = Nursery("jobs")
         self.is_open = True
 
-    def open(self, peer: Peer, init: SessionInit) -> Session | Refusal:
+    async def open(self, peer: Peer, init: SessionInit) -> Session | Refusal:
+        """It is in Redis before the client hears of it, so that another instance can go on with it."""
         terms = terms_of(init)
         if complaint := terms.complaint():
             return Refusal(ErrorCode.INVALID_MESSAGE, f"session_init: {complaint}")
         if self._sessions.is_full:
             return Refusal(ErrorCode.NODE_OVERLOADED, "too many sessions are open; try again later")
-        session = self._sessions.open(init, terms)
+        session = self._sessions.make(init, terms, self._survival.owner())
+        while not await self._survival.open(session, init):
+            session = self._sessions.make(init, terms, self._survival.owner())
+        self._sessions.add(session)
         session.attach(peer)
         return session
+
+    async def adopt(self, init: SessionInit) -> Session | None:
+        """A client comes back with a token that is not ours: perhaps its session was held elsewhere."""
+        session_id, _, secret = (init.resume_token or "").partition(".")
+        if not secret or self._sessions.is_full:
+            return None
+        owner = self._survival.owner()
+        claimed = await self._survival.claim(session_id, owner, init.resume_token or "", init.last_utterance_index)
+        if claimed is None:
+            return None
+        if (here := self._sessions.find(session_id)) is not None:
+            # Two sockets came with the token at once, and the other was quicker.
+            self._drop(here)
+        session = self._sessions.make(claimed.init, terms_of(claimed.init), owner, session_id)
+        session.resume_token = init.resume_token or ""
+        session.node_session_id = f"{session_id}-{claimed.generation}"
+        session.conversation.begin_at(claimed.beginning)
+        if claimed.binding is not None:
+            session.binding, session.bound_turn = claimed.binding, claimed.beginning.turn
+        for outcome in claimed.outcomes:
+            session.sent.add(outcome)
+        self._sessions.add(session)
+        _log.info("session.adopted", session_id=session_id, next_index=claimed.beginning.next_index)
+        return session
+
+    def renew(self, session: Session) -> None:
+        """A sign of life of its client."""
+        session.sent.forget_arrived()
+        self._survival.renew(session, self._taken)
+
+    def _taken(self, session: Session) -> None:
+        """Its client went on elsewhere: what is left of it here is of no use to anybody."""
+        _log.info("session.taken", session_id=session.session_id)
+        if session.peer is not None:
+            session.peer.close(CloseCode.SUPERSEDED, "the client connected elsewhere")
+        self._drop(session)
 
     def chunk(self, session: Session, seq: int, data: bytes, is_final: bool, client_ms: float | None = None) -> None:
         """A stretch of speech, or the word that it ends here. `client_ms` is when it left, by the client's clock."""
@@ -116,7 +159,7 @@ class Intake:
         if message.audio:
             self._start(session, work)
         else:
-            self._delivery.silence(session, index)
+            self._settled(session, self._delivery.silence(session, index))
         return None
 
     def _enter(self, session: Session, index: int, size: int) -> Refusal | None:
@@ -134,6 +177,7 @@ class Intake:
         request_id = message.request_id
         return Work(
             session_id=session.session_id,
+            node_session_id=session.node_session_id,
             utterance_index=message.utterance_index,
             terms=terms,
             pools=terms.pools(),
@@ -193,13 +237,14 @@ class Intake:
             self.ask_to_pause(session, "audio")
         return room is not Room.NONE
 
-    def _take(self, session: Session, cuts: Iterable[Cut]) -> None:
+    def _take(self, session: Session, cuts: list[Cut]) -> None:
         for cut in cuts:
             self._delivery.input_ended(session, cut)
             self._start(
                 session,
                 Work(
                     session_id=session.session_id,
+                    node_session_id=session.node_session_id,
                     utterance_index=cut.utterance_index,
                     terms=session.terms,
                     pools=session.pools,
@@ -216,6 +261,8 @@ class Intake:
                     binding=self._binding(session, cut.turn),
                 ),
             )
+        if cuts:
+            self._survival.note(session, self._taken)
         self._arm(session)
 
     def _binding(self, session: Session, turn: int) -> Binding:
@@ -240,9 +287,16 @@ class Intake:
         metrics.JOB_SECONDS.observe(self._clock() - work.said_at_s)
         if work.request is not None and outcome.state is JobState.FAILED:
             session.requests.forget(work.request.request_id)
-        self._delivery.settle(session, work, outcome)
+        if work.binding is not None and not work.reason.closes_turn:
+            # Only now is it known which node the turn sticks to.
+            self._survival.note(session, self._taken)
+        self._settled(session, self._delivery.settle(session, work, outcome))
         self._arm(session)
         self._drop_if_done(session)
+
+    def _settled(self, session: Session, left: list[Answer]) -> None:
+        if left and session.peer is None and self._sessions.find(session.session_id) is session:
+            self._survival.park(session, left, self._taken)
 
     def _drop_if_done(self, session: Session) -> None:
         if session.conversation.is_over:
@@ -251,6 +305,7 @@ class Intake:
 
     def _drop(self, session: Session) -> None:
         self._budget.give_back(session, session.conversation.drop())
+        self._survival.close(session)
         self._sessions.drop(session)
 
     def _arm(self, session: Session) -> None:
@@ -268,7 +323,7 @@ class Intake:
     def _ring(self, session: Session) -> None:
         session.timer = None
         due = session.conversation.tick(self._now_ms())
-        self._delivery.release(session, due.released)
+        self._settled(session, self._delivery.release(session, due.released))
         self._drop_if_done(session)
         self._take(session, due.cuts)
 

@@ -12,7 +12,7 @@ def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
     return JobAssign(
         job_id=attempt.job_id,
         attempt_id=attempt.number,
-        session_id=work.session_id,
+        session_id=work.node_session_id or work.session_id,
         utterance_index=work.utterance_index,
         src_lang=terms.src_lang,
         tgt_lang=terms.tgt_lang,

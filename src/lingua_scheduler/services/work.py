@@ -48,6 +48,8 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     turn_id: str
     reason: CutReason
     padding_ms: int
+    # How nodes know the session, when that is not its name.
+    node_session_id: str = ""
     # When all of it had been said, on the clock of the process.
     said_at_s: float = 0.0
     context: Context | None = None

@@ -71,6 +71,12 @@ class Keys:
         digest = hashlib.sha256(scope.encode()).hexdigest()
         return f"{self._prefix}:{{request:{digest}}}"
 
+    def session(self, session_id: str) -> str:
+        return f"{self._prefix}:{{session:{session_id}}}"
+
+    def parked(self, session_id: str) -> str:
+        return f"{self._prefix}:{{session:{session_id}}}:parked"
+
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
         if keys is None:
@@ -99,6 +105,16 @@ TABLE = (
     KeyDoc("…:{pools}:leader", "string", "the leading instance and its epoch; expires unless it is renewed"),
     KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
     KeyDoc("…:{pools}:config", "hash", "the published pool map, its version, when and by whom it was built"),
+    KeyDoc(
+        "…:{session:<id>}",
+        "hash",
+        "owner, digest of the resume token, what the client asked for, the latest utterances as frame numbers; expires",
+    ),
+    KeyDoc(
+        "…:{session:<id>}:parked",
+        "list",
+        "outcomes on their way to a client that is away, until it comes back or the grace period ends",
+    ),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
     KeyDoc(
         "…:{request:<digest>}",

@@ -18,6 +18,7 @@ from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.requests import Requests
 from lingua_scheduler.store.sentinel import SentinelLine
+from lingua_scheduler.store.sessions import Sessions
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ class Store:
         self.jobs = Jobs(self.line, keys, scripts)
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
+        self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
