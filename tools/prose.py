@@ -140,6 +140,9 @@ A job's record is first written by `job_dispatch`, which takes the first two mov
 writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
 Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
 that never acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+
+The record also remembers its last 24 moves, each with its time, attempt, node and reason: in the fields `step0` to
+`step23`, which are written over in turn, while `steps` counts all moves.
 """
 
 # What earlier schedulers and their documents called these states.

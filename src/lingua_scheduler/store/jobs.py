@@ -11,6 +11,7 @@ from lingua_scheduler.domain.attempts import (
     EndOutcome,
     parse_lease,
 )
+from lingua_scheduler.domain.history import Step, steps_of
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, legal_before, target_of
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
@@ -190,3 +191,15 @@ class Jobs:
     async def read(self, shard: int, job_id: str) -> dict[str, str]:
         flat = await self._line.call("HGETALL", self._keys.shard(shard).job(job_id))
         return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    async def history(self, shard: int, job_id: str) -> list[Step]:
+        """What a job went through, oldest first, wherever it went on; empty when nobody knows it any more."""
+        steps: list[Step] = []
+        looked_in: set[int] = set()
+        while shard not in looked_in:
+            looked_in.add(shard)
+            record = await self.read(shard, job_id)
+            steps += steps_of(record)
+            # A job may come back to a shard it has left; then the pointers lead in a circle.
+            shard = int(record.get("moved_to", shard))
+        return sorted(steps, key=lambda step: (step.attempt, step.at_ms))

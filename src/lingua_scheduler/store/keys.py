@@ -81,7 +81,7 @@ TABLE = (
     KeyDoc(
         "…:{s7}:job:<id>",
         "hash",
-        "state, attempt, node, session, owner, times, reason; never audio, never text",
+        "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),

@@ -5,6 +5,7 @@
 --          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job)
 -- include: clock
 -- include: slots
+-- include: history
 local job_key   = KEYS[1]   -- hash, the job
 local leases    = KEYS[2]   -- zset lease -> deadline
 local free      = KEYS[3]   -- zset node -> free slots, only nodes that take work
@@ -22,7 +23,7 @@ local linger_ms = ARGV[9]   -- 0: the slot is free at once
 local now_ms    = ARGV[10]
 
 local deadline = redis.call('ZSCORE', leases, lease)
-local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'owner', 'session', 'utterance')
+local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'owner', 'session', 'utterance', 'steps')
 if not deadline then return {known[1] and 'stale' or 'gone'} end
 local moment = clock(now_ms)
 if overdue == '1' and tonumber(deadline) > moment then return {'alive'} end
@@ -37,5 +38,6 @@ else
 end
 -- A lease that outlived its attempt gives its slot back, but there is no job left to end.
 if not current then return {'stale'} end
-redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', string.format('%.0f', moment))
+redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', string.format('%.0f', moment),
+  remembered(known[8], state, moment, attempt, node, reason))
 return {'ended', known[5] or '', known[6] or '', known[7] or ''}

@@ -7,6 +7,7 @@
 --          | stale (the job has ended, or another attempt of it is live)
 -- include: clock
 -- include: words
+-- include: history
 local pool       = KEYS[1]   -- set of node ids
 local seen       = KEYS[2]   -- zset node -> alive until
 local free       = KEYS[3]   -- zset node -> free slots
@@ -35,7 +36,7 @@ local record     = {unpack(ARGV, 16)}  -- field, value, …
 
 math.randomseed(dice)
 local moment = clock(now_ms)
-local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node')
+local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'steps')
 if known[1] then
   local owner = redis.call('HGET', owners, known[3])
   if known[2] == attempt and owner and string.find(live, known[1], 1, true)
@@ -116,7 +117,8 @@ local epoch, acks = string.match(owner, '^(%d+) %S+ %S+ (%d)')
 redis.call('ZADD', leases, moment + (acks == '1' and ack_ms or run_ms), job .. '#' .. attempt .. '#' .. chosen)
 redis.call('ZINCRBY', held, 1, chosen)
 redis.call('ZINCRBY', free, -1, chosen)
+local steps, count, step, line = remembered(known[4], state, moment, attempt, chosen, '')
 redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
-  'dispatched_ms', string.format('%.0f', moment), unpack(record))
+  'dispatched_ms', string.format('%.0f', moment), steps, count, step, line, unpack(record))
 redis.call('PEXPIRE', job_key, keep_ms)
 return {'dispatched', chosen, owner}
