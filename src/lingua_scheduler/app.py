@@ -16,6 +16,7 @@ from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.placing import Placer
@@ -55,13 +56,14 @@ class Scheduler:
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
         explainer = Explainer(store.nodes, Admission(settings.pools.admission))
+        judge = Judge(store.jobs, settings.nodes)
         dispatcher = Dispatcher(
-            self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
+            self.instance, store, judge, self._registry, placer, explainer, assignments, self._waiting, settings
         )
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
         delivery = Delivery(sessions)
         self._intake = Intake(sessions, dispatcher, delivery, settings)
-        progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
+        progress = Progress(store, judge, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         release = version("lingua-scheduler")

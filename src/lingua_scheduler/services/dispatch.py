@@ -1,5 +1,7 @@
 """From an utterance to its outcome: find a node, hand the job over, follow it, try another when it fails."""
 
+import asyncio
+import random
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -9,9 +11,12 @@ import msgspec
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
+from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT
+from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Report
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.orders import assignment_of
 from lingua_scheduler.services.placing import Placer, Try
 from lingua_scheduler.services.registry import NodeLink, Registry
@@ -31,6 +36,7 @@ class Dispatcher:
         self,
         instance: str,
         store: Store,
+        judge: Judge,
         registry: Registry,
         placer: Placer,
         explainer: Explainer,
@@ -40,6 +46,7 @@ class Dispatcher:
     ) -> None:
         self._instance = instance
         self._store = store
+        self._judge = judge
         self._registry = registry
         self._placer = placer
         self._explainer = explainer
@@ -48,16 +55,20 @@ class Dispatcher:
         self._settings = settings.job
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
+        self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
         serial = f"{self._instance}-{next(self._serials):x}"
-        wanted = Try(1, serial, self._run_ms(work))
+        give_up_at = monotonic() + self._settings.deadline_ms / 1000
+        wanted = Try(1, serial, self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
-        while wanted.number <= self._settings.max_retries + 1:
+        self._retries.earn()
+        while True:
             try:
                 # The same try again when Redis is back: if it was placed after all, the answer is the same.
-                placed = await self._store.insist(partial(self._placer.place, work, wanted), self._patience_s)
+                patience_s = min(self._patience_s, give_up_at - monotonic())
+                placed = await self._store.insist(partial(self._placer.place, work, wanted), patience_s)
             except RedisAway as error:
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
@@ -68,7 +79,7 @@ class Dispatcher:
                 outcome = _outcome(report)
                 if outcome is not None:
                     return outcome
-                report = Lost(report.error.code if report.error else "failed")
+                report = Lost((report.error and report.error.code) or ErrorCode.PROCESSING_ERROR.value)
             lost = report
             metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
             _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
@@ -79,7 +90,25 @@ class Dispatcher:
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
             )
-        return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+            if not await self._may_try_again(wanted, lost):
+                return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+
+    async def _may_try_again(self, wanted: Try, lost: Lost) -> bool:
+        """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
+        retry = wanted.number - 1
+        if retry > self._settings.max_retries:
+            return False
+        pause_s = pause_ms(lost.reason, retry, random.random()) / 1000
+        if monotonic() + pause_s >= wanted.give_up_at:
+            metrics.RETRIES.labels("too_late").inc()
+            return False
+        if not self._retries.take():
+            metrics.RETRIES.labels("over_budget").inc()
+            return False
+        metrics.RETRIES.labels("made").inc()
+        if pause_s:
+            await asyncio.sleep(pause_s)
+        return True
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
@@ -107,9 +136,9 @@ class Dispatcher:
             if assignment.is_accepted or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
                 linger_ms = self._settings.linger_ms if link.profile.reports_jobs else 0
-                lost = await self._end_lost(assignment.attempt, "job_timeout", linger_ms=linger_ms, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, JOB_TIMEOUT, linger_ms=linger_ms, if_overdue=True)
             else:
-                lost = await self._end_lost(assignment.attempt, "ack_timeout", if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, if_overdue=True)
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
@@ -121,7 +150,7 @@ class Dispatcher:
     ) -> Lost | None:
         """End an attempt ourselves; None when it was to end only if overdue, and is not."""
         try:
-            ended = await self._store.jobs.end(
+            ended = await self._judge.end(
                 attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
             )
         except RedisAway:
@@ -147,7 +176,7 @@ class Dispatcher:
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in ("job_timeout", ErrorCode.JOB_TIMEOUT):
+        if lost.reason in (JOB_TIMEOUT, ErrorCode.JOB_TIMEOUT):
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if lost.reason:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"

@@ -32,6 +32,8 @@ class Try(msgspec.Struct, frozen=True, gc=False):
     # Where the last attempt was.
     shard: int = -1
     tried: tuple[str, ...] = ()
+    # No longer than this, on the monotonic clock.
+    give_up_at: float = float("inf")
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +62,7 @@ class Placer:
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL only after waiting in line, or when the line is full."""
         binding = await self._binding(work)
-        give_up_at = monotonic() + self._queue_wait_s
+        give_up_at = min(monotonic() + self._queue_wait_s, wanted.give_up_at)
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]
@@ -162,6 +164,7 @@ class Placer:
                 preferred=preferred,
                 only_preferred=only,
                 excluded=wanted.tried,
+                needs=work.terms.pipeline.needs,
             ),
             self._rules,
         )

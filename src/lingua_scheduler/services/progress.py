@@ -1,10 +1,12 @@
 """What nodes report about their jobs. Messages of one node are handled one after the other, in order."""
 
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, EndOutcome
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, ResultAck
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.store.store import Store
@@ -13,10 +15,17 @@ from lingua_scheduler.telemetry import metrics
 
 class Progress:
     def __init__(
-        self, store: Store, assignments: Assignments, waiting: WaitingRoom, delivery: Delivery, run_max_ms: int
+        self,
+        store: Store,
+        judge: Judge,
+        assignments: Assignments,
+        waiting: WaitingRoom,
+        delivery: Delivery,
+        run_max_ms: int,
     ) -> None:
         self._store = store
         self._jobs = store.jobs
+        self._judge = judge
         self._assignments = assignments
         self._waiting = waiting
         self._delivery = delivery
@@ -47,8 +56,9 @@ class Progress:
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
         error_code = message.error.code[:64] if message.error else None
         event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
+        reason = "" if message.success else error_code or ErrorCode.PROCESSING_ERROR.value
         ended = await self._store.insist(
-            lambda: self._jobs.end(attempt, link.epoch, event, error_code or ""), self._run_max_ms / 1000
+            lambda: self._judge.end(attempt, link.epoch, event, reason), self._run_max_ms / 1000
         )
         link.sent.pop(message.job_id, None)
         if ended.outcome is EndOutcome.ENDED:

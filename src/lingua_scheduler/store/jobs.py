@@ -1,6 +1,7 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
 import random
+from functools import cache
 
 import msgspec
 
@@ -13,6 +14,7 @@ from lingua_scheduler.domain.attempts import (
 )
 from lingua_scheduler.domain.history import Step, steps_of
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, legal_before, target_of
+from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Owner
@@ -27,7 +29,13 @@ _AFTER = {event: target_of(event).value for event in JobEvent}
 # Looking a word up in a table is several times cheaper than asking the enum.
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
+_VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
+
+
+@cache
+def _spelled(rules: QuarantineRules) -> str:
+    return " ".join(map(str, rules))
 
 
 class DispatchRules(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +61,8 @@ class JobOrder(msgspec.Struct, frozen=True, gc=False):
     preferred: str = ""
     only_preferred: bool = False
     excluded: tuple[str, ...] = ()
+    # Kinds of service the node must not lack.
+    needs: tuple[str, ...] = ()
 
 
 class Dispatched(msgspec.Struct, frozen=True, gc=False):
@@ -68,6 +78,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
     session_id: str = ""
     utterance_index: int = -1
+    verdict: Verdict = Verdict.UNCHANGED
 
 
 class Jobs:
@@ -90,6 +101,7 @@ class Jobs:
             preferred=order.preferred,
             only=int(order.only_preferred),
             excluded=" ".join(order.excluded),
+            needs=" ".join(order.needs),
             sample=rules.sample,
             sample_k=rules.sample_k,
             ack_ms=rules.ack_ms,
@@ -136,10 +148,12 @@ class Jobs:
         *,
         if_overdue: bool = False,
         linger_ms: int = 0,
+        quarantine: QuarantineRules | None = None,
     ) -> Ended:
         """End a live attempt; `epoch` empty when it is not a node that says so.
 
-        With `linger_ms` the slot stays taken for a while, because the node may still be at it.
+        With `linger_ms` the slot stays taken for a while, because the node may still be at it. Without the rules of
+        `quarantine` the node is not judged by it.
         """
         keys = self._keys.shard(attempt.shard)
         reply = await self._scripts.run(
@@ -155,11 +169,13 @@ class Jobs:
             state=_AFTER[event],
             reason=reason,
             linger_ms=linger_ms,
+            mark=Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+            rules="" if quarantine is None else _spelled(quarantine),
         )
         outcome = _END_OUTCOMES[reply[0]]
         if outcome is not EndOutcome.ENDED:
             return Ended(outcome)
-        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1))
+        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1), _VERDICTS[reply[4]])
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""

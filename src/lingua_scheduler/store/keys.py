@@ -18,6 +18,8 @@ SHARD_KEYS = {
     "limits": "limits",
     "owners": "owners",
     "leases": "leases",
+    "trouble": "trouble",
+    "sick": "sick",
     "summary": "pairs",
 }
 
@@ -34,6 +36,7 @@ class ShardKeys:
         self.limits = self.named["limits"]
         self.owners = self.named["owners"]
         self.leases = self.named["leases"]
+        self.sick = self.named["sick"]
         self.summary = self.named["summary"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
@@ -78,6 +81,12 @@ TABLE = (
     KeyDoc("…:{s7}:limits", "hash", "node → slots it allows"),
     KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, whether it acknowledges"),
     KeyDoc("…:{s7}:leases", "zset", "job#attempt#node → deadline (ms, Redis's clock)"),
+    KeyDoc(
+        "…:{s7}:trouble",
+        "hash",
+        "node → last outcomes (`o` good, `x` bad), quarantines in a row, when the last began; only if it failed",
+    ),
+    KeyDoc("…:{s7}:sick", "zset", "`node` → quarantined until, `node service` → unavailable until (ms, Redis's clock)"),
     KeyDoc(
         "…:{s7}:job:<id>",
         "hash",
