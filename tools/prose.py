@@ -120,6 +120,12 @@ meanwhile follow, and before them those that may have been lost in the broken co
 minute or so (bounded), except up to `last_utterance_index`, the last one the client says it has.
 A token that is not known any more opens a new session, without `resumed`.
 
+**Lacking a service.** A node that cannot serve a job because a model is missing answers with `MODEL_NOT_AVAILABLE`; it
+may also say so at any time with `node_error`. With `details` of `service_id`, `service_version` and `reason`, only jobs
+that need this kind of service go elsewhere for `nodes.unavailable_ms`; a service that is not among the node's
+`installed_services` may be needed by any job. Saying the same again within 5 s, or more than 30 complaints in 10 s, has
+no effect.
+
 These fields are declared but change nothing yet: `request_id`, `tenant_id`, `pairing_code`,
 `network_timings`. Messages that are declared only are marked below. Any message about rooms is answered with
 `room_error`.
@@ -158,7 +164,7 @@ ERRORS = """
 Codes are the same on WebSocket (`error`, `ui_event`, `job_result`) and HTTP (`{"error": "…", "detail": "…"}`).
 *Said by* tells who uses a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
 `ui_event` when the job fails for good; a code we do not know becomes `PROCESSING_ERROR`). *Another node* tells whether
-a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times.
+a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times and until `job.deadline_ms`.
 """
 
 ERRORS_OF_HTTP = """

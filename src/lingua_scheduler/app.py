@@ -12,6 +12,7 @@ from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
@@ -63,7 +64,10 @@ class Scheduler:
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
         delivery = Delivery(sessions)
         self._intake = Intake(sessions, dispatcher, delivery, settings)
-        progress = Progress(store, judge, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
+        self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
+        progress = Progress(
+            store, judge, self._complaints, assignments, self._waiting, delivery, settings.job.timeout_max_ms
+        )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         release = version("lingua-scheduler")
@@ -112,6 +116,7 @@ class Scheduler:
         await self._sockets.close()
         await self._runner.cleanup()
         await self._intake.jobs.close()
+        await self._complaints.close()
         await self._chores.close()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
 

@@ -66,6 +66,14 @@ async def test_when_time_is_up_there_is_no_report_and_one_may_wait_again(
     assert await waiting == Lost("late")
 
 
+async def test_who_waits_hears_that_the_node_moved_on(first: Assignment) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    first.advance()
+    assert await waiting is None
+    assert first.advances == 1
+
+
 async def test_a_report_in_the_tick_time_is_up_is_not_lost(assignments: Assignments, first: Assignment) -> None:
     waiting = asyncio.create_task(first.wait(0))
     await asyncio.sleep(0)
@@ -107,7 +115,7 @@ def test_the_current_attempt_is_found_by_its_name_or_by_job_and_node(
     assert assignments.of_node("job-0-1", "node-a") is first
     assert assignments.of_node("job-0-1", "node-b") is None
     assert assignments.of_node("job-0-2", "node-a") is None
-    assert (first.session_id, first.utterance_index, first.is_accepted) == ("s-1", 3, False)
+    assert (first.session_id, first.utterance_index, first.advances) == ("s-1", 3, 0)
 
 
 def test_a_retry_takes_the_place_of_the_attempt_before_it(assignments: Assignments, first: Assignment) -> None:

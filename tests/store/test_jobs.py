@@ -302,6 +302,19 @@ async def test_a_job_that_goes_on_in_another_shard_leaves_a_pointer(store: Store
     assert (await store.jobs.read(0, attempt.job_id))["moved_to"] == "5"
 
 
+async def test_an_acknowledgement_timeout_and_a_failure_end_an_attempt_once(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", acknowledges=True))
+    for serial in range(20):
+        attempt, placed = await dispatch(store, order(serial))
+        clock.pass_ms(RULES.ack_ms)
+        ends = await asyncio.gather(
+            store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "ack_timeout", if_overdue=True),
+            store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "PROCESSING_ERROR"),
+        )
+        assert sorted(end.outcome for end in ends) == [EndOutcome.ENDED, EndOutcome.STALE]
+        await store.nodes.beat(0, HERE, "n1", 45_000)
+
+
 async def test_a_record_remembers_every_move_of_its_job(store: Store, clock: Clock) -> None:
     await join(store, entry("n1", acknowledges=True))
     began_ms = clock.now_ms

@@ -19,18 +19,19 @@ Report = JobResult | Lost
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "attempt", "is_accepted", "report", "session_id", "utterance_index")
+    __slots__ = ("_bell", "advances", "attempt", "report", "session_id", "utterance_index")
 
     def __init__(self, attempt: Attempt, session_id: str, utterance_index: int) -> None:
         self.attempt = attempt
         self.session_id = session_id
         self.utterance_index = utterance_index
-        self.is_accepted = False
+        # How often the node moved on (accepted, started), and its deadline with it.
+        self.advances = 0
         self.report: Report | None = None
         self._bell: asyncio.Future[None] | None = None
 
     async def wait(self, timeout_s: float) -> Report | None:
-        """The report, or None when time is up."""
+        """The report, or None when time is up or the node moved on."""
         if self.report is None:
             loop = asyncio.get_running_loop()
             self._bell = loop.create_future()
@@ -41,6 +42,10 @@ class Assignment:
                 timer.cancel()
                 self._bell = None
         return self.report
+
+    def advance(self) -> None:
+        self.advances += 1
+        self._ring()
 
     def settle(self, report: Report) -> None:
         if self.report is None:

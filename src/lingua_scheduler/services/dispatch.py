@@ -131,9 +131,13 @@ class Dispatcher:
 
     async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
-        timeout_ms = ack_ms or run_ms
+        timeout_ms, advances = ack_ms or run_ms, 0
         while (report := await assignment.wait(timeout_ms / 1000)) is None:
-            if assignment.is_accepted or not ack_ms:
+            if assignment.advances > advances:
+                # The node moved on, and its deadline with it, to later or sooner.
+                timeout_ms, advances = run_ms, assignment.advances
+                continue
+            if advances or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
                 linger_ms = self._settings.linger_ms if link.profile.reports_jobs else 0
                 lost = await self._end_lost(assignment.attempt, JOB_TIMEOUT, linger_ms=linger_ms, if_overdue=True)
@@ -142,7 +146,7 @@ class Dispatcher:
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
-            timeout_ms = run_ms
+            timeout_ms, advances = run_ms, assignment.advances
         return report
 
     async def _end_lost(

@@ -3,14 +3,17 @@
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
-from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, ResultAck
+from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.store.store import Store
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import logs, metrics
+
+_log = logs.get()
 
 
 class Progress:
@@ -18,6 +21,7 @@ class Progress:
         self,
         store: Store,
         judge: Judge,
+        complaints: Complaints,
         assignments: Assignments,
         waiting: WaitingRoom,
         delivery: Delivery,
@@ -26,6 +30,7 @@ class Progress:
         self._store = store
         self._jobs = store.jobs
         self._judge = judge
+        self._complaints = complaints
         self._assignments = assignments
         self._waiting = waiting
         self._delivery = delivery
@@ -48,7 +53,7 @@ class Progress:
             return False
         assignment = self._assignments.find(attempt)
         if assignment is not None:
-            assignment.is_accepted = True
+            assignment.advance()
         return True
 
     async def result(self, link: NodeLink, message: JobResult) -> None:
@@ -70,8 +75,17 @@ class Progress:
             return
         # If Redis lost the job, the one who waits for exactly this attempt still knows it.
         self._assignments.settle(attempt, message)
+        if error_code == ErrorCode.MODEL_NOT_AVAILABLE and message.error is not None:
+            self._complaints.take(link, message.error.details)
         if link.profile.acknowledges:
             link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
+
+    def trouble(self, link: NodeLink, message: NodeError) -> None:
+        """A node speaks of itself, not of a job."""
+        if message.code == ErrorCode.MODEL_NOT_AVAILABLE:
+            self._complaints.take(link, message.details)
+        else:
+            _log.warning("node.complained", node_id=link.node_id, code=message.code[:64])
 
     def partial(self, link: NodeLink, message: AsrPartial) -> None:
         """Losable, and never holding anything up; only the node that has the job is believed."""

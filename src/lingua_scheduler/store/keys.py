@@ -41,6 +41,7 @@ class ShardKeys:
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"
+        self._complaints = f"{base}:complaints:"
 
     def node(self, node_id: str) -> str:
         return self._node + node_id
@@ -50,6 +51,9 @@ class ShardKeys:
 
     def job(self, job_id: str) -> str:
         return self._job + job_id
+
+    def complaints(self, node_id: str) -> str:
+        return self._complaints + node_id
 
 
 class Keys:
@@ -92,6 +96,7 @@ TABLE = (
         "hash",
         "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
+    KeyDoc("…:{s7}:complaints:<node>", "zset", "service and version a node said it lacks → when (ms); expires"),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),

@@ -17,6 +17,7 @@ from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.sentinel import SentinelLine
+from lingua_scheduler.store.services import Services
 
 T = TypeVar("T")
 
@@ -54,6 +55,7 @@ class Store:
         self.scripts = scripts
         self.nodes = Nodes(self.line, keys, scripts)
         self.jobs = Jobs(self.line, keys, scripts)
+        self.services = Services(keys, scripts)
         self.pools = Pools(self.line, keys)
         self.affinity = Affinity(self.line, keys)
 
