@@ -63,6 +63,8 @@ class JobOrder(msgspec.Struct, frozen=True, gc=False):
     excluded: tuple[str, ...] = ()
     # Kinds of service the node must not lack.
     needs: tuple[str, ...] = ()
+    # Whether a quarantined node is better than none.
+    is_last_resort: bool = True
 
 
 class Dispatched(msgspec.Struct, frozen=True, gc=False):
@@ -102,6 +104,7 @@ class Jobs:
             only=int(order.only_preferred),
             excluded=" ".join(order.excluded),
             needs=" ".join(order.needs),
+            last=int(order.is_last_resort),
             sample=rules.sample,
             sample_k=rules.sample_k,
             ack_ms=rules.ack_ms,

@@ -4,6 +4,7 @@
 -- A quarantined node gets a single job when its time is up, to prove itself; or when every other one is as bad, because
 -- a small fleet must not go dark. A node that lacks a service gets no job that needs it.
 -- Replies: dispatched node owner | full | exhausted (every member is excluded) | nobody (the pool is empty)
+--          | sick (only quarantined nodes could, and there may be better ones elsewhere)
 --          | busy (`only`, and the preferred node has no slot)
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
 --          | stale (the job has ended, or another attempt of it is live)
@@ -27,17 +28,18 @@ local preferred  = ARGV[3]   -- node id or empty
 local only       = ARGV[4]   -- 1: the preferred node or nobody
 local excluded   = ARGV[5]   -- node ids
 local needs      = ARGV[6]   -- kinds of service the job needs
-local sample     = ARGV[7]   -- how many members to look at first
-local sample_k   = ARGV[8]   -- and then, before all of them
-local ack_ms     = ARGV[9]   -- lease until an acknowledgement
-local run_ms     = ARGV[10]  -- lease of nodes that do not acknowledge
-local keep_ms    = ARGV[11]
-local before     = ARGV[12]  -- states in which a job may be reserved
-local live       = ARGV[13]  -- states of a job that has a live attempt
-local state      = ARGV[14]  -- the state it is written with
-local dice       = ARGV[15]  -- Redis seeds every script alike, so chance comes from outside
-local now_ms     = ARGV[16]
-local record     = {unpack(ARGV, 17)}  -- field, value, …
+local last       = ARGV[7]   -- 1: a quarantined node is better than none
+local sample     = ARGV[8]   -- how many members to look at first
+local sample_k   = ARGV[9]   -- and then, before all of them
+local ack_ms     = ARGV[10]  -- lease until an acknowledgement
+local run_ms     = ARGV[11]  -- lease of nodes that do not acknowledge
+local keep_ms    = ARGV[12]
+local before     = ARGV[13]  -- states in which a job may be reserved
+local live       = ARGV[14]  -- states of a job that has a live attempt
+local state      = ARGV[15]  -- the state it is written with
+local dice       = ARGV[16]  -- Redis seeds every script alike, so chance comes from outside
+local now_ms     = ARGV[17]
+local record     = {unpack(ARGV, 18)}  -- field, value, …
 
 math.randomseed(dice)
 local moment = clock(now_ms)
@@ -117,7 +119,10 @@ if not chosen then
       looked = redis.call('SMEMBERS', pool)
       chosen = least_loaded(in_all(looked))
     end
-    if not chosen and some_are_sick and not some_are_well then chosen = least_loaded(in_all(looked), true) end
+    if not chosen and some_are_sick and not some_are_well then
+      chosen = least_loaded(in_all(looked), true)
+      if chosen and last ~= '1' then return {'sick'} end
+    end
     if not chosen then
       for _, node in ipairs(looked) do
         if not out[node] then return {'full'} end
