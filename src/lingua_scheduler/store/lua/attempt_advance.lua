@@ -20,6 +20,7 @@ if not deadline or tonumber(deadline) <= moment then return {'stale'} end
 if known[4] == state then return {'advanced'} end
 if not string.find(before, known[4], 1, true) then return {'stale'} end
 redis.call('ZADD', leases, moment + known[5], lease)
-redis.call('HSET', job_key, 'state', state, string.lower(state) .. '_ms', string.format('%.0f', moment),
-  remembered(known[6], state, moment, attempt, node, ''))
+local at_ms = string.format('%.0f', moment)
+redis.call('HSET', job_key, 'state', state, string.lower(state) .. '_ms', at_ms,
+  remembered(known[6], state, at_ms, attempt, node, ''))
 return {'advanced'}

@@ -44,8 +44,9 @@ else
 end
 -- A lease that outlived its attempt gives its slot back, but there is no job left to end.
 if not current then return {'stale'} end
-redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', string.format('%.0f', moment),
-  remembered(known[8], state, moment, attempt, node, reason))
+local at_ms = string.format('%.0f', moment)
+redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
+  remembered(known[8], state, at_ms, attempt, node, reason))
 local verdict = ''
 if mark ~= '' then verdict = judge(node, mark, known[9], moment, rules, trouble, sick, limits) end
 return {'ended', known[5] or '', known[6] or '', known[7] or '', verdict}

@@ -11,7 +11,7 @@ local now_ms  = ARGV[5]
 
 local known = redis.call('HMGET', job_key, 'attempt', 'state', 'node', 'steps')
 if known[1] ~= attempt or not string.find(before, known[2], 1, true) then return {'stale'} end
-local moment = clock(now_ms)
-redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', string.format('%.0f', moment),
-  remembered(known[4], state, moment, attempt, known[3], reason))
+local at_ms = string.format('%.0f', clock(now_ms))
+redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
+  remembered(known[4], state, at_ms, attempt, known[3], reason))
 return {'closed'}

@@ -61,7 +61,8 @@ end
 -- Usually nobody is sick, and then nobody is asked about.
 local some_are_sick = redis.call('EXISTS', sick) == 1
 local needed = some_are_sick and words(needs)
-local quarantined, due, lacking, some_are_well = {}, {}, {}, false
+local nobody, some_are_well = {}, false
+local quarantined, due, lacking = nobody, nobody, nobody
 
 local function least_loaded(candidates, even_quarantined)
   if #candidates == 0 then return nil end
@@ -139,8 +140,9 @@ local epoch, acks = string.match(owner, '^(%d+) %S+ %S+ (%d)')
 redis.call('ZADD', leases, moment + (acks == '1' and ack_ms or run_ms), job .. '#' .. attempt .. '#' .. chosen)
 redis.call('ZINCRBY', held, 1, chosen)
 redis.call('ZINCRBY', free, -1, chosen)
-local steps, count, step, line = remembered(known[4], state, moment, attempt, chosen, '')
+local at_ms = string.format('%.0f', moment)
+local steps, count, step, line = remembered(known[4], state, at_ms, attempt, chosen, '')
 redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
-  'dispatched_ms', string.format('%.0f', moment), steps, count, step, line, unpack(record))
+  'dispatched_ms', at_ms, steps, count, step, line, unpack(record))
 redis.call('PEXPIRE', job_key, keep_ms)
 return {'dispatched', chosen, owner}
