@@ -23,7 +23,17 @@ def test_an_error_or_silence_speaks_against_it(reason: str) -> None:
 
 @pytest.mark.parametrize(
     "reason",
-    [*sorted(NO_FAULT), "node_gone", "node_silent", "node_returned", "send_failed", "disowned", "lease_over", ""],
+    [
+        *sorted(NO_FAULT),
+        "node_gone",
+        "node_silent",
+        "node_returned",
+        "send_failed",
+        "disowned",
+        "lease_over",
+        "part_timeout",
+        "",
+    ],
 )
 def test_a_node_that_refuses_or_is_gone_is_not_a_bad_node(reason: str) -> None:
     assert mark_of(JobEvent.LOSE_ATTEMPT, reason) is Mark.NONE

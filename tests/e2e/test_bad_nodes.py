@@ -98,6 +98,20 @@ async def test_a_node_is_not_blamed_for_refusing_or_for_what_it_was_given(peers:
     assert (await shown(peers, node))["quarantined_for_ms"] is None
 
 
+async def test_silence_is_a_fault_except_while_the_speech_goes_on(server: RedisProcess) -> None:
+    changes = {"job__timeout_base_ms": 100, "job__timeout_factor": 0.0, "sessions__max_duration_ms": 200}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent)
+        client = await peers.client()
+        for _ in range(4):
+            await client.chunk(b"\x03\x00abc" * 15)  # 300 ms, so it is cut while the person speaks on
+            outcome = await client.outcome()
+            assert (outcome["type"], outcome["reason"]) == ("missing_result", "no_text")
+        assert (await shown(peers, node))["quarantined_for_ms"] is None
+        assert await outcomes(peers, 3) == {"missing_result": 3}
+        assert (await shown(peers, node))["quarantined_for_ms"] > 0
+
+
 # Services a node lacks
 
 

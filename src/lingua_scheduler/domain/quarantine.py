@@ -37,6 +37,8 @@ class QuarantineRules(NamedTuple):
 _NO_FAULT = frozenset({ErrorCode.NODE_OVERLOADED, ErrorCode.MODEL_NOT_AVAILABLE, ErrorCode.WS_DISCONNECTED})
 ACK_TIMEOUT = "ack_timeout"
 JOB_TIMEOUT = "job_timeout"
+# A part of a speech that goes on: a node may keep it and answer with the last one, so its silence is no fault.
+PART_TIMEOUT = "part_timeout"
 _BLAMED = frozenset({ACK_TIMEOUT, JOB_TIMEOUT, *(RETRYABLE - _NO_FAULT)})
 
 

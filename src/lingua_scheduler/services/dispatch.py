@@ -11,7 +11,7 @@ import msgspec
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
-from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT
+from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT, PART_TIMEOUT
 from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Report
@@ -122,14 +122,15 @@ class Dispatcher:
                 link.sent[attempt.job_id] = (attempt, monotonic())
             if not link.peer.post(assignment_of(work, attempt, ack_ms)):
                 return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
-            report = await self._follow(assignment, link, ack_ms, wanted.run_ms)
+            silence = PART_TIMEOUT if work.is_part else JOB_TIMEOUT
+            report = await self._follow(assignment, link, ack_ms, wanted.run_ms, silence)
             if isinstance(report, Lost):
                 link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
             return report
         finally:
             self._assignments.close(assignment)
 
-    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int) -> Report:
+    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int, silence: str) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
         timeout_ms, advances = ack_ms or run_ms, 0
         while (report := await assignment.wait(timeout_ms / 1000)) is None:
@@ -140,7 +141,7 @@ class Dispatcher:
             if advances or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
                 linger_ms = self._settings.linger_ms if link.profile.reports_jobs else 0
-                lost = await self._end_lost(assignment.attempt, JOB_TIMEOUT, linger_ms=linger_ms, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, silence, linger_ms=linger_ms, if_overdue=True)
             else:
                 lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, if_overdue=True)
             if lost is not None:
@@ -180,7 +181,7 @@ class Dispatcher:
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in (JOB_TIMEOUT, ErrorCode.JOB_TIMEOUT):
+        if lost.reason in (JOB_TIMEOUT, PART_TIMEOUT, ErrorCode.JOB_TIMEOUT):
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if lost.reason:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"

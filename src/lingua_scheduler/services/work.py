@@ -47,6 +47,11 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     binding: Binding | None = None
     wish: Wish = Wish()
 
+    @property
+    def is_part(self) -> bool:
+        """The speech goes on after it."""
+        return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
+
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a job ended. Without a result, `error` says why."""
