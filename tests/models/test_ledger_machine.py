@@ -336,7 +336,7 @@ class LedgerMachine(RuleBasedStateMachine):
             line.call("ZRANGE", keys.seen, 0, -1, "WITHSCORES"),
             line.call("HGETALL", keys.summary),
             line.call("ZRANGE", keys.sick, 0, -1, "WITHSCORES"),
-            line.call("HGETALL", keys.named["trouble"]),
+            line.call("HGETALL", keys.trouble),
             *(line.call("SMEMBERS", keys.pool(pool)) for pool in POOLS),
         )
         assert as_numbers(leases) == {attempt.lease: deadline for attempt, deadline in world.leases.items()}

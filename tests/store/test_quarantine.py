@@ -54,7 +54,7 @@ class Ward:
 
     async def is_forgotten(self) -> bool:
         keys = self.store.keys.shard(0)
-        return not await self.store.line.call("EXISTS", keys.sick, keys.named["trouble"])
+        return not await self.store.line.call("EXISTS", keys.sick, keys.trouble)
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ async def ledger_of(store: Store) -> list[Any]:
         lambda: call("ZRANGE", keys.held, 0, -1, "WITHSCORES"),
         lambda: call("ZRANGE", keys.free, 0, -1, "WITHSCORES"),
         lambda: call("HGETALL", keys.limits),
-        lambda: call("HGETALL", keys.named["trouble"]),
+        lambda: call("HGETALL", keys.trouble),
         lambda: call("ZRANGE", keys.sick, 0, -1, "WITHSCORES"),
         lambda: call("HGETALL", keys.summary),
         lambda: call("SMEMBERS", keys.pool(POOL)),

@@ -36,6 +36,7 @@ class ShardKeys:
         self.limits = self.named["limits"]
         self.owners = self.named["owners"]
         self.leases = self.named["leases"]
+        self.trouble = self.named["trouble"]
         self.sick = self.named["sick"]
         self.summary = self.named["summary"]
         self._node = f"{base}:node:"
