@@ -126,6 +126,12 @@ A token that is not known any more opens a new session, without `resumed`.
 A whole utterance may carry a `request_id`, which means something within its `tenant_id` and session: sent again, it
 gets no second job; sent with other audio or languages, it is refused.
 
+**Lacking a service.** A node that cannot serve a job because a model is missing answers with `MODEL_NOT_AVAILABLE`; it
+may also say so at any time with `node_error`. With `details` of `service_id`, `service_version` and `reason`, only jobs
+that need this kind of service go elsewhere for `nodes.unavailable_ms`; a service that is not among the node's
+`installed_services` may be needed by any job. Saying the same again within 5 s, or more than 30 complaints in 10 s, has
+no effect.
+
 `pairing_code` is declared but changes nothing yet. Messages that are declared only are marked below. Any message about
 rooms is answered with `room_error`.
 """
@@ -146,6 +152,9 @@ writing the job as `DISPATCHED` is one step, done before the frame leaves. So `C
 Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
 that never acknowledge go from `DISPATCHED` straight to an end. A job is `CANCELLED` when its
 request was taken over, or its caller has left, before it was sent.
+
+The record also remembers its last 24 moves, each with its time, attempt, node and reason: in the fields `step0` to
+`step23`, which are written over in turn, while `steps` counts all moves.
 """
 
 # What earlier schedulers and their documents called these states.
@@ -161,7 +170,7 @@ ERRORS = """
 Codes are the same on WebSocket (`error`, `ui_event`, `job_result`) and HTTP (`{"error": "…", "detail": "…"}`).
 *Said by* tells who uses a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
 `ui_event` when the job fails for good; a code we do not know becomes `PROCESSING_ERROR`). *Another node* tells whether
-a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times.
+a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times and until `job.deadline_ms`.
 """
 
 ERRORS_OF_HTTP = """

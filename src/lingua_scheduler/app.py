@@ -18,10 +18,12 @@ from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.calls import Calls
+from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.leadership import Leadership
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
@@ -67,14 +69,18 @@ class Scheduler:
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
         explainer = Explainer(store.nodes, Admission(settings.pools.admission))
+        judge = Judge(store.jobs, settings.nodes)
         dispatcher = Dispatcher(
-            self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
+            self.instance, store, judge, self._registry, placer, explainer, assignments, self._waiting, settings
         )
         requests = Requests(self.instance, store, dispatcher, settings)
         self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
         self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
         self._calls = Calls(self.instance, store, requests, settings)
-        progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
+        self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
+        progress = Progress(
+            store, judge, self._complaints, assignments, self._waiting, delivery, settings.job.timeout_max_ms
+        )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         release = version("lingua-scheduler")
@@ -131,6 +137,7 @@ class Scheduler:
         await self._sockets.close()
         await self._runner.cleanup()
         await asyncio.gather(*(jobs.close() for jobs in nurseries))
+        await self._complaints.close()
         await self._chores.close()
         await self._survival.writes.settle(1.0)
         await self._survival.writes.close()

@@ -82,6 +82,11 @@ class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_memory_percent: Annotated[_Percent, _doc("Likewise for its memory")] = 95
     max_gpu_percent: Annotated[_Percent, _doc("Likewise for its GPU")] = 100
     max_gpu_memory_percent: Annotated[_Percent, _doc("Likewise for its GPU's memory")] = 100
+    quarantine_failures: Annotated[_UpToThousand, _doc("Failures among its last jobs that quarantine a node")] = 5
+    quarantine_window: Annotated[_UpToThousand, _doc("How many of its last jobs count")] = 20
+    quarantine_consecutive: Annotated[_UpToThousand, _doc("Failures in a row that quarantine it too")] = 3
+    quarantine_ms: Annotated[_PeriodMs, _doc("First quarantine; a failed probe doubles it, up to ten times")] = 60_000
+    unavailable_ms: Annotated[_PeriodMs, _doc("No jobs that need a service after its node said it has none")] = 60_000
 
 
 class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +115,9 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_max_ms: Annotated[_PeriodMs, _doc("Most time a job gets, however long its audio")] = 60_000
     linger_ms: Annotated[_WaitMs, _doc("Slot kept after a job was given up that its node may still run")] = 30_000
     max_retries: Annotated[int, Meta(ge=0, le=100), _doc("Further attempts after the first one fails")] = 2
+    deadline_ms: Annotated[_PeriodMs, _doc("No attempt begins later than this after the utterance ended")] = 120_000
+    retry_percent: Annotated[_Percent, _doc("Most retries, as a share of all jobs of an instance")] = 10
+    retry_burst: Annotated[_Count, _doc("Retries beyond that share when many attempts are lost at once")] = 1000
     keep_ms: Annotated[_KeepMs, _doc("How long a finished job can be looked up")] = 3_600_000
 
 

@@ -1,6 +1,7 @@
 """Placing a job: the node that was asked for, the one that is remembered, and what happens when it cannot."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -142,3 +143,18 @@ async def test_slots_freed_by_another_instance_serve_the_whole_line_at_the_next_
     desk.waiting.poke()
     async with asyncio.timeout(5):
         assert [node_of(placed) for placed in await asyncio.gather(*waiting)] == ["n1"] * 5
+
+
+async def test_a_quarantined_node_alone_in_its_shard_is_left_alone_while_others_serve(store: Store) -> None:
+    await join(store, entry("bad"), shard=0)
+    await join(store, entry("good", max_jobs=20), shard=1)
+    for shard in (0, 1):
+        await store.line.call("ZADD", store.keys.load, 1, shard)
+    await store.line.call("ZADD", store.keys.shard(0).sick, int(time.time() * 1000) + 60_000, "bad")
+    desk = Desk(store, dispatch__queue_wait_ms=50)
+    assert {node_of(await desk.place()) for _ in range(20)} == {"good"}
+    # Busy or not, the good one is worth waiting for; when it has failed this very job, the bad one is better than none.
+    assert (await desk.place()).outcome is DispatchOutcome.FULL
+    assert node_of(await desk.place(tried=("good",))) == "bad"
+    await store.nodes.remove(1, HERE, "good", frozenset({POOL}))
+    assert node_of(await desk.place()) == "bad"

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.complaints import Complaint, ComplaintRules
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.leadership import Term
+from lingua_scheduler.domain.quarantine import QuarantineRules
 from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.store.nodes import Owner, Place
@@ -61,11 +63,17 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, if_overdue=True)  # alive
     await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # stale: it is live
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # stale
-    await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)  # ended
+    blame = QuarantineRules(failures=1, window=1, consecutive=1, first_ms=1_000, longest_ms=1_000)
+    await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT", quarantine=blame)  # ended
     await jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
     await jobs.end(Attempt("job-0-none", 1, "n1", 0), "", JobEvent.FINISH)  # gone
+    await jobs.dispatch(0, order(2, is_last_resort=False), RULES)  # sick
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # moved
     await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # closed
+
+    for service in ("asr", "asr", "tts"):  # suspended, debounced, limited
+        await store.services.suspend(0, "n1", Complaint(service), ("asr",), 1_000, ComplaintRules(500, 1_000, 1))
+    await store.services.suspend(0, "zz", Complaint("asr"), ("asr",), 1_000, ComplaintRules(500, 1_000, 1))  # gone
 
     await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
     await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)
@@ -154,6 +162,8 @@ async def ledger_of(store: Store) -> list[Any]:
         lambda: call("ZRANGE", keys.held, 0, -1, "WITHSCORES"),
         lambda: call("ZRANGE", keys.free, 0, -1, "WITHSCORES"),
         lambda: call("HGETALL", keys.limits),
+        lambda: call("HGETALL", keys.trouble),
+        lambda: call("ZRANGE", keys.sick, 0, -1, "WITHSCORES"),
         lambda: call("HGETALL", keys.summary),
         lambda: call("SMEMBERS", keys.pool(POOL)),
         lambda: call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES"),

@@ -17,6 +17,7 @@ HANDED_OVER = {
     "pool": lambda keys: keys.shard(7).pool(POOL),
     "pools": lambda keys: keys.shard(7).pool("zh:en:text"),
     "also": lambda keys: keys.shard(7).pool("zh:en:speech"),
+    "complaints": lambda keys: keys.shard(7).complaints("n1"),
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
     "room": lambda keys: keys.room,

@@ -9,6 +9,7 @@ class DispatchOutcome(StrEnum):
     FULL = "full"
     EXHAUSTED = "exhausted"  # every node that could was tried already
     NOBODY = "nobody"
+    SICK = "sick"  # only quarantined nodes could, and there may be better ones in other shards
     BUSY = "busy"  # the preferred node was demanded and has no free slot
     UNFIT = "unfit"  # the preferred node was demanded and is gone or does not serve this
     STALE = "stale"

@@ -29,17 +29,18 @@ Report = JobResult | Lost
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "attempt", "is_accepted", "report", "work")
+    __slots__ = ("_bell", "advances", "attempt", "report", "work")
 
     def __init__(self, attempt: Attempt, work: Work) -> None:
         self.attempt = attempt
         self.work = work
-        self.is_accepted = False
+        # How often the node moved on (accepted, started), and its deadline with it.
+        self.advances = 0
         self.report: Report | None = None
         self._bell: asyncio.Future[None] | None = None
 
     async def wait(self, timeout_s: float) -> Report | None:
-        """The report, or None when time is up."""
+        """The report, or None when time is up or the node moved on."""
         if self.report is None:
             loop = asyncio.get_running_loop()
             self._bell = loop.create_future()
@@ -50,6 +51,10 @@ class Assignment:
                 timer.cancel()
                 self._bell = None
         return self.report
+
+    def advance(self) -> None:
+        self.advances += 1
+        self._ring()
 
     def settle(self, report: Report) -> None:
         if self.report is None:
@@ -79,12 +84,13 @@ class Assignments:
     def sent(self, assignment: Assignment) -> None:
         self._watch(Step.DISPATCHED, assignment)
 
-    def accepted(self, attempt: Attempt) -> None:
-        """The node has it, or has started; the first word counts."""
+    def advanced(self, attempt: Attempt) -> None:
+        """The node has it, or has started; whoever watches hears the first of the two."""
         assignment = self.find(attempt)
-        if assignment is not None and not assignment.is_accepted:
-            assignment.is_accepted = True
-            self._watch(Step.ACCEPTED, assignment)
+        if assignment is not None:
+            assignment.advance()
+            if assignment.advances == 1:
+                self._watch(Step.ACCEPTED, assignment)
 
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:

@@ -1,5 +1,7 @@
 """From an utterance to its outcome: find a node, hand the job over, follow it, try another when it fails."""
 
+import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -11,9 +13,12 @@ import msgspec
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
+from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT, PART_TIMEOUT
+from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Report
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.orders import assignment_of
 from lingua_scheduler.services.placing import Placer, Try
 from lingua_scheduler.services.registry import NodeLink, Registry
@@ -35,6 +40,7 @@ class Dispatcher:
         self,
         instance: str,
         store: Store,
+        judge: Judge,
         registry: Registry,
         placer: Placer,
         explainer: Explainer,
@@ -44,6 +50,7 @@ class Dispatcher:
     ) -> None:
         self._instance = instance
         self._store = store
+        self._judge = judge
         self._registry = registry
         self._placer = placer
         self._explainer = explainer
@@ -52,16 +59,20 @@ class Dispatcher:
         self._settings = settings.job
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
+        self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
         serial = f"{self._instance}-{next(self._serials):x}"
-        wanted = Try(1, serial, self._run_ms(work))
+        give_up_at = monotonic() + self._settings.deadline_ms / 1000
+        wanted = Try(1, serial, self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
-        while wanted.number <= self._settings.max_retries + 1:
+        self._retries.earn()
+        while True:
             try:
                 # The same try again when Redis is back: if it was placed after all, the answer is the same.
-                placed = await self._store.insist(partial(self._placer.place, work, wanted), self._patience_s)
+                patience_s = min(self._patience_s, give_up_at - monotonic())
+                placed = await self._store.insist(partial(self._placer.place, work, wanted), patience_s)
             except RedisAway as error:
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
@@ -73,7 +84,7 @@ class Dispatcher:
                 outcome = _outcome(report, (monotonic() - sent_at) * 1000)
                 if outcome is not None:
                     return outcome
-                report = Lost(report.error.code if report.error else "failed")
+                report = Lost((report.error and report.error.code) or ErrorCode.PROCESSING_ERROR.value)
             lost = report
             if lost is WITHDRAWN:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
@@ -86,7 +97,25 @@ class Dispatcher:
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
             )
-        return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+            if not await self._may_try_again(wanted, lost):
+                return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+
+    async def _may_try_again(self, wanted: Try, lost: Lost) -> bool:
+        """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
+        retry = wanted.number - 1
+        if retry > self._settings.max_retries:
+            return False
+        pause_s = pause_ms(lost.reason, retry, random.random()) / 1000
+        if monotonic() + pause_s >= wanted.give_up_at:
+            metrics.RETRIES.labels("too_late").inc()
+            return False
+        if not self._retries.take():
+            metrics.RETRIES.labels("over_budget").inc()
+            return False
+        metrics.RETRIES.labels("made").inc()
+        if pause_s:
+            await asyncio.sleep(pause_s)
+        return True
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
@@ -103,7 +132,8 @@ class Dispatcher:
             if not link.peer.post(assignment_of(work, attempt, ack_ms)):
                 return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
             self._assignments.sent(assignment)
-            report = await self._follow(assignment, link, ack_ms, wanted.run_ms)
+            silence = PART_TIMEOUT if work.is_part else JOB_TIMEOUT
+            report = await self._follow(assignment, link, ack_ms, wanted.run_ms, silence)
             if isinstance(report, Lost):
                 link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
             return report
@@ -121,20 +151,24 @@ class Dispatcher:
             assignment.settle(WITHDRAWN)
         return False
 
-    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int) -> Report:
+    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int, silence: str) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
-        timeout_ms = ack_ms or run_ms
+        timeout_ms, advances = ack_ms or run_ms, 0
         while (report := await assignment.wait(timeout_ms / 1000)) is None:
-            if assignment.is_accepted or not ack_ms:
+            if assignment.advances > advances:
+                # The node moved on, and its deadline with it, to later or sooner.
+                timeout_ms, advances = run_ms, assignment.advances
+                continue
+            if advances or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
                 linger_ms = self._settings.linger_ms if link.profile.reports_jobs else 0
-                lost = await self._end_lost(assignment.attempt, "job_timeout", linger_ms=linger_ms, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, silence, linger_ms=linger_ms, if_overdue=True)
             else:
-                lost = await self._end_lost(assignment.attempt, "ack_timeout", if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, if_overdue=True)
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
-            timeout_ms = run_ms
+            timeout_ms, advances = run_ms, assignment.advances
         return report
 
     async def _end_lost(
@@ -142,7 +176,7 @@ class Dispatcher:
     ) -> Lost | None:
         """End an attempt ourselves; None when it was to end only if overdue, and is not."""
         try:
-            ended = await self._store.jobs.end(
+            ended = await self._judge.end(
                 attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
             )
         except RedisAway:
@@ -172,7 +206,7 @@ class Dispatcher:
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in ("job_timeout", ErrorCode.JOB_TIMEOUT):
+        if lost.reason in (JOB_TIMEOUT, PART_TIMEOUT, ErrorCode.JOB_TIMEOUT):
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if lost.reason:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"

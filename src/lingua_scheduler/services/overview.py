@@ -63,6 +63,7 @@ def _ended(state: str) -> int:
 
 def _node(view: NodeView) -> dict[str, Any]:
     said = msgspec.json.decode(view.profile)
+    now_ms = int(time.time() * 1000)
     return {
         "node_id": view.node_id,
         "state": view.state,
@@ -71,6 +72,8 @@ def _node(view: NodeView) -> dict[str, Any]:
         "held": view.held,
         "free": view.free,
         "alive_until_ms": view.alive_until_ms,
+        "quarantined_for_ms": view.quarantined_for_ms(now_ms),
+        "unavailable_for_ms": view.unavailable_for_ms(now_ms),
         "pairs": sorted({pool.rsplit(":", 1)[0] for pool in view.pools}),
         "version": said.get("version", ""),
         "platform": said.get("platform", ""),

@@ -19,7 +19,7 @@ FIRST_SAMPLE = 3
 
 
 # Another shard may still have a node.
-_GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY)
+_GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY, DispatchOutcome.SICK)
 
 
 class Try(msgspec.Struct, frozen=True, gc=False):
@@ -32,6 +32,8 @@ class Try(msgspec.Struct, frozen=True, gc=False):
     # Where the last attempt was.
     shard: int = -1
     tried: tuple[str, ...] = ()
+    # No longer than this, on the monotonic clock.
+    give_up_at: float = float("inf")
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +62,7 @@ class Placer:
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL only after waiting in line, or when the line is full."""
         binding = await self._binding(work)
-        give_up_at = monotonic() + self._queue_wait_s
+        give_up_at = min(monotonic() + self._queue_wait_s, wanted.give_up_at)
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]
@@ -136,18 +138,33 @@ class Placer:
         first = self._pool_map.map.first_shard(pool, random.random())
         if first is None:
             return Placed(DispatchOutcome.NOBODY)
-        placed = await self._try(first, work, wanted)
+        is_last = self._pool_map.map.is_in_one_shard(pool)
+        placed = await self._try(first, work, wanted, is_last_resort=is_last)
         if placed.outcome not in _GO_ON:
             return placed
+        sick = [first] if placed.outcome is DispatchOutcome.SICK else []
         for shard in self._pool_map.map.other_shards(pool, first):
-            latest = await self._try(shard, work, wanted)
+            latest = await self._try(shard, work, wanted, is_last_resort=False)
             if latest.outcome not in _GO_ON:
                 return latest
+            if latest.outcome is DispatchOutcome.SICK:
+                sick.append(shard)
             if latest.outcome is DispatchOutcome.FULL or placed.outcome is DispatchOutcome.NOBODY:
                 placed = latest
+        if sick and placed.outcome is not DispatchOutcome.FULL:
+            # There is nobody better anywhere, busy or not.
+            return await self._try(sick[0], work, wanted)
         return placed
 
-    async def _try(self, shard: int, work: Work, wanted: Try, preferred: str = "", only: bool = False) -> Placed:
+    async def _try(
+        self,
+        shard: int,
+        work: Work,
+        wanted: Try,
+        preferred: str = "",
+        only: bool = False,
+        is_last_resort: bool = True,
+    ) -> Placed:
         name = wanted.job_id or job_id(shard, wanted.serial)
         reply = await self._store.jobs.dispatch(
             shard,
@@ -162,6 +179,8 @@ class Placer:
                 preferred=preferred,
                 only_preferred=only,
                 excluded=wanted.tried,
+                needs=work.terms.pipeline.needs,
+                is_last_resort=is_last_resort,
             ),
             self._rules,
         )

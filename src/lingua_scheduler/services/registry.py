@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, shard_of
+from lingua_scheduler.domain.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
@@ -30,6 +31,8 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 PING_WITHIN_S = 2.0
+# How often a node is listened to when it says that it lacks a service.
+COMPLAINT_RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)
 # Ids become parts of keys and leases.
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 
@@ -42,7 +45,7 @@ class Refusal(NamedTuple):
 class NodeLink:
     """A node whose socket this instance holds."""
 
-    __slots__ = ("alive_ms", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
+    __slots__ = ("alive_ms", "complaints", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
 
     def __init__(self, node_id: str, owner: Owner, peer: Peer, profile: Profile, alive_ms: int) -> None:
         self.node_id = node_id
@@ -55,6 +58,7 @@ class NodeLink:
         self.pools: frozenset[str] = frozenset()
         # Attempts handed to the socket and when, until the node has answered or disowned them.
         self.sent: dict[str, tuple[Attempt, float]] = {}
+        self.complaints = ComplaintFilter(COMPLAINT_RULES)
 
     @property
     def shard(self) -> int:

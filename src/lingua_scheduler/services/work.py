@@ -61,6 +61,11 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
     may_send: Callable[[Attempt], Awaitable[bool]] | None = None
 
+    @property
+    def is_part(self) -> bool:
+        """The speech goes on after it."""
+        return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
+
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a job ended. Without a result, `error` says why."""

@@ -1,6 +1,7 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
 import random
+from functools import cache
 
 import msgspec
 
@@ -11,7 +12,9 @@ from lingua_scheduler.domain.attempts import (
     EndOutcome,
     parse_lease,
 )
+from lingua_scheduler.domain.history import Step, steps_of
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, legal_before, target_of
+from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Owner
@@ -26,7 +29,13 @@ _AFTER = {event: target_of(event).value for event in JobEvent}
 # Looking a word up in a table is several times cheaper than asking the enum.
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
+_VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
+
+
+@cache
+def _spelled(rules: QuarantineRules) -> str:
+    return " ".join(map(str, rules))
 
 
 class DispatchRules(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +61,10 @@ class JobOrder(msgspec.Struct, frozen=True, gc=False):
     preferred: str = ""
     only_preferred: bool = False
     excluded: tuple[str, ...] = ()
+    # Kinds of service the node must not lack.
+    needs: tuple[str, ...] = ()
+    # Whether a quarantined node is better than none.
+    is_last_resort: bool = True
 
 
 class Dispatched(msgspec.Struct, frozen=True, gc=False):
@@ -67,6 +80,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
     session_id: str = ""
     utterance_index: int = -1
+    verdict: Verdict = Verdict.UNCHANGED
 
 
 class Jobs:
@@ -89,6 +103,8 @@ class Jobs:
             preferred=order.preferred,
             only=int(order.only_preferred),
             excluded=" ".join(order.excluded),
+            needs=" ".join(order.needs),
+            last=int(order.is_last_resort),
             sample=rules.sample,
             sample_k=rules.sample_k,
             ack_ms=rules.ack_ms,
@@ -135,10 +151,12 @@ class Jobs:
         *,
         if_overdue: bool = False,
         linger_ms: int = 0,
+        quarantine: QuarantineRules | None = None,
     ) -> Ended:
         """End a live attempt; `epoch` empty when it is not a node that says so.
 
-        With `linger_ms` the slot stays taken for a while, because the node may still be at it.
+        With `linger_ms` the slot stays taken for a while, because the node may still be at it. Without the rules of
+        `quarantine` the node is not judged by it.
         """
         keys = self._keys.shard(attempt.shard)
         reply = await self._scripts.run(
@@ -154,11 +172,13 @@ class Jobs:
             state=_AFTER[event],
             reason=reason,
             linger_ms=linger_ms,
+            mark=Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+            rules="" if quarantine is None else _spelled(quarantine),
         )
         outcome = _END_OUTCOMES[reply[0]]
         if outcome is not EndOutcome.ENDED:
             return Ended(outcome)
-        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1))
+        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1), _VERDICTS[reply[4]])
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -190,3 +210,15 @@ class Jobs:
     async def read(self, shard: int, job_id: str) -> dict[str, str]:
         flat = await self._line.call("HGETALL", self._keys.shard(shard).job(job_id))
         return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    async def history(self, shard: int, job_id: str) -> list[Step]:
+        """What a job went through, oldest first, wherever it went on; empty when nobody knows it any more."""
+        steps: list[Step] = []
+        looked_in: set[int] = set()
+        while shard not in looked_in:
+            looked_in.add(shard)
+            record = await self.read(shard, job_id)
+            steps += steps_of(record)
+            # A job may come back to a shard it has left; then the pointers lead in a circle.
+            shard = int(record.get("moved_to", shard))
+        return sorted(steps, key=lambda step: (step.attempt, step.at_ms))

@@ -18,6 +18,8 @@ SHARD_KEYS = {
     "limits": "limits",
     "owners": "owners",
     "leases": "leases",
+    "trouble": "trouble",
+    "sick": "sick",
     "summary": "pairs",
 }
 
@@ -34,10 +36,13 @@ class ShardKeys:
         self.limits = self.named["limits"]
         self.owners = self.named["owners"]
         self.leases = self.named["leases"]
+        self.trouble = self.named["trouble"]
+        self.sick = self.named["sick"]
         self.summary = self.named["summary"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"
+        self._complaints = f"{base}:complaints:"
 
     def node(self, node_id: str) -> str:
         return self._node + node_id
@@ -47,6 +52,9 @@ class ShardKeys:
 
     def job(self, job_id: str) -> str:
         return self._job + job_id
+
+    def complaints(self, node_id: str) -> str:
+        return self._complaints + node_id
 
 
 class Keys:
@@ -94,10 +102,17 @@ TABLE = (
     KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, whether it acknowledges"),
     KeyDoc("…:{s7}:leases", "zset", "job#attempt#node → deadline (ms, Redis's clock)"),
     KeyDoc(
+        "…:{s7}:trouble",
+        "hash",
+        "node → last outcomes (`o` good, `x` bad), quarantines in a row, when the last began; only if it failed",
+    ),
+    KeyDoc("…:{s7}:sick", "zset", "`node` → quarantined until, `node service` → unavailable until (ms, Redis's clock)"),
+    KeyDoc(
         "…:{s7}:job:<id>",
         "hash",
-        "state, attempt, node, session, owner, times, reason; never audio, never text",
+        "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
+    KeyDoc("…:{s7}:complaints:<node>", "zset", "service and version a node said it lacks → when (ms); expires"),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),

@@ -13,13 +13,14 @@ from lingua_scheduler.domain.nodes import (
     RegisterOutcome,
     RemoveOutcome,
 )
+from lingua_scheduler.domain.terms import SERVICES
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 
 # A node's pools may change between our belief and the script; after this many surprises something is wrong.
 MAX_SURPRISES = 8
-# Looking at a node takes six commands, and a line has only so many waiting.
+# Looking at a node takes seven commands, and a line has only so many waiting.
 VIEWED_TOGETHER = 100
 
 
@@ -69,6 +70,17 @@ class NodeView(NamedTuple):
     pools: tuple[str, ...]
     profile: str
     owner: str
+    # None: it is not. A quarantine that ran out stays until a probe succeeds.
+    quarantined_until_ms: int | None = None
+    # Kinds of service it lacks, and until when.
+    unavailable: tuple[tuple[str, int], ...] = ()
+
+    def quarantined_for_ms(self, now_ms: int) -> int | None:
+        """None: it is not quarantined. 0: its time is up, and the next job is its probe."""
+        return None if self.quarantined_until_ms is None else max(0, self.quarantined_until_ms - now_ms)
+
+    def unavailable_for_ms(self, now_ms: int) -> dict[str, int]:
+        return {service: until - now_ms for service, until in self.unavailable if until > now_ms}
 
 
 class LeaseView(NamedTuple):
@@ -174,6 +186,7 @@ class Nodes:
                 instance=owner.instance,
                 link=owner.link,
                 was=" ".join(names),
+                services=" ".join(SERVICES),
             )
             outcome = RemoveOutcome(reply[0])
             if outcome is RemoveOutcome.MOVED:
@@ -284,16 +297,18 @@ class Nodes:
 
     async def view_one(self, node_id: str, shard: int) -> NodeView | None:
         keys = self._keys.shard(shard)
-        profile, seen, held, free, limit, owner = await asyncio.gather(
+        profile, seen, held, free, limit, owner, sick = await asyncio.gather(
             self._line.call("HMGET", keys.node(node_id), "state", "pools", "profile"),
             self._line.call("ZSCORE", keys.seen, node_id),
             self._line.call("ZSCORE", keys.held, node_id),
             self._line.call("ZSCORE", keys.free, node_id),
             self._line.call("HGET", keys.limits, node_id),
             self._line.call("HGET", keys.owners, node_id),
+            self._line.call("ZMSCORE", keys.sick, node_id, *(f"{node_id} {service}" for service in SERVICES)),
         )
         if owner is None:
             return None
+        quarantined_until_ms, *lacks_until_ms = (None if until is None else int(float(until)) for until in sick)
         return NodeView(
             node_id=node_id,
             shard=shard,
@@ -305,4 +320,8 @@ class Nodes:
             pools=tuple((profile[1] or "").split()),
             profile=profile[2] or "{}",
             owner=owner,
+            quarantined_until_ms=quarantined_until_ms,
+            unavailable=tuple(
+                (service, until) for service, until in zip(SERVICES, lacks_until_ms, strict=True) if until is not None
+            ),
         )

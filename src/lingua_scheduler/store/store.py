@@ -18,6 +18,7 @@ from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.requests import Requests
 from lingua_scheduler.store.sentinel import SentinelLine
+from lingua_scheduler.store.services import Services
 from lingua_scheduler.store.sessions import Sessions
 
 T = TypeVar("T")
@@ -56,6 +57,7 @@ class Store:
         self.scripts = scripts
         self.nodes = Nodes(self.line, keys, scripts)
         self.jobs = Jobs(self.line, keys, scripts)
+        self.services = Services(keys, scripts)
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
         self.sessions = Sessions(self.line, keys, scripts)

@@ -17,6 +17,13 @@ JOBS = Counter("lingua_jobs_ended", "Jobs that ended, by state", ["state"], regi
 ATTEMPTS_LOST = Counter(
     "lingua_attempts_lost", "Attempts that ended without a result, by reason", ["reason"], registry=REGISTRY
 )
+RETRIES = Counter("lingua_job_retries", "Retries of jobs, made or not, by outcome", ["outcome"], registry=REGISTRY)
+QUARANTINES = Counter(
+    "lingua_node_quarantines", "Quarantines of nodes, begun and ended", ["outcome"], registry=REGISTRY
+)
+COMPLAINTS = Counter(
+    "lingua_node_complaints", "Nodes said that they lack a service, by outcome", ["outcome"], registry=REGISTRY
+)
 STALE = Counter("lingua_messages_stale", "Messages of nodes about an attempt that is over", ["kind"], registry=REGISTRY)
 UNREADABLE = Counter("lingua_frames_refused", "Frames that could not be taken, by side", ["side"], registry=REGISTRY)
 OVERFLOWS = Counter("lingua_outbox_overflows", "Sockets closed because the peer reads too slowly", registry=REGISTRY)
