@@ -137,9 +137,16 @@ JOBS_DIAGRAM = """
 
 JOBS_IN_REDIS = """
 A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
-writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
-Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
-that never acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+writing the job as `DISPATCHED` is one step, done before the frame leaves. So `RESERVED` is never seen in Redis, and
+`CREATED` only of a job that waits for its first node: `job_note` writes it down, and one that found nobody too (as
+`FAILED`, attempt 0), up to 50 of them a second and instance; more are only counted. An attempt may end from any live
+state, because a fast node's result may overtake its acknowledgement. Nodes that never acknowledge go from
+`DISPATCHED` straight to an end.
+
+`lingua cancel` and `POST /v1/jobs/{job_id}/cancel` end a job that runs, waits for another try, or waits for its first
+one and was written down. `job_cancel` does it in Redis, then its owner is told by a signal; if that is lost, the owner
+finds out with its next step, at the latest when the attempt's time is up, and does not try again. What the node still
+says of the job is stale.
 """
 
 # What earlier schedulers and their documents called these states.
@@ -189,6 +196,8 @@ ERROR_MEANINGS = {
     "NO_CAPABLE_NODE": "No connected node serves the pair",
     "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
+    "JOB_NOT_FOUND": "No such job, or it is forgotten by now (`job.keep_ms`)",
+    "JOB_ENDED": "The job has ended already, so it cannot be cancelled; the detail names its state",
 }
 
 CLOSE_CODES = """

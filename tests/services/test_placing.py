@@ -6,12 +6,15 @@ import pytest
 
 from lingua_scheduler.domain.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import CutReason
-from lingua_scheduler.services.placing import Placed, Placer, Try
+from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.placing import Placed, Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.services.work import Binding, Wish, Work
+from lingua_scheduler.services.work import Binding, Try, Wish, Work
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, entry, join
 from tests.support.schedulers import settings_with
@@ -28,7 +31,9 @@ class Desk:
         self.store = store
         self.waiting = WaitingRoom(10)
         pool_map = PoolMapCopy(store.pools)
-        self.placer = Placer("i-here", store, pool_map, self.waiting, settings_with(**settings))
+        explainer = Explainer(store, pool_map, Admission.STRICT)
+        self.recorder = Recorder("i-here", store, pool_map, explainer, 60_000)
+        self.placer = Placer("i-here", store, pool_map, self.waiting, self.recorder, settings_with(**settings))
         self._serial = 0
 
     async def place(self, wish: Wish = NO_WISH, binding: Binding | None = None, tried: tuple[str, ...] = ()) -> Placed:

@@ -8,6 +8,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
@@ -61,6 +62,19 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.end(Attempt("job-0-none", 1, "n1", 0), "", JobEvent.FINISH)  # gone
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # moved
     await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # closed
+
+    waiting = JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here")
+    await jobs.note(0, waiting, 60_000)  # noted
+    record = await jobs.find("job-0-w")
+    assert record is not None
+    await jobs.explain(0, "job-0-w", "{}")  # kept
+    await jobs.explain(0, "job-0-none", "{}")  # gone
+    await jobs.cancel(record._replace(attempt=9), 0)  # moved
+    await jobs.cancel(record, 0)  # cancelled
+    await jobs.cancel(record, 0)  # ended
+    await jobs.cancel(record._replace(job_id="job-0-none"), 0)  # gone
+    await jobs.note(0, waiting, 60_000)  # stale
+    await store.surveys.look(0, (POOL,))
 
     await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
     await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)

@@ -29,6 +29,8 @@ class ErrorCode(StrEnum):
     NO_CAPABLE_NODE = "NO_CAPABLE_NODE"
     ALL_CANDIDATES_FULL_OR_FAILED = "ALL_CANDIDATES_FULL_OR_FAILED"
     PREFERRED_NODE_NOT_CAPABLE = "PREFERRED_NODE_NOT_CAPABLE"
+    JOB_NOT_FOUND = "JOB_NOT_FOUND"
+    JOB_ENDED = "JOB_ENDED"
 
 
 # A node that answers with one of these is not the last word: another node may do better.

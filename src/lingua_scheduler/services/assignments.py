@@ -6,6 +6,9 @@ from typing import NamedTuple
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
 
+# Cancelled jobs that are remembered in case their attempt is only just beginning here.
+CANCELLED_MAX = 1_000
+
 
 class Lost(NamedTuple):
     """An attempt that ended without the node's word."""
@@ -13,7 +16,13 @@ class Lost(NamedTuple):
     reason: str
 
 
-Report = JobResult | Lost
+class Cancelled(NamedTuple):
+    """Somebody does not want the job any more."""
+
+    reason: str = "cancelled"
+
+
+Report = JobResult | Lost | Cancelled
 
 
 class Assignment:
@@ -55,6 +64,7 @@ class Assignment:
 class Assignments:
     def __init__(self) -> None:
         self._by_job: dict[str, Assignment] = {}
+        self._cancelled: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._by_job)
@@ -62,7 +72,18 @@ class Assignments:
     def open(self, attempt: Attempt, session_id: str, utterance_index: int) -> Assignment:
         assignment = Assignment(attempt, session_id, utterance_index)
         self._by_job[attempt.job_id] = assignment
+        if attempt.job_id in self._cancelled:
+            assignment.settle(Cancelled())
         return assignment
+
+    def cancel(self, job_id: str) -> None:
+        """Whoever waits for the job hears of it, also if its attempt is about to begin."""
+        self._cancelled[job_id] = None
+        if len(self._cancelled) > CANCELLED_MAX:
+            del self._cancelled[next(iter(self._cancelled))]
+        assignment = self._by_job.get(job_id)
+        if assignment is not None:
+            assignment.settle(Cancelled())
 
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:

@@ -6,17 +6,18 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
 from lingua_scheduler.protocol.node import JobCancel, JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Report
+from lingua_scheduler.services.assignments import Assignment, Assignments, Cancelled, Lost, Report
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.orders import assignment_of
-from lingua_scheduler.services.placing import Placer, Try
+from lingua_scheduler.services.placing import Placer
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.registry import NodeLink, Registry
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.services.work import Outcome, Work
+from lingua_scheduler.services.work import Outcome, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Dispatched
@@ -34,6 +35,7 @@ class Dispatcher:
         registry: Registry,
         placer: Placer,
         explainer: Explainer,
+        recorder: Recorder,
         assignments: Assignments,
         waiting: WaitingRoom,
         settings: Settings,
@@ -43,6 +45,7 @@ class Dispatcher:
         self._registry = registry
         self._placer = placer
         self._explainer = explainer
+        self._recorder = recorder
         self._assignments = assignments
         self._waiting = waiting
         self._settings = settings.job
@@ -69,6 +72,8 @@ class Dispatcher:
                 if outcome is not None:
                     return outcome
                 report = Lost(report.error.code if report.error else "failed")
+            if isinstance(report, Cancelled):
+                return _cancelled(placed.attempt.job_id)
             lost = report
             metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
             _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
@@ -79,12 +84,16 @@ class Dispatcher:
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
             )
+            headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {_bounded(lost.reason)}"
+            self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
         return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
         assignment = self._assignments.open(attempt, work.session_id, work.utterance_index)
         try:
+            if assignment.report is not None:
+                return assignment.report
             link = self._registry.find(attempt.node_id)
             if link is None or link.owner != dispatched.owner:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
@@ -94,8 +103,10 @@ class Dispatcher:
             if not link.peer.post(assignment_of(work, attempt, ack_ms)):
                 return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
             report = await self._follow(assignment, link, ack_ms, wanted.run_ms)
-            if isinstance(report, Lost):
+            if not isinstance(report, JobResult):
                 link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
+            if isinstance(report, Cancelled) and not link.profile.reports_jobs:
+                self._waiting.slot_freed(link.node_id, link.pools)
             return report
         finally:
             self._assignments.close(assignment)
@@ -118,12 +129,15 @@ class Dispatcher:
 
     async def _end_lost(
         self, attempt: Attempt, reason: str, *, linger_ms: int = 0, if_overdue: bool = False
-    ) -> Lost | None:
+    ) -> Lost | Cancelled | None:
         """End an attempt ourselves; None when it was to end only if overdue, and is not."""
         try:
             ended = await self._store.jobs.end(
                 attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
             )
+            # It ended without us hearing of it; the signal may have been lost.
+            if ended.outcome is EndOutcome.STALE and await self._store.jobs.is_cancelled(attempt.shard, attempt.job_id):
+                return Cancelled()
         except RedisAway:
             # The lease ends by itself; the job goes on without it.
             return Lost(reason)
@@ -138,11 +152,18 @@ class Dispatcher:
     async def _give_up(self, work: Work, wanted: Try, outcome: DispatchOutcome, lost: Lost) -> Outcome:
         """No node, or no other node: close the job if there is one, and say why."""
         error, detail = await self._why(work, outcome, lost)
-        if wanted.job_id:
-            try:
-                await self._store.jobs.close(wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail)
-            except RedisAway:
-                _log.warning("job.left_open", job_id=wanted.job_id)
+        try:
+            if wanted.number == 1:
+                is_closed = await self._recorder.refused(work, wanted, error, detail) is not NoteOutcome.STALE
+            else:
+                is_closed = await self._store.jobs.close(
+                    wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail
+                )
+                self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, detail)
+            if not is_closed and await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id):
+                return _cancelled(wanted.job_id)
+        except RedisAway:
+            _log.warning("job.left_open", job_id=wanted.job_id)
         return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
@@ -176,6 +197,10 @@ def _outcome(result: JobResult) -> Outcome | None:
         return Outcome(state, result.job_id, result)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
     return Outcome(state, result.job_id, error=known, detail="the node failed the job")
+
+
+def _cancelled(job_id: str) -> Outcome:
+    return Outcome(JobState.CANCELLED, job_id, detail="cancelled")
 
 
 def _bounded(reason: str) -> str:

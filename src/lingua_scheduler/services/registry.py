@@ -253,6 +253,7 @@ class Registry:
                     "platform": profile.platform,
                     "services": profile.services,
                     "languages": profile.languages,
+                    "reports_jobs": profile.reports_jobs,
                 }
             ).decode(),
         )

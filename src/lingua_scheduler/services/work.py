@@ -48,6 +48,18 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     wish: Wish = Wish()
 
 
+class Try(msgspec.Struct, gc=False):
+    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
+
+    number: int
+    serial: str
+    run_ms: int
+    job_id: str = ""
+    # Where the last attempt was, or where the job was written down when it began to wait.
+    shard: int = -1
+    tried: tuple[str, ...] = ()
+
+
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a job ended. Without a result, `error` says why."""
 

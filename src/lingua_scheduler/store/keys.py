@@ -19,6 +19,8 @@ SHARD_KEYS = {
     "owners": "owners",
     "leases": "leases",
     "summary": "pairs",
+    "recent": "recent",
+    "sick": "sick",
 }
 
 
@@ -35,6 +37,8 @@ class ShardKeys:
         self.owners = self.named["owners"]
         self.leases = self.named["leases"]
         self.summary = self.named["summary"]
+        self.recent = self.named["recent"]
+        self.sick = self.named["sick"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"
@@ -56,6 +60,7 @@ class Keys:
         self.placement = f"{prefix}:{{shards}}:placement"
         self.load = f"{prefix}:{{shards}}:load"
         self.room = f"{prefix}:{{shards}}:room"
+        self.signals = f"{prefix}:signals"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -83,9 +88,12 @@ TABLE = (
         "hash",
         "state, attempt, node, session, owner, times, reason; never audio, never text",
     ),
+    KeyDoc("…:{s7}:recent", "stream", "the jobs that began in the shard lately: job, session; bounded"),
+    KeyDoc("…:{s7}:sick", "zset", "node, or node and kind of service → the moment until which it gets no work"),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
+    KeyDoc("…:signals", "channel", "losable messages between instances; nothing is stored"),
 )

@@ -17,6 +17,8 @@ from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.sentinel import SentinelLine
+from lingua_scheduler.store.signals import Signals
+from lingua_scheduler.store.surveys import Surveys
 
 T = TypeVar("T")
 
@@ -56,6 +58,8 @@ class Store:
         self.jobs = Jobs(self.line, keys, scripts)
         self.pools = Pools(self.line, keys)
         self.affinity = Affinity(self.line, keys)
+        self.surveys = Surveys(self.line, keys, scripts)
+        self.signals = Signals(self.line, keys.signals)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""

@@ -15,7 +15,8 @@ local limits     = KEYS[5]   -- hash node -> slots
 local owners     = KEYS[6]   -- hash node -> epoch instance connection acknowledges
 local leases     = KEYS[7]   -- zset lease -> deadline
 local job_key    = KEYS[8]   -- hash, the job
-local also       = {unpack(KEYS, 9)}   -- sets the node must be in too
+local recent     = KEYS[9]   -- stream, the jobs that began here lately
+local also       = {unpack(KEYS, 10)}   -- sets the node must be in too
 local job        = ARGV[1]
 local attempt    = ARGV[2]
 local preferred  = ARGV[3]   -- node id or empty
@@ -30,14 +31,17 @@ local before     = ARGV[11]  -- states in which a job may be reserved
 local live       = ARGV[12]  -- states of a job that has a live attempt
 local state      = ARGV[13]  -- the state it is written with
 local dice       = ARGV[14]  -- Redis seeds every script alike, so chance comes from outside
-local now_ms     = ARGV[15]
-local record     = {unpack(ARGV, 16)}  -- field, value, …
+local most       = ARGV[15]  -- how many recent jobs are kept, about
+local session    = ARGV[16]
+local now_ms     = ARGV[17]
+local record     = {unpack(ARGV, 18)}  -- field, value, …
 
 math.randomseed(dice)
 local moment = clock(now_ms)
 local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node')
 if known[1] then
-  local owner = redis.call('HGET', owners, known[3])
+  -- A job that was written down while it waited has no node yet.
+  local owner = known[3] and redis.call('HGET', owners, known[3])
   if known[2] == attempt and owner and string.find(live, known[1], 1, true)
     and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
     return {'dispatched', known[3], owner}
@@ -117,6 +121,12 @@ redis.call('ZADD', leases, moment + (acks == '1' and ack_ms or run_ms), job .. '
 redis.call('ZINCRBY', held, 1, chosen)
 redis.call('ZINCRBY', free, -1, chosen)
 redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
-  'dispatched_ms', string.format('%.0f', moment), unpack(record))
+  'dispatched_ms', string.format('%.0f', moment), 'session', session, unpack(record))
 redis.call('PEXPIRE', job_key, keep_ms)
+if known[1] then
+  -- It is here (again), wherever it was meanwhile.
+  redis.call('HDEL', job_key, 'moved_to')
+elseif attempt == '1' then
+  redis.call('XADD', recent, 'MAXLEN', '~', most, '*', 'job', job, 'session', session)
+end
 return {'dispatched', chosen, owner}
