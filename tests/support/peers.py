@@ -200,7 +200,13 @@ class Field:
         return client
 
     async def get(self, path: str) -> tuple[int, Any]:
-        async with self._http.get(f"http://127.0.0.1:{self.port}{path}") as response:
+        return await self._ask("GET", path)
+
+    async def post(self, path: str) -> tuple[int, Any]:
+        return await self._ask("POST", path)
+
+    async def _ask(self, method: str, path: str) -> tuple[int, Any]:
+        async with self._http.request(method, f"http://127.0.0.1:{self.port}{path}") as response:
             text = await response.text()
             return response.status, json.loads(text) if "json" in response.content_type else text
 
