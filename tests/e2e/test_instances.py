@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler import app
+from lingua_scheduler.protocol.signals import JobsWait
 from lingua_scheduler.services import nudging
 from tests.support.peers import field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
@@ -69,8 +70,7 @@ async def test_nothing_is_said_about_slots_while_nobody_waits(
 ) -> None:
     said: list[Any] = []
     async with scheduler_on(server.url) as (here, store), field(here.port) as peers:
-        publish = store.signals.publish
-        monkeypatch.setattr(store.signals, "publish", lambda signal: (said.append(signal), publish(signal))[1])
+        monkeypatch.setattr(store.signals, "publish", said.append)
         await peers.node()
         client = await peers.client()
         for index in range(20):
@@ -79,7 +79,7 @@ async def test_nothing_is_said_about_slots_while_nobody_waits(
         assert said == []
         # Nor when those who waited have stopped saying so.
         monkeypatch.setattr(nudging, "FRESH_S", -1.0)
-        here._nudger.others_wait(nudging.JobsWait("i-other", ["en:zh:speech"]))
+        here._nudger.others_wait(JobsWait("i-other", ["en:zh:speech"]))
         await client.utterance(20)
         await client.outcome()
         assert said == []
@@ -89,9 +89,8 @@ async def test_many_slots_freed_at_once_are_few_nudges(server: RedisProcess, mon
     said: list[Any] = []
     async with scheduler_on(server.url) as (here, store), field(here.port) as peers:
         await peers.node(max_concurrent_jobs=50)
-        publish = store.signals.publish
-        monkeypatch.setattr(store.signals, "publish", lambda signal: (said.append(signal), publish(signal))[1])
-        here._nudger.others_wait(nudging.JobsWait("i-other", ["en:zh:speech"]))
+        monkeypatch.setattr(store.signals, "publish", said.append)
+        here._nudger.others_wait(JobsWait("i-other", ["en:zh:speech"]))
         for _ in range(500):
             here._nudger.unclaimed({"en:zh:speech", "zh:en:speech"})
         # One at once, one when the pause is over, for what was freed meanwhile.

@@ -232,7 +232,7 @@ async def test_a_job_that_waits_for_another_try_is_cancelled(peers: Field) -> No
     await victim.socket.close()
 
     async def is_retrying() -> bool:
-        return (await looked_up(peers, job["job_id"]))["state"] == "RETRYING"
+        return bool((await looked_up(peers, job["job_id"]))["state"] == "RETRYING")
 
     await until(is_retrying)
     assert (await peers.post(f"/v1/jobs/{job['job_id']}/cancel"))[0] == 200

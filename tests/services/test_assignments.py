@@ -7,7 +7,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost
+from lingua_scheduler.services.assignments import CANCELLED_MAX, Assignment, Assignments, Cancelled, Lost
 
 LONG_S = 60.0
 FIRST = Attempt("job-0-1", 1, "node-a", 0)
@@ -147,3 +147,22 @@ async def test_an_attempt_that_is_over_is_not_kept_alive_by_its_timer(assignment
     del found, waiting
     gc.collect()
     assert [thing for thing in gc.get_objects() if isinstance(thing, Assignment)] == []
+
+
+async def test_who_waits_for_a_cancelled_job_is_told_whatever_its_attempt(
+    assignments: Assignments, first: Assignment
+) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    assignments.cancel("job-0-2")
+    assert first.report is None
+    assignments.cancel(FIRST.job_id)
+    assert await waiting == Cancelled()
+
+
+async def test_a_cancel_that_overtakes_the_attempt_is_remembered_for_a_while(assignments: Assignments) -> None:
+    assignments.cancel(FIRST.job_id)
+    assert assignments.open(FIRST, "s-1", 0).report == Cancelled()
+    for serial in range(CANCELLED_MAX):
+        assignments.cancel(f"job-1-{serial}")
+    assert assignments.open(SECOND, "s-1", 0).report is None
