@@ -239,18 +239,20 @@ async def test_a_job_that_waits_for_another_try_is_cancelled(peers: Field) -> No
     await assert_cancelled_for(client, job["job_id"])
 
 
+@pytest.mark.parametrize("habits", [{}, {"running_job_ids": []}, {"advanced_features": ["job_ack"]}])
 async def test_a_lost_signal_costs_the_deadline_and_no_second_try(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, habits: dict[str, Any]
 ) -> None:
     publish = Signals.publish
 
     def lose(self: Signals, signal: Any) -> Any:
         return publish(self, CancelJob("i-nobody", "job-0-none") if isinstance(signal, CancelJob) else signal)
 
-    async with scheduler_on(server.url, job__timeout_base_ms=500) as (here, _), field(here.port) as peers:
+    short = {"job__timeout_base_ms": 500, "job__reservation_ttl_ms": 500}
+    async with scheduler_on(server.url, **short) as (here, _), field(here.port) as peers:
         async with scheduler_on(server.url) as (there, _), field(there.port) as others:
             monkeypatch.setattr(Signals, "publish", lose)
-            nodes = [await peers.node(stay_silent) for _ in range(2)]
+            nodes = [await peers.node(stay_silent, **habits) for _ in range(2)]
             client = await peers.client()
             await client.utterance(0)
             job = await until(lambda: next((node.jobs[0] for node in nodes if node.jobs), None))

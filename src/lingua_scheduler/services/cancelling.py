@@ -38,7 +38,8 @@ async def cancel(store: Store, job_id: str, linger_ms: int) -> Cancellation:
             with suppress(RedisAway):
                 await store.signals.publish(CancelJob(record.owner, job_id))
         return Cancellation(outcome, record, ended)
-    raise RuntimeError(f"{job_id} did not hold still")
+    # Its pointer leads to a record that is no more.
+    return Cancellation(CancelOutcome.GONE)
 
 
 class Cancelling:

@@ -93,7 +93,8 @@ class Dispatcher:
         assignment = self._assignments.open(attempt, work.session_id, work.utterance_index)
         try:
             if assignment.report is not None:
-                return assignment.report
+                # Cancelled before it left; nobody has it, so its slot need not linger.
+                return await self._end_lost(attempt, "cancelled") or assignment.report
             link = self._registry.find(attempt.node_id)
             if link is None or link.owner != dispatched.owner:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
@@ -135,8 +136,10 @@ class Dispatcher:
             ended = await self._store.jobs.end(
                 attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
             )
-            # It ended without us hearing of it; the signal may have been lost.
-            if ended.outcome is EndOutcome.STALE and await self._store.jobs.is_cancelled(attempt.shard, attempt.job_id):
+            # It was not ours to end: perhaps it was cancelled, and the signal got lost. (Its slot may linger on.)
+            if ended.outcome in (EndOutcome.STALE, EndOutcome.ALIVE) and await self._store.jobs.is_cancelled(
+                attempt.shard, attempt.job_id
+            ):
                 return Cancelled()
         except RedisAway:
             # The lease ends by itself; the job goes on without it.

@@ -8,9 +8,11 @@ from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 
-# How many jobs a shard remembers as recent, about; and how many of all shards one question looks at.
+# How many jobs a shard remembers as recent, about.
 RECENT_MAX = 2_000
+# One question looks at so many of them in all shards, reads so many records, and gets so many.
 LOOKED_AT_MAX = 10_000
+READ_MAX = 2_000
 LISTED_MAX = 500
 READ_TOGETHER = 100
 # One more than the most retries: no job has been in more shards.
@@ -87,7 +89,7 @@ class Records:
                     began.setdefault(job_id, (0, 0))
         newest_first = sorted(began, key=lambda job_id: began[job_id], reverse=True)
         found: list[JobRecord] = []
-        for first in range(0, len(newest_first), READ_TOGETHER):
+        for first in range(0, min(len(newest_first), READ_MAX), READ_TOGETHER):
             some = newest_first[first : first + READ_TOGETHER]
             records = await asyncio.gather(*map(self.find, some))
             found += (record for record in records if record is not None and _is_wanted(record, state, session))
