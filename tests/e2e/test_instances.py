@@ -34,6 +34,27 @@ async def test_a_job_is_cancelled_from_another_instance(server: RedisProcess) ->
         assert found["state"] == "CANCELLED"
 
 
+async def test_a_job_that_waits_is_cancelled_from_another_instance(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "POKE_S", 3_600.0)  # a poked job would find out by itself
+    async with (
+        scheduler_on(server.url) as (here, store),
+        scheduler_on(server.url) as (there, _),
+        field(here.port) as peers,
+        field(there.port) as others,
+    ):
+        node = await peers.node(stay_silent, max_concurrent_jobs=1)
+        client, waiter = await peers.client(), await peers.client()
+        await client.utterance(0)
+        await until(lambda: node.jobs)
+        await waiter.utterance(0)
+        (waiting,) = await until(lambda: store.jobs.latest(state="CREATED"))
+        await until(store.signals.listening.is_set)
+        assert (await others.post(f"/v1/jobs/{waiting.job_id}/cancel"))[0] == 200
+        assert (await waiter.outcome(within_s=2))["reason"] == "job_failed"
+
+
 async def test_a_slot_freed_at_one_instance_wakes_a_job_that_waits_at_another(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -319,6 +319,17 @@ async def test_who_is_sent_away_gives_up_and_nobody_loses_a_turn(line: Line) -> 
     assert line.tried == ["anna"]
     line.room.tried(POOL)
     assert not line.room.must_queue(POOL)
+    assert not line.room._by_job
+
+
+async def test_who_is_sent_away_and_leaves_in_the_same_tick_wakes_nobody(line: Line) -> None:
+    for name in ("anna", "bert"):
+        line.tasks[name] = asyncio.create_task(_wait_as(line, name, line.room.ticket()))
+    await settled()
+    line.room.dismiss("anna")
+    line.tasks["anna"].cancel()
+    await settled()
+    assert line.tried == []
 
 
 async def test_who_is_sent_away_in_the_tick_of_a_release_leaves_it_to_the_next(line: Line) -> None:

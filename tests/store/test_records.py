@@ -85,6 +85,15 @@ async def test_a_job_that_waited_in_vain_fails(store: Store) -> None:
     assert (record.state, record.reason, record.detail) == (JobState.FAILED, "E", "all busy")
     assert [line.split()[0] for line in record.history] == ["CREATED", "FAILED"]
     assert await ids(store) == ["job-0-1"]
+    assert await store.line.call("XLEN", store.keys.shard(0).recent) == 1
+
+
+async def test_a_job_that_had_an_attempt_is_not_noted_as_if_it_had_none(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, _ = await dispatch(store, order(1))
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT)
+    assert await store.jobs.note(0, note(1, error="E"), KEEP_MS) is NoteOutcome.STALE
+    assert (await found(store, "job-0-1")).state == JobState.RETRYING
 
 
 # Finding
@@ -124,7 +133,7 @@ async def test_a_job_that_came_back_and_lost_again_is_where_it_was_last(store: S
 
 
 async def test_pointers_in_a_circle_end(store: Store) -> None:
-    for shard, other in ((0, 1), (1, 0)):
+    for shard, other in ((0, 1), (1, 2), (2, 0)):
         await store.line.call(
             "HSET", store.keys.shard(shard).job("job-0-1"), "state", "RETRYING", "attempt", 1, "moved_to", other
         )
@@ -186,8 +195,10 @@ async def test_only_the_first_attempt_is_recent_news(store: Store) -> None:
     first, _ = await dispatch(store, order(1))
     await store.jobs.dispatch(0, order(1), RULES)
     await store.jobs.end(first, "", JobEvent.LOSE_ATTEMPT)
-    await dispatch(store, order(1, attempt=2))
-    assert await store.line.call("XLEN", store.keys.shard(0).recent) == 1
+    second, _ = await dispatch(store, order(1, attempt=2))
+    await join(store, entry("n3"), shard=1)
+    await move(store, second, 1)
+    assert [await store.line.call("XLEN", store.keys.shard(shard).recent) for shard in (0, 1)] == [1, 0]
 
 
 # Cancelling
