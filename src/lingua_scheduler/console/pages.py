@@ -26,7 +26,7 @@ _INDEX = """Lingua Scheduler
   /v1/status      this instance and the fleet, as JSON
   /v1/nodes       the nodes
   /v1/pools       the language pairs and how many nodes serve each
-  /v1/jobs        the latest jobs; /v1/jobs/{job_id}, its /explain, and POST its /cancel
+  /v1/jobs        the latest jobs; below /v1/jobs/{job_id} one of them, why it waited or failed, and how to cancel it
   /metrics        for Prometheus
   /asyncapi.json  every message of both sockets, as AsyncAPI 3.0 with JSON Schemas
 """
