@@ -16,6 +16,7 @@ from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
+OTHER = "job-0-i-1234abcd-5678abcdef0123456789"
 NO_FRENCH = "no node serves tts(fr)"
 
 
@@ -39,17 +40,18 @@ async def test_jobs_are_listed_and_chosen(server: RedisProcess, store: Store) ->
     await join(store, entry("n1"))
     await dispatch(store, order("runs"))
     await refuse(store, "job-0-refused")
-    await refuse(store, "job-0-other", "s-2")
+    await refuse(store, OTHER, "s-2")
     listed = await asked(server, "jobs")
-    assert [job["job_id"] for job in listed["jobs"]] == ["job-0-other", "job-0-refused", "job-0-runs"]
+    assert [job["job_id"] for job in listed["jobs"]] == [OTHER, "job-0-refused", "job-0-runs"]
     assert [job["job_id"] for job in (await asked(server, "jobs", "--state", "failed"))["jobs"]] == [
-        "job-0-other",
+        OTHER,
         "job-0-refused",
     ]
-    assert [job["job_id"] for job in (await asked(server, "jobs", "--session", "s-2"))["jobs"]] == ["job-0-other"]
+    assert [job["job_id"] for job in (await asked(server, "jobs", "--session", "s-2"))["jobs"]] == [OTHER]
     assert len((await asked(server, "jobs", "--limit", "1"))["jobs"]) == 1
     shown = (await ask(server, "jobs")).stdout
     assert "\x1b" not in shown
+    assert OTHER in shown  # never cut
     (line,) = (line for line in shown.splitlines() if line.startswith("job-0-refused"))
     assert line.split()[:5] == ["job-0-refused", "FAILED", "en→fr", "0", "-"]
 

@@ -1,5 +1,6 @@
 """`lingua job`, `lingua jobs`, `lingua explain` and `lingua cancel`"""
 
+import sys
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -24,6 +25,7 @@ from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.store import Store
 
 STYLES = {JobState.DONE: "green", JobState.FAILED: "red", JobState.CANCELLED: "yellow"} | dict.fromkeys(LIVE, "cyan")
+PIPED_WIDTH = 200
 VERDICT_STYLES = {"free": "green", "full": "yellow", "not_in_pool": "dim"}
 
 
@@ -63,7 +65,7 @@ def jobs(
         is_choosy = state or session
         click.echo("no recent job is like that; lingua jobs shows all" if is_choosy else "there were no jobs lately")
         return
-    table = _table("job", "state", "pair", "attempt", "node", "session", "age", "reason")
+    table = _table("job", "state", "pair", "attempt", "node", "age", "session", "reason")
     for job in found:
         began_ms = min(job.times_ms.values(), default=0)
         table.add_row(
@@ -72,8 +74,8 @@ def jobs(
             _pair(job),
             str(job.attempt),
             job.node_id or "-",
-            f"{job.session_id} {job.utterance_index}",
             _age(began_ms),
+            f"{job.session_id} {job.utterance_index}",
             job.reason,
         )
     _console().print(table)
@@ -151,7 +153,8 @@ def explain(job_id: str, redis_url: str | None, data_dir: str | None, config: Pa
     console = _console()
     console.print(Text.assemble(f"{job_id} ", _state(explained.state)))
     console.print(Text(explained.headline, style="bold"))
-    if explained.then is not None:
+    is_unchanged = explained.then and explained.now and explained.then.candidates == explained.now.candidates
+    if explained.then is not None and not is_unchanged:
         _print_candidates(console, f"{_age(explained.then.looked_at_ms)} ago", explained.then)
     if explained.now is not None:
         _print_candidates(console, "now", explained.now)
@@ -211,14 +214,15 @@ def _echo(answer: msgspec.Struct) -> None:
 
 
 def _console() -> Console:
-    # A word that is copied into the next command must not be cut in two.
-    return Console(soft_wrap=True)
+    # What is not read on a terminal has no width to keep to.
+    return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
 
 
 def _table(*columns: str) -> Table:
+    """Ids are copied into the next command, so they are never cut; sentences give way."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in columns:
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, no_wrap=column not in ("reason", "session", "why"), overflow="fold")
     return table
 
 
