@@ -13,6 +13,7 @@ from lingua_scheduler.domain.attempts import (
     EndOutcome,
     NoteOutcome,
 )
+from lingua_scheduler.domain.history import Step
 from lingua_scheduler.domain.jobs import JobEvent, JobState
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.records import JobRecord
@@ -61,7 +62,7 @@ async def test_a_job_that_found_nobody_has_a_record(store: Store, clock: Clock) 
     assert (record.pools, record.session_id, record.utterance_index) == ((POOL,), "s-00000001", 3)
     assert record.owner == "i-here"
     assert record.times_ms == {"ended": clock.now_ms}
-    assert record.history == (f"FAILED {clock.now_ms} 0 - NO_CAPABLE_NODE",)
+    assert record.history == (Step(JobState.FAILED, clock.now_ms, 0, "", "NO_CAPABLE_NODE"),)
     assert 0 < await store.line.call("PTTL", store.keys.shard(0).job("job-0-1")) <= KEEP_MS
 
 
@@ -83,7 +84,7 @@ async def test_a_job_that_waited_in_vain_fails(store: Store) -> None:
     assert await store.jobs.note(0, note(1, error="E", detail="all busy"), KEEP_MS) is NoteOutcome.NOTED
     record = await found(store, "job-0-1")
     assert (record.state, record.reason, record.detail) == (JobState.FAILED, "E", "all busy")
-    assert [line.split()[0] for line in record.history] == ["CREATED", "FAILED"]
+    assert [step.state for step in record.history] == ["CREATED", "FAILED"]
     assert await ids(store) == ["job-0-1"]
     assert await store.line.call("XLEN", store.keys.shard(0).recent) == 1
 
@@ -209,6 +210,8 @@ async def test_a_running_job_is_cancelled_and_its_slot_is_free(store: Store) -> 
     attempt, placed = await dispatch(store, order(1))
     record = await found(store, attempt.job_id)
     assert await store.jobs.cancel(record, 0) == (CancelOutcome.CANCELLED, "")
+    last = (await found(store, attempt.job_id)).history[-1]
+    assert (last.state, last.attempt, last.node_id, last.reason) == (JobState.CANCELLED, 1, "n1", "cancelled")
     assert await ledger(store, "n1") == (0, 1, 0)
     assert (await found(store, attempt.job_id)).state == JobState.CANCELLED
     # What the node still says is stale, and nobody tries again.

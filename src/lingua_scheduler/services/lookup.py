@@ -58,7 +58,7 @@ def _headline(record: JobRecord, then: Explanation | None, now: Explanation | No
 
 def _tried(record: JobRecord) -> list[str]:
     """The nodes it may not go back to, as far as its history tells; where it failed last is known in any case."""
-    lost = [line.node_id for line in map(_history_line, record.history) if line.state == JobState.RETRYING]
+    lost = [step.node_id for step in record.history if step.state is JobState.RETRYING]
     if record.state == JobState.RETRYING:
         lost.append(record.node_id)
     return [node_id for node_id in dict.fromkeys(lost) if node_id]
@@ -81,17 +81,5 @@ def _view(record: JobRecord) -> JobView:
         reason=record.reason,
         detail=record.detail,
         times_ms=record.times_ms,
-        history=[_history_line(line) for line in record.history],
-    )
-
-
-def _history_line(line: str) -> HistoryLine:
-    """`STATE ms attempt node reason`, with a dash for what is empty."""
-    state, at_ms, attempt, node_id, reason = [*line.split(" ", 4), *[""] * 5][:5]
-    return HistoryLine(
-        state,
-        int(at_ms) if at_ms.isdecimal() else 0,
-        int(attempt) if attempt.isdecimal() else 0,
-        node_id.strip() if node_id != "-" else "",
-        reason.strip() if reason != "-" else "",
+        history=[HistoryLine(*step) for step in record.history],
     )

@@ -4,6 +4,7 @@ import asyncio
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import parse_lease, shard_of
+from lingua_scheduler.domain.history import Step, steps_of
 from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
@@ -37,8 +38,8 @@ class JobRecord(NamedTuple):
     detail: str
     # When it was created, dispatched, accepted …, as far as it was.
     times_ms: dict[str, int]
-    # Lines of "state ms attempt node reason", oldest first.
-    history: tuple[str, ...]
+    # Oldest first.
+    history: tuple[Step, ...]
     explanation: str
 
     @property
@@ -129,7 +130,7 @@ def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
             for name, value in fields.items()
             if name.endswith("_ms") and name != "run_ms"
         },
-        history=tuple(fields.get("history", "").splitlines()),
+        history=tuple(steps_of(fields)),
         explanation=fields.get("explanation", ""),
     )
 
@@ -138,10 +139,9 @@ def _follows(before: JobRecord | None, record: JobRecord) -> JobRecord:
     """What was written about the job where it was before still belongs to it."""
     if before is None:
         return record
-    earlier = tuple(line for line in before.history if line not in record.history)
     return record._replace(
         times_ms=before.times_ms | record.times_ms,
-        history=earlier + record.history,
+        history=before.history + record.history,
         explanation=record.explanation or before.explanation,
     )
 

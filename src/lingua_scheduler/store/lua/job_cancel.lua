@@ -4,6 +4,7 @@
 --          look again) | gone (no such job)
 -- include: clock
 -- include: slots
+-- include: history
 local job_key   = KEYS[1]   -- hash, the job
 local leases    = KEYS[2]   -- zset lease -> deadline
 local free      = KEYS[3]   -- zset node -> free slots, only nodes that take work
@@ -18,7 +19,7 @@ local reason    = ARGV[6]
 local linger_ms = ARGV[7]   -- 0: the slot is free at once
 local now_ms    = ARGV[8]
 
-local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'moved_to', 'history')
+local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'moved_to', 'steps')
 if not known[1] then return {'gone'} end
 if not string.find(before, known[1], 1, true) then return {'ended', known[1]} end
 local is_live = string.find(live, known[1], 1, true)
@@ -35,8 +36,7 @@ if is_live and redis.call('ZSCORE', leases, lease) then
     give_back(node, free, held, limits)
   end
 end
-local at = string.format('%.0f', moment)
-local line = state .. ' ' .. at .. ' ' .. attempt .. ' ' .. (node == '' and '-' or node) .. ' ' .. reason
-redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at,
-  'history', known[5] and known[5] .. '\n' .. line or line)
+local at_ms = string.format('%.0f', moment)
+redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
+  remembered(known[5], state, at_ms, attempt, node, reason))
 return {'cancelled'}
