@@ -79,6 +79,8 @@ in [asyncapi.json](asyncapi.json), an AsyncAPI 3.0 document with JSON Schemas; a
   `no_text` (nothing was said, or the node never answered), `job_failed`, `gap_timeout` (a later result waited
   `delivery.hold_ms` for this one), `pending_overflow_evict` (more than `delivery.max_held` later ones were waiting).
   A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
+  A cancelled job is a `missing_result` with `job_failed` too, and a `ui_event` without an error: `event` `INPUT_ENDED`,
+  `status` `ok`, `hint` `cancelled`.
 
 ## Audio
 
@@ -148,10 +150,17 @@ JOBS_DIAGRAM = """
 
 JOBS_IN_REDIS = """
 A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
-writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
-Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
-that never acknowledge go from `DISPATCHED` straight to an end. A job is `CANCELLED` when its
-request was taken over, or its caller has left, before it was sent.
+writing the job as `DISPATCHED` is one step, done before the frame leaves. So `RESERVED` is never seen in Redis, and
+`CREATED` only of a job that waits for its first node: `job_note` writes it down, and one that found nobody too (as
+`FAILED`, attempt 0), up to 50 of them a second and instance; more are only counted. An attempt may end from any live
+state, because a fast node's result may overtake its acknowledgement. Nodes that never acknowledge go from
+`DISPATCHED` straight to an end. A job whose request was taken over, or whose caller has left before it was sent, is
+`CANCELLED` too.
+
+`lingua cancel` and `POST /v1/jobs/{job_id}/cancel` end a job that runs, waits for another try, or waits for its first
+one and was written down. `job_cancel` does it in Redis, then its owner is told by a signal; if that is lost, the owner
+finds out with its next step, at the latest when the attempt's time is up, and does not try again. What the node still
+says of the job is stale.
 
 The record also remembers its last 24 moves, each with its time, attempt, node and reason: in the fields `step0` to
 `step23`, which are written over in turn, while `steps` counts all moves.
@@ -206,6 +215,8 @@ ERROR_MEANINGS = {
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
     "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
     "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
+    "JOB_NOT_FOUND": "No such job, or it is forgotten by now (`job.keep_ms`)",
+    "JOB_ENDED": "The job has ended already, so it cannot be cancelled; the detail names its state",
 }
 
 CLOSE_CODES = """

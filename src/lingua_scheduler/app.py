@@ -10,14 +10,17 @@ from time import monotonic
 from aiohttp import web
 
 from lingua_scheduler.console.dispatching import dispatching
+from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.operations import add_operations
 from lingua_scheduler.console.pages import Pages, errors_as_json
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.protocol.signals import CancelJob, JobsWait, SlotFreed
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.calls import Calls
+from lingua_scheduler.services.cancelling import Cancelling
 from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
@@ -25,11 +28,14 @@ from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.leadership import Leadership
+from lingua_scheduler.services.lookup import Lookup
+from lingua_scheduler.services.nudging import ANNOUNCE_S, Nudger
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.progress import Progress
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
 from lingua_scheduler.services.requests import Requests
@@ -38,6 +44,7 @@ from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery, every
@@ -67,12 +74,25 @@ class Scheduler:
         self._pool_map = PoolMapCopy(store.pools, self._leadership)
         recovery = Recovery(store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
-        placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
-        explainer = Explainer(store.nodes, Admission(settings.pools.admission))
+        explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
+        self._recorder = Recorder(self.instance, store, self._pool_map, explainer, settings.job.keep_ms)
+        placer = Placer(self.instance, store, self._pool_map, self._waiting, self._recorder, settings)
         judge = Judge(store.jobs, settings.nodes)
         dispatcher = Dispatcher(
-            self.instance, store, judge, self._registry, placer, explainer, assignments, self._waiting, settings
+            self.instance,
+            store,
+            judge,
+            self._registry,
+            placer,
+            explainer,
+            self._recorder,
+            assignments,
+            self._waiting,
+            settings,
         )
+        self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
+        self._nudger = Nudger(self.instance, store.signals, self._waiting)
+        self._waiting.on_unclaimed = self._nudger.unclaimed
         requests = Requests(self.instance, store, dispatcher, settings)
         self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
         self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
@@ -94,6 +114,7 @@ class Scheduler:
         app.router.add_get("/ws/node", self._node_socket.handle)
         Pages(store, self._intake, overview, release).add_to(app)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
+        add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
 
@@ -117,6 +138,8 @@ class Scheduler:
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("poke", POKE_S, self._poke))
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
+        self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
+        self._chores.start(self._store.signals.listen(self._handlers()))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -138,6 +161,7 @@ class Scheduler:
         await self._runner.cleanup()
         await asyncio.gather(*(jobs.close() for jobs in nurseries))
         await self._complaints.close()
+        await self._recorder.close()
         await self._chores.close()
         await self._survival.writes.settle(1.0)
         await self._survival.writes.close()
@@ -153,6 +177,13 @@ class Scheduler:
                 instances=sorted(others),
                 note="their nodes are out of reach from here; if they are gone, their nodes go too, within seconds",
             )
+
+    def _handlers(self) -> Handlers:
+        return {
+            CancelJob: self._cancelling.heard,
+            JobsWait: self._nudger.others_wait,
+            SlotFreed: self._nudger.slot_freed,
+        }
 
     async def _poke(self) -> None:
         self._waiting.poke()

@@ -177,7 +177,16 @@ async def test_a_running_job_is_shown_as_a_taken_slot(peers: Field) -> None:
 async def test_the_front_page_names_every_other_page(peers: Field) -> None:
     _, page = await peers.get("/")
     named = {word for word in page.split() if word.startswith("/")}
-    assert {"/health", "/health/ready", "/metrics", "/asyncapi.json", "/v1/status", "/v1/nodes", "/v1/pools"} <= named
+    assert {
+        "/health",
+        "/health/ready",
+        "/metrics",
+        "/asyncapi.json",
+        "/v1/status",
+        "/v1/nodes",
+        "/v1/pools",
+        "/v1/jobs",
+    } <= named
     for path in named - {"/ws/session", "/ws/node", "/v1/dispatch/f2f"}:
         if "{" not in path:
             assert (await peers.get(path))[0] == 200, path

@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from tests.support.fleet import history
 from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, registration, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -98,7 +99,7 @@ async def test_a_node_that_acknowledges_and_hangs_loses_the_job(server: RedisPro
         assert good.jobs[0]["attempt_id"] == 2
         cancels = await until(lambda: hanging.socket.of_type("job_cancel"))
         assert cancels[0]["reason"] == "job_timeout"
-        steps = await store.jobs.history(0, good.jobs[0]["job_id"])
+        steps = await history(store, good.jobs[0]["job_id"])
         assert [(step.state, step.attempt, step.node_id, step.reason) for step in steps] == [
             ("DISPATCHED", 1, hanging.node_id, ""),
             ("ACCEPTED", 1, hanging.node_id, ""),

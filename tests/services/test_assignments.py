@@ -7,7 +7,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Step
+from lingua_scheduler.services.assignments import CANCELLED_MAX, Assignment, Assignments, Cancelled, Lost, Step
 from tests.support.speech import work
 
 LONG_S = 60.0
@@ -170,3 +170,22 @@ def test_whoever_watches_hears_of_every_step_once() -> None:
     assignments.advanced(SECOND)  # nobody's
     assert steps == [(Step.DISPATCHED, FIRST), (Step.ACCEPTED, FIRST)]
     assert first.advances == 2
+
+
+async def test_who_waits_for_a_cancelled_job_is_told_whatever_its_attempt(
+    assignments: Assignments, first: Assignment
+) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    assignments.cancel("job-0-2")
+    assert first.report is None
+    assignments.cancel(FIRST.job_id)
+    assert await waiting == Cancelled()
+
+
+async def test_a_cancel_that_overtakes_the_attempt_is_remembered_for_a_while(assignments: Assignments) -> None:
+    assignments.cancel(FIRST.job_id)
+    assert assignments.open(FIRST, WORK).report == Cancelled()
+    for serial in range(CANCELLED_MAX):
+        assignments.cancel(f"job-1-{serial}")
+    assert assignments.open(SECOND, WORK).report is None

@@ -11,7 +11,7 @@ from lingua_scheduler.domain.jobs import JobEvent, JobState
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
+from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, history, join, ledger, order
 
 ENDS = (JobEvent.FINISH, JobEvent.FIND_NO_TEXT, JobEvent.LOSE_ATTEMPT, JobEvent.FAIL, JobEvent.CANCEL)
 
@@ -326,7 +326,7 @@ async def test_a_record_remembers_every_move_of_its_job(store: Store, clock: Clo
     await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT")
     await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
     await store.jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "no other node")
-    assert await store.jobs.history(0, attempt.job_id) == [
+    assert await history(store, attempt.job_id) == [
         Step(JobState.DISPATCHED, began_ms, 1, "n1", ""),
         Step(JobState.ACCEPTED, began_ms + 1, 1, "n1", ""),
         Step(JobState.RUNNING, began_ms + 3, 1, "n1", ""),
@@ -341,7 +341,7 @@ async def test_a_history_is_bounded_and_keeps_what_came_last(store: Store, clock
         attempt, placed = await dispatch(store, order(1, attempt=number))
         await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, f"try {number}")
         clock.pass_ms(1)
-    steps = await store.jobs.history(0, "job-0-1")
+    steps = await history(store, "job-0-1")
     assert [(step.attempt, step.reason) for step in steps[1::2]] == [(n, f"try {n}") for n in range(29, 41)]
     assert len(steps) == 24
 
@@ -353,7 +353,7 @@ async def test_a_history_goes_on_in_the_shard_the_job_went_to_and_back(store: St
         attempt, placed = await dispatch(store, order(1, attempt=number), shard)
         await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)
         await store.jobs.leave_pointer(shard, attempt.job_id, number, other)
-    steps = await store.jobs.history(0, "job-0-1")
+    steps = await history(store, "job-0-1")
     assert [(step.attempt, step.node_id, step.state) for step in steps] == [
         (number, node, state)
         for number, node in ((1, "n1"), (2, "n2"), (3, "n1"))
@@ -362,7 +362,7 @@ async def test_a_history_goes_on_in_the_shard_the_job_went_to_and_back(store: St
 
 
 async def test_a_job_nobody_knows_has_no_history(store: Store) -> None:
-    assert await store.jobs.history(0, "job-0-none") == []
+    assert await history(store, "job-0-none") == []
 
 
 async def test_the_record_of_a_usual_job_stays_compact(store: Store) -> None:

@@ -13,6 +13,7 @@ from lingua_scheduler.domain.leadership import Term
 from lingua_scheduler.domain.quarantine import QuarantineRules
 from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.requests import Claim
 from lingua_scheduler.store.scripts import Scripts, read_library
@@ -74,6 +75,18 @@ async def everything(store: Store, clock: Clock) -> None:
     for service in ("asr", "asr", "tts"):  # suspended, debounced, limited
         await store.services.suspend(0, "n1", Complaint(service), ("asr",), 1_000, ComplaintRules(500, 1_000, 1))
     await store.services.suspend(0, "zz", Complaint("asr"), ("asr",), 1_000, ComplaintRules(500, 1_000, 1))  # gone
+    waiting = JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here")
+    await jobs.note(0, waiting, 60_000)  # noted
+    record = await jobs.find("job-0-w")
+    assert record is not None
+    await jobs.explain(0, "job-0-w", "{}")  # kept
+    await jobs.explain(0, "job-0-none", "{}")  # gone
+    await jobs.cancel(record._replace(attempt=9), 0)  # moved
+    await jobs.cancel(record, 0)  # cancelled
+    await jobs.cancel(record, 0)  # ended
+    await jobs.cancel(record._replace(job_id="job-0-none"), 0)  # gone
+    await jobs.note(0, waiting, 60_000)  # stale
+    await store.surveys.look(0, (POOL,))
 
     await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
     await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)

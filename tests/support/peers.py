@@ -207,7 +207,13 @@ class Field:
         return client
 
     async def get(self, path: str) -> tuple[int, Any]:
-        async with self._http.get(f"http://127.0.0.1:{self.port}{path}") as response:
+        return await self._ask("GET", path)
+
+    async def post(self, path: str) -> tuple[int, Any]:
+        return await self._ask("POST", path)
+
+    async def _ask(self, method: str, path: str) -> tuple[int, Any]:
+        async with self._http.request(method, f"http://127.0.0.1:{self.port}{path}") as response:
             text = await response.text()
             return response.status, json.loads(text) if "json" in response.content_type else text
 
@@ -259,10 +265,10 @@ class FakeClient:
         }
         await self.socket.send(fields | more)
 
-    async def failure(self) -> Frame:
+    async def failure(self, within_s: float = 10.0) -> Frame:
         """The next event that says what went wrong."""
         while True:
-            event = await self.socket.next("ui_event")
+            event = await self.socket.next("ui_event", within_s=within_s)
             if event["status"] == "error":
                 return event
 

@@ -17,6 +17,10 @@ WHERE = {
     "node-info": "nodes:node_info",
     "drain": "drain:drain",
     "resume": "drain:resume",
+    "jobs": "jobs:jobs",
+    "job": "jobs:job",
+    "explain": "jobs:explain",
+    "cancel": "jobs:cancel",
     "bench": "bench:bench",
     "version": "version:version",
 }

@@ -28,6 +28,7 @@ _INDEX = """Lingua Scheduler
   /v1/pools       the language pairs and how many nodes serve each
   /v1/dispatch/f2f           POST: one utterance to be translated
   /v1/jobs/{job_id}/result   what became of it
+  /v1/jobs        the latest jobs; below /v1/jobs/{job_id} one of them, why it waited or failed, and how to cancel it
   /metrics        for Prometheus
   /asyncapi.json  every message of both sockets, as AsyncAPI 3.0 with JSON Schemas
 """

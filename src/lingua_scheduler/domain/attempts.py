@@ -27,6 +27,18 @@ class EndOutcome(StrEnum):
     GONE = "gone"  # Redis knows nothing of the job
 
 
+class NoteOutcome(StrEnum):
+    NOTED = "noted"
+    STALE = "stale"  # it has an attempt by now, or has ended
+
+
+class CancelOutcome(StrEnum):
+    CANCELLED = "cancelled"
+    ENDED = "ended"  # it had ended before
+    MOVED = "moved"
+    GONE = "gone"
+
+
 class AdoptOutcome(StrEnum):
     ADOPTED = "adopted"
     SUPERSEDED = "superseded"

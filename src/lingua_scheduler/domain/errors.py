@@ -31,6 +31,8 @@ class ErrorCode(StrEnum):
     PREFERRED_NODE_NOT_CAPABLE = "PREFERRED_NODE_NOT_CAPABLE"
     REQUEST_CONFLICT = "REQUEST_CONFLICT"
     JOB_ELSEWHERE = "JOB_ELSEWHERE"
+    JOB_NOT_FOUND = "JOB_NOT_FOUND"
+    JOB_ENDED = "JOB_ENDED"
 
 
 # A node that answers with one of these is not the last word: another node may do better.

@@ -17,13 +17,23 @@ class Step(StrEnum):
     ACCEPTED = "NODE_ACCEPTED"
 
 
+# Cancelled jobs that are remembered in case their attempt is only just beginning here.
+CANCELLED_MAX = 1_000
+
+
 class Lost(NamedTuple):
     """An attempt that ended without the node's word."""
 
     reason: str
 
 
-Report = JobResult | Lost
+class Cancelled(NamedTuple):
+    """Somebody does not want the job any more."""
+
+    reason: str = "cancelled"
+
+
+Report = JobResult | Lost | Cancelled
 
 
 class Assignment:
@@ -72,6 +82,7 @@ class Assignments:
     def __init__(self, watch: Callable[[Step, Assignment], None]) -> None:
         self._watch = watch
         self._by_job: dict[str, Assignment] = {}
+        self._cancelled: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._by_job)
@@ -79,6 +90,8 @@ class Assignments:
     def open(self, attempt: Attempt, work: Work) -> Assignment:
         assignment = Assignment(attempt, work)
         self._by_job[attempt.job_id] = assignment
+        if attempt.job_id in self._cancelled:
+            assignment.settle(Cancelled())
         return assignment
 
     def sent(self, assignment: Assignment) -> None:
@@ -91,6 +104,15 @@ class Assignments:
             assignment.advance()
             if assignment.advances == 1:
                 self._watch(Step.ACCEPTED, assignment)
+
+    def cancel(self, job_id: str) -> None:
+        """Whoever waits for the job hears of it, also if its attempt is about to begin."""
+        self._cancelled[job_id] = None
+        if len(self._cancelled) > CANCELLED_MAX:
+            del self._cancelled[next(iter(self._cancelled))]
+        assignment = self._by_job.get(job_id)
+        if assignment is not None:
+            assignment.settle(Cancelled())
 
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:

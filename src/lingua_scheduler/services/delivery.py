@@ -45,6 +45,8 @@ class Delivery:
             message = _missing(session, work.utterance_index, reason)
             if outcome.error is not None:
                 session.post(_failure_event(session, work, outcome, outcome.error))
+            elif outcome.state is JobState.CANCELLED:
+                session.post(_cancel_event(session, work, outcome))
         return self.release(session, session.conversation.settle(work.utterance_index, message, self._clock() * 1000))
 
     def silence(self, session: Session, utterance_index: int) -> list[Answer]:
@@ -181,5 +183,18 @@ def _failure_event(session: Session, work: Work, outcome: Outcome, error: ErrorC
         event="ERROR",
         status="error",
         error_code=error.value,
+        hint=outcome.detail,
+    )
+
+
+def _cancel_event(session: Session, work: Work, outcome: Outcome) -> UiEvent:
+    """Not an error, and an event that every client knows: the utterance is over."""
+    return UiEvent(
+        trace_id=work.trace_id,
+        session_id=session.session_id,
+        job_id=outcome.job_id,
+        utterance_index=work.utterance_index,
+        event="INPUT_ENDED",
+        status="ok",
         hint=outcome.detail,
     )

@@ -10,20 +10,21 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
 from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT, PART_TIMEOUT
 from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Report
+from lingua_scheduler.services.assignments import Assignment, Assignments, Cancelled, Lost, Report
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.orders import assignment_of
-from lingua_scheduler.services.placing import Placer, Try
+from lingua_scheduler.services.placing import Placer
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.registry import NodeLink, Registry
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.services.work import Outcome, Work
+from lingua_scheduler.services.work import Outcome, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Dispatched
@@ -44,6 +45,7 @@ class Dispatcher:
         registry: Registry,
         placer: Placer,
         explainer: Explainer,
+        recorder: Recorder,
         assignments: Assignments,
         waiting: WaitingRoom,
         settings: Settings,
@@ -54,6 +56,7 @@ class Dispatcher:
         self._registry = registry
         self._placer = placer
         self._explainer = explainer
+        self._recorder = recorder
         self._assignments = assignments
         self._waiting = waiting
         self._settings = settings.job
@@ -85,6 +88,8 @@ class Dispatcher:
                 if outcome is not None:
                     return outcome
                 report = Lost((report.error and report.error.code) or ErrorCode.PROCESSING_ERROR.value)
+            if isinstance(report, Cancelled):
+                return _cancelled(placed.attempt.job_id)
             lost = report
             if lost is WITHDRAWN:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
@@ -97,6 +102,8 @@ class Dispatcher:
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
             )
+            headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {_bounded(lost.reason)}"
+            self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
             if not await self._may_try_again(wanted, lost):
                 return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
 
@@ -121,11 +128,14 @@ class Dispatcher:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
         assignment = self._assignments.open(attempt, work)
         try:
+            if assignment.report is not None:
+                # Cancelled before it left; nobody has it, so its slot need not linger.
+                return await self._end_lost(attempt, "cancelled") or assignment.report
             link = self._registry.find(attempt.node_id)
             if link is None or link.owner != dispatched.owner:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
-            if work.may_send is not None and not await self._may_send(work.may_send, assignment):
-                return assignment.report or WITHDRAWN
+            if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment)):
+                return stopped
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
             if link.profile.reports_jobs:
                 link.sent[attempt.job_id] = (attempt, monotonic())
@@ -134,22 +144,23 @@ class Dispatcher:
             self._assignments.sent(assignment)
             silence = PART_TIMEOUT if work.is_part else JOB_TIMEOUT
             report = await self._follow(assignment, link, ack_ms, wanted.run_ms, silence)
-            if isinstance(report, Lost):
+            if not isinstance(report, JobResult):
                 link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
+            if isinstance(report, Cancelled) and not link.profile.reports_jobs:
+                self._waiting.slot_freed(link.node_id, link.pools)
             return report
         finally:
             self._assignments.close(assignment)
 
-    async def _may_send(self, ask: Callable[[Attempt], Awaitable[bool]], assignment: Assignment) -> bool:
-        """False when it was withdrawn, which is nobody's fault, or its lease ended while we asked."""
-        if await ask(assignment.attempt):
-            return assignment.report is None
-        if assignment.report is None:
-            with suppress(RedisAway):  # the lease ends by itself
-                await self._store.jobs.end(assignment.attempt, "", JobEvent.CANCEL, WITHDRAWN.reason)
-            self._slot_freed(assignment.attempt)
-            assignment.settle(WITHDRAWN)
-        return False
+    async def _stopped(self, may_send: Callable[[Attempt], Awaitable[bool]], assignment: Assignment) -> Report | None:
+        """Why it must not leave: it was withdrawn, which is nobody's fault, or its lease ended while we asked."""
+        is_wanted = await may_send(assignment.attempt)
+        if assignment.report is not None or is_wanted:
+            return assignment.report
+        with suppress(RedisAway):  # the lease ends by itself
+            await self._store.jobs.end(assignment.attempt, "", JobEvent.CANCEL, WITHDRAWN.reason)
+        self._slot_freed(assignment.attempt)
+        return WITHDRAWN
 
     async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int, silence: str) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
@@ -173,12 +184,17 @@ class Dispatcher:
 
     async def _end_lost(
         self, attempt: Attempt, reason: str, *, linger_ms: int = 0, if_overdue: bool = False
-    ) -> Lost | None:
+    ) -> Lost | Cancelled | None:
         """End an attempt ourselves; None when it was to end only if overdue, and is not."""
         try:
             ended = await self._judge.end(
                 attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
             )
+            # It was not ours to end: perhaps it was cancelled, and the signal got lost. (Its slot may linger on.)
+            if ended.outcome in (EndOutcome.STALE, EndOutcome.ALIVE) and await self._store.jobs.is_cancelled(
+                attempt.shard, attempt.job_id
+            ):
+                return Cancelled()
         except RedisAway:
             # The lease ends by itself; the job goes on without it.
             return Lost(reason)
@@ -197,11 +213,18 @@ class Dispatcher:
     async def _give_up(self, work: Work, wanted: Try, outcome: DispatchOutcome, lost: Lost) -> Outcome:
         """No node, or no other node: close the job if there is one, and say why."""
         error, detail = await self._why(work, outcome, lost)
-        if wanted.job_id:
-            try:
-                await self._store.jobs.close(wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail)
-            except RedisAway:
-                _log.warning("job.left_open", job_id=wanted.job_id)
+        try:
+            if wanted.number == 1:
+                is_closed = await self._recorder.refused(work, wanted, error, detail) is not NoteOutcome.STALE
+            else:
+                is_closed = await self._store.jobs.close(
+                    wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail
+                )
+                self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, detail)
+            if not is_closed and await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id):
+                return _cancelled(wanted.job_id)
+        except RedisAway:
+            _log.warning("job.left_open", job_id=wanted.job_id)
         return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
@@ -235,6 +258,10 @@ def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
         return Outcome(state, result.job_id, result, away_ms=away_ms)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
     return Outcome(state, result.job_id, error=known, detail="the node failed the job")
+
+
+def _cancelled(job_id: str) -> Outcome:
+    return Outcome(JobState.CANCELLED, job_id, detail="cancelled")
 
 
 def _bounded(reason: str) -> str:

@@ -6,9 +6,11 @@ from time import monotonic
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
-from lingua_scheduler.services.work import Binding, Work
+from lingua_scheduler.services.work import Binding, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
 from lingua_scheduler.store.store import Store
@@ -22,20 +24,6 @@ FIRST_SAMPLE = 3
 _GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY, DispatchOutcome.SICK)
 
 
-class Try(msgspec.Struct, frozen=True, gc=False):
-    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
-
-    number: int
-    serial: str
-    run_ms: int
-    job_id: str = ""
-    # Where the last attempt was.
-    shard: int = -1
-    tried: tuple[str, ...] = ()
-    # No longer than this, on the monotonic clock.
-    give_up_at: float = float("inf")
-
-
 class Placed(msgspec.Struct, frozen=True, gc=False):
     outcome: DispatchOutcome
     attempt: Attempt | None = None
@@ -44,12 +32,19 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
 class Placer:
     def __init__(
-        self, instance: str, store: Store, pool_map: PoolMapCopy, waiting: WaitingRoom, settings: Settings
+        self,
+        instance: str,
+        store: Store,
+        pool_map: PoolMapCopy,
+        waiting: WaitingRoom,
+        recorder: Recorder,
+        settings: Settings,
     ) -> None:
         self._instance = instance
         self._store = store
         self._pool_map = pool_map
         self._waiting = waiting
+        self._recorder = recorder
         self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
         self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
         self._rules = DispatchRules(
@@ -105,7 +100,8 @@ class Placer:
                     if self._waiting.is_full(queue):
                         metrics.DISPATCHES.labels("queue_full").inc()
                         return Placed(DispatchOutcome.FULL)
-                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic()):
+                    self._recorder.waits(work, wanted)
+                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic(), wanted.job_id):
                     metrics.DISPATCHES.labels("wait_over").inc()
                     return Placed(DispatchOutcome.FULL)
             found = False
@@ -186,9 +182,20 @@ class Placer:
         )
         if reply.outcome is not DispatchOutcome.DISPATCHED:
             return Placed(reply.outcome)
-        if wanted.job_id and shard != wanted.shard:
-            await self._store.jobs.leave_pointer(wanted.shard, name, wanted.number - 1, shard)
-        return Placed(reply.outcome, Attempt(name, wanted.number, reply.node_id, shard), reply)
+        attempt = Attempt(name, wanted.number, reply.node_id, shard)
+        if wanted.job_id and shard != wanted.shard and not await self._moves(wanted, attempt):
+            return Placed(DispatchOutcome.STALE)
+        return Placed(reply.outcome, attempt, reply)
+
+    async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
+        """Leave a pointer where the job was; False when it was cancelled there meanwhile, which ends this attempt."""
+        jobs = self._store.jobs
+        if await jobs.leave_pointer(wanted.shard, wanted.job_id, wanted.number - 1, attempt.shard):
+            return True
+        if not await jobs.is_cancelled(wanted.shard, wanted.job_id):
+            return True
+        await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
+        return False
 
 
 def _is_worth_waiting(outcome: DispatchOutcome, wanted: Try) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from lingua_scheduler.domain.leadership import PublishOutcome
+from lingua_scheduler.domain.leadership import PublishOutcome, Term
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.services.leadership import Leadership
 from lingua_scheduler.store.pools import Pools
@@ -18,12 +18,15 @@ def _tell_nobody(*_: int) -> None:
 
 
 class PoolMapCopy:
-    """`on_changed` and `on_published` tell the other instances: the leader should look; there is a new map."""
+    """Without a leadership it only reads.
+
+    `on_changed` and `on_published` tell the other instances: the leader should look; there is a new map.
+    """
 
     def __init__(
         self,
         pools: Pools,
-        leadership: Leadership,
+        leadership: Leadership | None = None,
         on_changed: Callable[[], None] = _tell_nobody,
         on_published: Callable[[int], None] = _tell_nobody,
     ) -> None:
@@ -45,7 +48,7 @@ class PoolMapCopy:
     async def refresh(self) -> None:
         """Bring the copy up to date: the leader builds and publishes, the others read."""
         changes = self._changes
-        if self._leadership.is_leading:
+        if self._term is not None:
             await self._lead()
         else:
             await self._follow()
@@ -63,12 +66,12 @@ class PoolMapCopy:
     def changed(self) -> None:
         """A node came or went here: the next miss looks at once, and the leader builds a new map soon."""
         self._changes += 1
-        if not self._leadership.is_leading:
+        if self._term is None:
             self._on_changed()
 
     def changed_elsewhere(self) -> None:
         """The same, said by another instance; only the leader does something about it."""
-        if self._leadership.is_leading:
+        if self._term is not None:
             self._changes += 1
 
     def published_elsewhere(self, version: int) -> None:
@@ -76,14 +79,18 @@ class PoolMapCopy:
         if version != self.version:
             self._changes += 1
 
+    @property
+    def _term(self) -> Term | None:
+        return None if self._leadership is None else self._leadership.term
+
     async def refresh_if_outdated(self) -> None:
         if self._changes_passed_on < self._changes:
             await self.refresh()
 
     async def _lead(self) -> None:
         await self._look("leader")
-        term = self._leadership.term
-        if term is None:
+        term = self._term
+        if term is None or self._leadership is None:
             return
         outcome, version = await self._pools.publish(term, self.map)
         match outcome:
@@ -100,7 +107,8 @@ class PoolMapCopy:
         if about.version and about.digest == self._digest:
             self.version = about.version
             return
-        read = await self._pools.read_published() if about.version and self._leadership.leader else None
+        has_leader = self._leadership is None or self._leadership.leader
+        read = await self._pools.read_published() if about.version and has_leader else None
         if read is None:
             # Nobody leads, or nobody has published yet: what the shards say is as good.
             await self._look("no_leader")

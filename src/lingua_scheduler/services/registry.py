@@ -257,6 +257,7 @@ class Registry:
                     "platform": profile.platform,
                     "services": profile.services,
                     "languages": profile.languages,
+                    "reports_jobs": profile.reports_jobs,
                 }
             ).decode(),
         )

@@ -67,6 +67,20 @@ class Work(msgspec.Struct, frozen=True, gc=False):
         return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
 
 
+class Try(msgspec.Struct, gc=False):
+    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
+
+    number: int
+    serial: str
+    run_ms: int
+    job_id: str = ""
+    # Where the last attempt was, or where the job was written down when it began to wait.
+    shard: int = -1
+    tried: tuple[str, ...] = ()
+    # No longer than this, on the monotonic clock.
+    give_up_at: float = float("inf")
+
+
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a job ended. Without a result, `error` says why."""
 

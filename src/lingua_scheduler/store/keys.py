@@ -21,6 +21,7 @@ SHARD_KEYS = {
     "trouble": "trouble",
     "sick": "sick",
     "summary": "pairs",
+    "recent": "recent",
 }
 
 
@@ -39,6 +40,8 @@ class ShardKeys:
         self.trouble = self.named["trouble"]
         self.sick = self.named["sick"]
         self.summary = self.named["summary"]
+        self.recent = self.named["recent"]
+        self.sick = self.named["sick"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"
@@ -67,6 +70,7 @@ class Keys:
         self.leader = f"{prefix}:{{pools}}:leader"
         self.leader_epochs = f"{prefix}:{{pools}}:epochs"
         self.map_config = f"{prefix}:{{pools}}:config"
+        self.signals = f"{prefix}:signals"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -113,6 +117,7 @@ TABLE = (
         "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
     KeyDoc("…:{s7}:complaints:<node>", "zset", "service and version a node said it lacks → when (ms); expires"),
+    KeyDoc("…:{s7}:recent", "stream", "the jobs that began in the shard lately: job, session; bounded"),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
@@ -137,4 +142,5 @@ TABLE = (
         "of a request id within its tenant and session: claim token and instance, digest of what is asked for, lease, "
         "and once it has one its job, node and attempt; expires",
     ),
+    KeyDoc("…:signals", "channel", "losable messages between instances; nothing is stored"),
 )

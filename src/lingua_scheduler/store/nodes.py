@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from lingua_scheduler.domain.attempts import AdoptOutcome, Attempt, parse_lease
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
@@ -280,6 +282,11 @@ class Nodes:
         return [
             (node_id, Place(*map(int, place.split()))) for node_id, place in zip(flat[::2], flat[1::2], strict=True)
         ]
+
+    async def reports_jobs(self, node_id: str, shard: int) -> bool:
+        """Whether the node tells what it runs; if so it may still be at a job that was given up."""
+        profile = await self._line.call("HGET", self._keys.shard(shard).node(node_id), "profile")
+        return bool(profile) and bool(msgspec.json.decode(profile).get("reports_jobs"))
 
     async def leases(self, node_id: str, shard: int) -> list[LeaseView]:
         """What a node holds, oldest deadline first, with the state of each job."""

@@ -20,6 +20,8 @@ from lingua_scheduler.store.requests import Requests
 from lingua_scheduler.store.sentinel import SentinelLine
 from lingua_scheduler.store.services import Services
 from lingua_scheduler.store.sessions import Sessions
+from lingua_scheduler.store.signals import Signals
+from lingua_scheduler.store.surveys import Surveys
 
 T = TypeVar("T")
 
@@ -62,6 +64,8 @@ class Store:
         self.affinity = Affinity(self.line, keys)
         self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
+        self.surveys = Surveys(self.line, keys, scripts)
+        self.signals = Signals(self.line, keys.signals)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""

@@ -50,3 +50,7 @@ RESULTS_BYTES = Gauge("lingua_results_kept_bytes", "Results kept for HTTP caller
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
+SIGNALS = Counter("lingua_signals_heard", "Signals between instances, by kind", ["kind"], registry=REGISTRY)
+RECORDS_SKIPPED = Counter(
+    "lingua_job_records_skipped", "Jobs without an attempt that came in masses and were only counted", registry=REGISTRY
+)

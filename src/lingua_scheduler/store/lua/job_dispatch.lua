@@ -21,7 +21,8 @@ local owners     = KEYS[6]   -- hash node -> epoch instance connection acknowled
 local leases     = KEYS[7]   -- zset lease -> deadline
 local sick       = KEYS[8]   -- zset node -> quarantined until, node service -> unavailable until
 local job_key    = KEYS[9]   -- hash, the job
-local also       = {unpack(KEYS, 10)}   -- sets the node must be in too
+local recent     = KEYS[10]  -- stream, the jobs that began here lately
+local also       = {unpack(KEYS, 11)}   -- sets the node must be in too
 local job        = ARGV[1]
 local attempt    = ARGV[2]
 local preferred  = ARGV[3]   -- node id or empty
@@ -38,14 +39,17 @@ local before     = ARGV[13]  -- states in which a job may be reserved
 local live       = ARGV[14]  -- states of a job that has a live attempt
 local state      = ARGV[15]  -- the state it is written with
 local dice       = ARGV[16]  -- Redis seeds every script alike, so chance comes from outside
-local now_ms     = ARGV[17]
-local record     = {unpack(ARGV, 18)}  -- field, value, …
+local most       = ARGV[17]  -- how many recent jobs are kept, about
+local session    = ARGV[18]
+local now_ms     = ARGV[19]
+local record     = {unpack(ARGV, 20)}  -- field, value, …
 
 math.randomseed(dice)
 local moment = clock(now_ms)
 local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'steps')
 if known[1] then
-  local owner = redis.call('HGET', owners, known[3])
+  -- A job that was written down while it waited has no node yet.
+  local owner = known[3] and redis.call('HGET', owners, known[3])
   if known[2] == attempt and owner and string.find(live, known[1], 1, true)
     and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
     return {'dispatched', known[3], owner}
@@ -143,6 +147,12 @@ redis.call('ZINCRBY', free, -1, chosen)
 local at_ms = string.format('%.0f', moment)
 local steps, count, step, line = remembered(known[4], state, at_ms, attempt, chosen, '')
 redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
-  'dispatched_ms', at_ms, steps, count, step, line, unpack(record))
+  'dispatched_ms', at_ms, steps, count, step, line, 'session', session, unpack(record))
 redis.call('PEXPIRE', job_key, keep_ms)
+if known[1] then
+  -- It is here (again), wherever it was meanwhile.
+  redis.call('HDEL', job_key, 'moved_to')
+elseif attempt == '1' then
+  redis.call('XADD', recent, 'MAXLEN', '~', most, '*', 'job', job, 'session', session)
+end
 return {'dispatched', chosen, owner}
