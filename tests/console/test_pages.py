@@ -174,13 +174,16 @@ async def test_a_running_job_is_shown_as_a_taken_slot(peers: Field) -> None:
 # Errors
 
 
-async def test_the_front_page_names_every_other_page(peers: Field) -> None:
-    _, page = await peers.get("/")
-    named = {word for word in page.split() if word.startswith("/")}
-    assert {"/health", "/health/ready", "/metrics", "/asyncapi.json", "/v1/status", "/v1/nodes", "/v1/pools"} <= named
-    for path in named - {"/ws/session", "/ws/node"}:
-        if "{" not in path:
-            assert (await peers.get(path))[0] == 200, path
+async def test_the_front_page_names_every_page_and_operation(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
+        _, page = await peers.get("/")
+        named = {tuple(line.split()[:2]) for line in page.splitlines()[2:]}
+        pages = {"/health", "/health/ready", "/metrics", "/docs", "/openapi.json", "/asyncapi.json", "/v1/status"}
+        assert {("GET", path) for path in pages} <= named
+        assert {(operation.method, operation.path) for operation in scheduler.operations} <= named
+        for method, path in named - {("GET", "/ws/session"), ("GET", "/ws/node")}:
+            if method == "GET" and "{" not in path:
+                assert (await peers.get(path))[0] == 200, path
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/status/", "/health/unwell"])

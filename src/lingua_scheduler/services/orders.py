@@ -36,4 +36,5 @@ def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
         is_timeout_triggered=work.reason is CutReason.TIMEOUT,
         is_max_duration_triggered=work.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH),
         start_within_ms=ack_ms or None,
+        audio_ref=work.audio_ref,
     )

@@ -46,6 +46,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     padding_ms: int
     binding: Binding | None = None
     wish: Wish = Wish()
+    audio_ref: str | None = None
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):

@@ -1,6 +1,7 @@
 """The pool map: which shards serve a pool, and how many nodes each holds."""
 
 import asyncio
+from collections.abc import Iterable
 
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.store.connection import Line
@@ -23,3 +24,12 @@ class Pools:
             for pool, count in zip(summary[::2], summary[1::2], strict=True):
                 nodes.setdefault(pool, {})[shard] = int(count)
         return PoolMap(nodes)
+
+    async def members(self, pool: str, shards: Iterable[int], most: int) -> dict[str, int]:
+        """The nodes of a pool with their shards, at most so many."""
+        found: dict[str, int] = {}
+        for shard in sorted(shards):
+            if len(found) >= most:
+                break
+            found |= dict.fromkeys(await self._line.call("SMEMBERS", self._keys.shard(shard).pool(pool)), shard)
+        return dict(sorted(found.items())[:most])
