@@ -153,11 +153,14 @@ class Registry:
 
     async def evict(self, node_id: str) -> list[Attempt] | None:
         """Out at once, wherever its socket is; its attempts go elsewhere. None: there is no such node."""
-        link = self._links.pop(node_id, None)
+        link = self._links.get(node_id)
         if link is not None:
-            metrics.NODES.set(len(self._links))
+            lost = await self._remove(link.place, link.owner, node_id, link.pools, "node_evicted")
+            if self._is_current(link):
+                del self._links[node_id]
+                metrics.NODES.set(len(self._links))
             link.peer.close(CloseCode.COME_BACK, "somebody evicted the node; connect again")
-            return await self._remove(link.place, link.owner, node_id, link.pools, "node_evicted")
+            return lost
         place = await self._nodes.place_of(node_id)
         view = None if place is None else await self._nodes.view_one(node_id, place.shard)
         if place is None or view is None:
