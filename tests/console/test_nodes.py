@@ -9,6 +9,7 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import ledger
 from tests.support.http_nodes import LANGUAGES, HttpNode, door, http_node, never, said_of, take
 from tests.support.peers import Field, Frame, answer, field, registration, stay_silent
@@ -167,9 +168,9 @@ async def test_a_node_that_dies_in_a_job_loses_it_to_another(server: RedisProces
         assert [again["attempt_id"] for again in other.jobs] == [2]
         assert await node_ids(peers) == {other.node_id}
         assert await ledger(store, "node-dying") == (0, None, 0)
+        await until(lambda: not len(scheduler._http_nodes))
         status, body = await node.report("done", job, **said_of(job))
         assert (status, body["error"]) == (404, "UNKNOWN_NODE")
-        assert len(scheduler._http_nodes) == 0
 
 
 async def test_a_job_that_is_never_accepted_goes_to_another(server: RedisProcess) -> None:
@@ -245,6 +246,7 @@ async def test_a_door_that_does_not_take_a_job_sends_it_to_another_node(server: 
     ):
         url = "http://127.0.0.1:1/jobs" if fault == "nobody" else opened.url
         node, other = await http_node(peers, callback_url=url), await peers.node(answer)
+        before = lost("send_failed")
         client = await peers.client()
         for index in range(50):
             await client.utterance(index)
@@ -253,8 +255,14 @@ async def test_a_door_that_does_not_take_a_job_sends_it_to_another_node(server: 
                 break
         else:
             raise AssertionError("nobody ever tried the node that is called")
+        assert lost("send_failed") == before + 1
         assert [call["type"] for call in opened.calls][:1] == ["job_assign"] * (fault != "nobody")
+        assert opened.calls_elsewhere == 0
         assert await ledger(store, node.node_id) == (0, 4, 0)
+
+
+def lost(reason: str) -> float:
+    return metrics.REGISTRY.get_sample_value("lingua_attempts_lost_total", {"reason": reason}) or 0.0
 
 
 async def test_a_full_mailbox_sends_jobs_elsewhere(server: RedisProcess) -> None:
@@ -281,11 +289,24 @@ async def is_held(peers: Field, node_id: str, jobs: int) -> bool:
 # Being alive, and whose an id is
 
 
+async def test_only_beats_and_polls_are_signs_of_life(scheduler: Scheduler, peers: Field) -> None:
+    node = await http_node(peers)
+    box = scheduler._http_nodes._nodes[node.node_id].box
+    registered_at = box._seen_at
+    await node.report("ack", {"job_id": "job-0-x", "attempt_id": 1})
+    assert box._seen_at == registered_at
+    await node.poll()
+    polled_at = box._seen_at
+    assert polled_at > registered_at
+    await node.post("/v1/node/heartbeat")
+    assert box._seen_at > polled_at
+
+
 async def test_a_silent_node_is_gone_and_its_mail_with_it(server: RedisProcess) -> None:
     async with scheduler_on(server.url, nodes__missed_heartbeats=1) as (scheduler, _), field(scheduler.port) as peers:
         node = await http_node(peers, heartbeat_interval_ms=1_000)
         await until(lambda: is_empty(peers))
-        assert len(scheduler._http_nodes) == 0
+        await until(lambda: not len(scheduler._http_nodes))
         for path in ("/v1/node/heartbeat", "/v1/node/poll"):
             status, body = await node.post(path)
             assert (status, body["error"]) == (404, "UNKNOWN_NODE")
@@ -324,7 +345,9 @@ async def test_a_poll_whose_caller_left_takes_no_job_with_it(scheduler: Schedule
     await asyncio.gather(left, return_exceptions=True)
     client = await peers.client()
     await client.utterance(0)
-    await node.do(await node.fetch())
+    await until(lambda: held_by(peers, node.node_id))
+    (job,) = (await node.poll())["assignments"]
+    await node.do(job)
     assert (await client.outcome())["text_asr"] == "heard 0"
 
 

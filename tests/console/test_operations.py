@@ -63,6 +63,13 @@ class Kitchen:
         )
 
 
+async def half_an_answer(request: web.Request) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(b"half")
+    raise RuntimeError("and no more")
+
+
 @pytest.fixture
 def kitchen() -> Kitchen:
     return Kitchen()
@@ -73,6 +80,7 @@ async def peers(kitchen: Kitchen) -> AsyncIterator[Field]:
     app = web.Application(middlewares=[errors_as_json], client_max_size=MAX_BYTES)
     app.on_response_prepare.append(stamp)
     add_operations(app, kitchen.operations)
+    app.router.add_get("/half", half_an_answer)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -252,3 +260,11 @@ async def test_a_surprise_is_an_answer_too_and_is_logged_without_the_body(peers:
     (event,) = (event for event in logged if event["event"] == "request.failed")
     assert (event["request_id"], event["method"], event["route"]) == ("r-2", "GET", "/jobs/{job_id}")
     assert "secret" not in str(event)
+
+
+async def test_an_answer_that_has_begun_gets_no_other_answer_into_it(peers: Field) -> None:
+    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{peers.port}/half") as response:
+        assert response.status == 200
+        assert await response.content.readexactly(4) == b"half"
+        with pytest.raises(aiohttp.ClientError):
+            await response.content.read()

@@ -210,6 +210,15 @@ async def test_without_redis_what_cannot_be_known_is_said_so_as_json(without_red
     assert body["detail"].startswith("Redis is away")
 
 
+async def test_a_request_id_comes_back_with_pages_and_sockets_too(peers: Field) -> None:
+    given = {"X-Request-Id": "r-1"}
+    async with aiohttp.ClientSession(headers=given) as http:
+        async with http.get(f"http://127.0.0.1:{peers.port}/health") as response:
+            assert response.headers["X-Request-Id"] == "r-1"
+        async with http.ws_connect(f"ws://127.0.0.1:{peers.port}/ws/session") as socket:
+            assert socket._response.headers["X-Request-Id"] == "r-1"
+
+
 @pytest.mark.parametrize("path", ["/ws/session", "/ws/node"])
 async def test_a_socket_asked_for_as_a_page_is_refused_as_json(peers: Field, path: str) -> None:
     status, kind, _, _ = await asked(peers, "GET", path)

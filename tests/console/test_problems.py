@@ -1,5 +1,6 @@
 """Every problem that the document lists is one that really happens."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.support.waiting import until
 
 OURS = {"fleet", "nodes over HTTP"}
 MAX_BYTES = 2_048
-NAMES = {"node_id": "node-a", "src": "en", "tgt": "zh", "job_id": "job-0-x"}
+NAMES = defaultdict(lambda: "x", {"node_id": "node-a", "src": "en", "tgt": "zh"})
 ATTEMPT = {"node_id": "node-a", "job_id": "job-0-x", "attempt_id": 1}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/node/register": LANGUAGES | {"node_id": "node-b", "boot_id": "boot-b"},
@@ -49,7 +50,7 @@ class Provoker:
         self.seen: set[Found] = set()
 
     async def ask(self, method: str, path: str, query: str = "", **more: Any) -> None:
-        status, body = await self._peers.ask(method, path.format(**NAMES) + query, **more)
+        status, body = await self._peers.ask(method, path.format_map(NAMES) + query, **more)
         if status != 200:
             assert set(body) == {"error", "detail"}
             assert body["detail"]

@@ -62,13 +62,19 @@ class Door:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
         self.calls: list[Frame] = []
+        self.calls_elsewhere = 0
         self.url = ""
 
     async def handle(self, request: web.Request) -> web.Response:
         message = json.loads(await request.read())
         self.calls.append(message)
         status = await self.answer(message)
-        return web.Response(status=status, headers={"Location": self.url} if 300 <= status < 400 else None)
+        return web.Response(status=status, headers={"Location": "/elsewhere"} if 300 <= status < 400 else None)
+
+    async def handle_elsewhere(self, _: web.Request) -> web.Response:
+        """Takes anything; but nobody should come here."""
+        self.calls_elsewhere += 1
+        return web.Response(status=204)
 
 
 @asynccontextmanager
@@ -76,6 +82,7 @@ async def door(answer: Answer) -> AsyncIterator[Door]:
     opened = Door(answer)
     app = web.Application()
     app.router.add_post("/jobs", opened.handle)
+    app.router.add_route("*", "/elsewhere", opened.handle_elsewhere)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

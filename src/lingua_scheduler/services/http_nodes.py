@@ -27,6 +27,7 @@ _log = logs.get()
 
 # A node with a slow door waits for itself alone.
 CALLBACKS_AT_ONCE = 8
+CLOSE_TIMEOUT_S = 1.0
 
 Carry = Callable[[str, Message], Awaitable[bool]]
 
@@ -72,13 +73,12 @@ class HttpNodes:
         return len(self._nodes)
 
     def find(self, node_id: str, boot_id: str | None) -> HttpNode | Stranger:
-        """The node that speaks; having spoken it is alive."""
+        """The node that speaks."""
         node = self._nodes.get(node_id)
         if node is None:
             return Stranger.UNKNOWN if self._registry.find(node_id) is None else Stranger.ELSEWHERE
         if boot_id is not None and boot_id[:64] != node.link.profile.boot_id:
             return Stranger.ELSEWHERE
-        node.box.show_life()
         return node
 
     async def register(self, says: NodeRegistration) -> HttpNode | Refusal:
@@ -105,6 +105,7 @@ class HttpNodes:
         """None when all is well."""
         if complaint := complaint_about(says):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
+        node.box.show_life()
         async with node.turn:
             node.claim = node.claim.changed_by(says)
             outcome = await self._registry.heartbeat(node.link, heartbeat_of(says.node_id, says, node.claim))
@@ -141,6 +142,7 @@ class HttpNodes:
                 node.box.close(CloseCode.TRY_LATER, "no sign of life")
 
     async def close(self) -> None:
+        await self._errands.settle(CLOSE_TIMEOUT_S)
         await self._errands.close()
 
     async def _show_life(self, node: HttpNode) -> None:
