@@ -5,6 +5,7 @@ import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
+import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
@@ -487,6 +488,9 @@ async def test_a_fleet_that_is_full_takes_no_more(server: RedisProcess) -> None:
         await http_node(peers)
         status, body = await peers.post("/v1/node/register", LANGUAGES)
         assert (status, body["error"]) == (503, "NODE_UNAVAILABLE")
+        url = f"http://127.0.0.1:{peers.port}/v1/node/register"
+        async with aiohttp.ClientSession() as http, http.post(url, json=LANGUAGES) as response:
+            assert response.headers["Retry-After"] == "5"
 
 
 async def test_a_stop_ends_waiting_polls_and_takes_no_newcomers(store: Store) -> None:

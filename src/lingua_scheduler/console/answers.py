@@ -23,11 +23,12 @@ _HAS_BEGUN = web.RequestKey("answer_has_begun", bool)
 class Problem(Exception):
     """An answer other than the wished one: a status, a code for machines, a sentence for people."""
 
-    def __init__(self, status: int, code: str, detail: str) -> None:
+    def __init__(self, status: int, code: str, detail: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.code = code
         self.detail = detail
+        self.retry_after_s = retry_after_s
 
 
 @web.middleware
@@ -37,7 +38,10 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     try:
         return await handler(request)
     except Problem as problem:
-        return error_response(problem.status, problem.code, problem.detail)
+        response = error_response(problem.status, problem.code, problem.detail)
+        if problem.retry_after_s is not None:
+            response.headers["Retry-After"] = str(problem.retry_after_s)
+        return response
     except RedisAway as error:
         return error_response(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, f"Redis is away: {error}")
     except web.HTTPNotFound:

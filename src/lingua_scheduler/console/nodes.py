@@ -25,6 +25,7 @@ from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.registry import Refusal
 
 DEFAULT_POLL_MS = 10_000
+RETRY_AFTER_S = 5
 
 _TAG = "nodes over HTTP"
 _UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "The node is not registered here, or not any more: register again")
@@ -199,7 +200,8 @@ def _judged(body: AttemptSays, is_current: bool) -> Ok:
 
 
 def _refuse(refusal: Refusal) -> NoReturn:
-    raise Problem(_STATUS[refusal.code], refusal.code, refusal.message)
+    status = _STATUS[refusal.code]
+    raise Problem(status, refusal.code, refusal.message, retry_after_s=RETRY_AFTER_S if status == 503 else None)
 
 
 def _turn_away(node_id: str, stranger: Stranger) -> NoReturn:
