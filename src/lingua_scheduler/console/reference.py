@@ -1,6 +1,7 @@
 """The OpenAPI document as a page that people can read, made of nothing but the document: no script, no network."""
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from html import escape
@@ -11,6 +12,8 @@ Document = dict[str, Any]
 
 # A field of a field of a field is as far as a reader follows.
 _MAX_DEPTH = 3
+# What an example says where the document has none: the first that may stand there.
+_SAMPLES = ("", "en", "example-1")
 
 
 def page(document: Document, base_url: str) -> str:
@@ -148,7 +151,16 @@ class _Reference:
             }
         if "anyOf" in schema:
             return self._example(schema["anyOf"][0])
-        return {"string": "", "integer": 0, "number": 0, "boolean": True, "array": []}.get(schema.get("type", ""), {})
+        kind = schema.get("type", "")
+        if kind == "string":
+            return next((text for text in _SAMPLES if _fits(text, schema)), "")
+        if kind in ("integer", "number"):
+            return max(schema.get("minimum", 0), 0)
+        return {"boolean": True, "array": []}.get(kind, {})
+
+
+def _fits(text: str, schema: Document) -> bool:
+    return len(text) >= schema.get("minLength", 0) and re.search(schema.get("pattern", ""), text) is not None
 
 
 def _schema(holder: Document) -> Document:
