@@ -372,6 +372,32 @@ async def test_the_same_process_may_register_again(peers: Field) -> None:
     assert (await client.outcome())["text_asr"] == "heard 0"
 
 
+async def test_orders_wait_for_the_same_process_while_it_registers_again(peers: Field) -> None:
+    await http_node(peers, node_id="node-mine", boot_id="boot-1")
+    client = await peers.client()
+    await client.utterance(0)
+    await until(lambda: held_by(peers, "node-mine"))
+    again = await http_node(peers, node_id="node-mine", boot_id="boot-1")
+    (job,) = (await again.poll())["assignments"]
+    assert job["attempt_id"] == 1
+    await again.do(job)
+    assert (await client.outcome())["text_asr"] == "heard 0"
+
+
+async def test_orders_of_a_former_process_are_void(server: RedisProcess) -> None:
+    async with scheduler_on(server.url, nodes__missed_heartbeats=60) as (scheduler, _), field(scheduler.port) as peers:
+        await http_node(peers, node_id="node-mine", boot_id="boot-1", heartbeat_interval_ms=1_000)
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: held_by(peers, "node-mine"))
+        other = await peers.node(answer)
+        await until(lambda: can_register(peers, "node-mine", "boot-2"))
+        status, body = await peers.post("/v1/node/poll", {"node_id": "node-mine", "wait_ms": 0})
+        assert (status, body["assignments"]) == (200, [])
+        assert (await client.outcome())["type"] == "translation_result"
+        assert [job["attempt_id"] for job in other.jobs] == [2]
+
+
 async def test_a_node_that_fell_silent_loses_its_id_to_who_asks(server: RedisProcess) -> None:
     async with scheduler_on(server.url, nodes__missed_heartbeats=60) as (scheduler, _), field(scheduler.port) as peers:
         first = await http_node(peers, node_id="node-mine", boot_id="boot-1", heartbeat_interval_ms=1_000)

@@ -133,7 +133,7 @@ def _is_connected(request: web.Request) -> bool:
 def _path(operation: Operation, request: web.Request) -> dict[str, str]:
     for name in operation.names:
         allowed, value = parameter(name), request.match_info[name]
-        if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value) or value.endswith("\n"):
+        if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value):
             raise _invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
     return dict(request.match_info)
 

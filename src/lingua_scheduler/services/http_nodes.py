@@ -90,6 +90,7 @@ class HttpNodes:
         if complaint := complaint_about(says):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         claim, box = Claim().changed_by(says), Mailbox(self._max_bytes)
+        former = self._nodes.get(says.node_id or "")
         link = await self._registry.register(box, f"h{next(self._serials):x}", registration_of(says, claim))
         if isinstance(link, Refusal):
             return link
@@ -97,6 +98,10 @@ class HttpNodes:
         box.interval_s = self.interval_ms(link) / 1000
         box.closed = partial(self._box_closed, node)
         self._route(node, says.callback_url)
+        if former is not None and former.link.epoch == link.epoch:
+            # The same process: its leases live on, and so do the orders it has not fetched.
+            for message in former.box.take():
+                box.post(message)
         if not claim.is_healthy:
             await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, claim))
         return node

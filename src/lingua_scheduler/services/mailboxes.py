@@ -57,7 +57,6 @@ class Mailbox:
     def close(self, code: CloseCode, reason: str) -> None:  # noqa: ARG002 (a peer is told; here it has to ask)
         if self.close_code is None:
             self.close_code = code
-            self._waiting.clear()
             self._bell.set()
             if self.closed is not None:
                 self.closed()
