@@ -183,9 +183,20 @@ a job whose node answers with the code is tried elsewhere, up to `job.max_retrie
 """
 
 ERRORS_OF_HTTP = """
-HTTP has two more: `NOT_FOUND` (404) and `METHOD_NOT_ALLOWED` (405). A page that needs Redis answers 503 with
-`SCHEDULER_DEPENDENCY_DOWN` while Redis is away.
+What needs Redis answers 503 with `SCHEDULER_DEPENDENCY_DOWN` while Redis is away. Which operation answers with which
+code, and when, is in [openapi.json](openapi.json), and for people at `/docs` of a running scheduler. These codes are
+known to HTTP alone:
 """
+
+HTTP_MEANINGS = {
+    "NOT_FOUND": "404: there is nothing at this address; `GET /` lists what there is",
+    "METHOD_NOT_ALLOWED": "405: the address takes other methods; the header `Allow` lists them",
+    "BODY_TOO_LARGE": "413: the body has more than `server.max_body_bytes`",
+    "UNSUPPORTED_MEDIA_TYPE": "415: a body has to be sent as `application/json`",
+    "SERVICE_UNAVAILABLE": "503: no socket is opened now, because the scheduler stops or has enough of them",
+    "UNKNOWN_NODE": "404: there is no such node; one that is driven over HTTP registers again",
+    "STALE_ATTEMPT": "409: the attempt is over or another node's; nothing was changed, and the node drops it",
+}
 
 ERROR_MEANINGS = {
     "INVALID_MESSAGE": "The frame cannot be read, or asks for something impossible; the message says what",
@@ -224,7 +235,7 @@ When the scheduler closes a socket, the close code says why. All of them invite 
 """
 
 CLOSE_MEANINGS = {
-    "COME_BACK": "The scheduler stops or restarts",
+    "COME_BACK": "The scheduler stops or restarts, or somebody evicted the node",
     "TRY_LATER": "Not now: Redis was away during registration, or no registration came",
     "SUPERSEDED": "The node connected again, and the newer connection has it",
     "TOO_SLOW": "The peer did not read: more than `server.outbox_max_bytes` were waiting for it",

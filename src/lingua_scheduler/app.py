@@ -9,10 +9,14 @@ from time import monotonic
 
 from aiohttp import web
 
+from lingua_scheduler.console.answers import errors_as_json, stamp
+from lingua_scheduler.console.callbacks import Courier
 from lingua_scheduler.console.dispatching import dispatching
+from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.jobs import job_operations
-from lingua_scheduler.console.operations import add_operations
-from lingua_scheduler.console.pages import Pages, errors_as_json
+from lingua_scheduler.console.nodes import NodeOperations
+from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
+from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
@@ -25,6 +29,7 @@ from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.http_nodes import HttpNodes
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.leadership import Leadership
@@ -104,17 +109,23 @@ class Scheduler:
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         release = version("lingua-scheduler")
-        overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting)
+        overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
+        self._courier = Courier()
+        self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
         self._sockets = Sockets(settings.server)
         self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
         session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
-        app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_frame_bytes)
+        app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_body_bytes)
+        app.on_response_prepare.append(stamp)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
-        Pages(store, self._intake, overview, release).add_to(app)
+        add_operations(app, FleetOperations(overview, self._registry).operations)
+        add_operations(app, NodeOperations(self._http_nodes, progress).operations)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
+        Pages(store, self._intake, release).add_to(app)
+        self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
 
@@ -140,6 +151,7 @@ class Scheduler:
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers()))
+        self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -149,6 +161,7 @@ class Scheduler:
         """Take no more work, let running jobs finish, tell everybody to come back."""
         _log.info("scheduler.stopping", jobs=len(self._intake.jobs) + len(self._calls.jobs))
         self._node_socket.is_open = False
+        self._http_nodes.is_open = False
         self._intake.stop_taking_work()
         self._calls.stop_taking_work()
         patience_s = self._settings.server.stop_timeout_ms / 1000
@@ -159,6 +172,8 @@ class Scheduler:
             link.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
         await self._sockets.close()
         await self._runner.cleanup()
+        await self._http_nodes.close()
+        await self._courier.close()
         await asyncio.gather(*(jobs.close() for jobs in nurseries))
         await self._complaints.close()
         await self._recorder.close()

@@ -17,6 +17,7 @@ from msgspec import Meta
 _APP_DIR = "lingua-scheduler"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _DAY_MS = 86_400_000
+_AROUND_AUDIO_BYTES = 8_192
 _EXPECTED = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 _META_KEYS = ("description", "ge", "le", "extra")
 _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
@@ -55,6 +56,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[int, Meta(ge=0, le=65_535), _doc("Port to listen on; 0 takes any free port")] = 5010
     stop_timeout_ms: Annotated[_WaitMs, _doc("How long running jobs may finish after SIGTERM")] = 15_000
     max_frame_bytes: Annotated[_Bytes, _doc("Larger frames are answered with an error")] = 4_194_304
+    max_body_bytes: Annotated[_Bytes, _doc("Larger HTTP bodies are answered with 413")] = 4_194_304
     outbox_max_bytes: Annotated[_Bytes, _doc("Unsent bytes before a slow socket is closed")] = 8_388_608
     ping_interval_ms: Annotated[_PeriodMs, _doc("Time between pings that find a silent socket")] = 20_000
     max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000
@@ -78,6 +80,7 @@ class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
     missed_heartbeats: Annotated[_UpToThousand, _doc("Missed heartbeats after which a node is gone")] = 3
     default_max_jobs: Annotated[_Count, _doc("Slots of a node that names none")] = 4
     max_jobs: Annotated[_Count, _doc("Most slots a node may claim")] = 256
+    callback_timeout_ms: Annotated[_PeriodMs, _doc("Longest a node's callback_url may take to answer")] = 2_000
     max_cpu_percent: Annotated[_Percent, _doc("Above this a node is degraded and gets no new work")] = 100
     max_memory_percent: Annotated[_Percent, _doc("Likewise for its memory")] = 95
     max_gpu_percent: Annotated[_Percent, _doc("Likewise for its GPU")] = 100
@@ -220,6 +223,7 @@ def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Map
     _check_order("nodes.default_max_jobs", "nodes.max_jobs", values, origins)
     _check_order("job.timeout_base_ms", "job.timeout_max_ms", values, origins)
     _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
+    _check_bodies(values, origins)
     tables: dict[str, dict[str, object]] = {}
     for name, value in values.items():
         section, _, key = name.partition(".")
@@ -301,6 +305,17 @@ def _check_order(low: str, high: str, values: Mapping[str, Any], origins: Mappin
         raise SettingsError(
             f"{low} = {values[low]} ({origins[low]}) is above {high} = {values[high]} ({origins[high]}); "
             "lower the first or raise the second"
+        )
+
+
+def _check_bodies(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """An utterance of the largest size must fit into a body: base64, and something around it."""
+    audio, body = "sessions.max_utterance_bytes", "server.max_body_bytes"
+    needed = values[audio] * 4 // 3 + _AROUND_AUDIO_BYTES
+    if values[body] < needed:
+        raise SettingsError(
+            f"{body} = {values[body]} ({origins[body]}) is too little for an utterance of {audio} = {values[audio]} "
+            f"({origins[audio]}) as base64; it takes at least {needed}"
         )
 
 

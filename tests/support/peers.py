@@ -207,13 +207,15 @@ class Field:
         return client
 
     async def get(self, path: str) -> tuple[int, Any]:
-        return await self._ask("GET", path)
+        return await self.ask("GET", path)
 
-    async def post(self, path: str) -> tuple[int, Any]:
-        return await self._ask("POST", path)
+    async def post(self, path: str, body: Any = None) -> tuple[int, Any]:
+        """With a body, if there is one, as JSON."""
+        return await self.ask("POST", path, json=body) if body is not None else await self.ask("POST", path)
 
-    async def _ask(self, method: str, path: str) -> tuple[int, Any]:
-        async with self._http.request(method, f"http://127.0.0.1:{self.port}{path}") as response:
+    async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        """Status and body; `more` as aiohttp takes it."""
+        async with self._http.request(method, f"http://127.0.0.1:{self.port}{path}", **more) as response:
             text = await response.text()
             return response.status, json.loads(text) if "json" in response.content_type else text
 

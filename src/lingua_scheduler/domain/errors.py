@@ -35,6 +35,18 @@ class ErrorCode(StrEnum):
     JOB_ENDED = "JOB_ENDED"
 
 
+class HttpCode(StrEnum):
+    """The codes only HTTP knows."""
+
+    NOT_FOUND = "NOT_FOUND"
+    METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
+    BODY_TOO_LARGE = "BODY_TOO_LARGE"
+    UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
+    SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
+    UNKNOWN_NODE = "UNKNOWN_NODE"
+    STALE_ATTEMPT = "STALE_ATTEMPT"
+
+
 # A node that answers with one of these is not the last word: another node may do better.
 RETRYABLE = frozenset(
     {

@@ -36,11 +36,12 @@ class Progress:
         self._delivery = delivery
         self._run_max_ms = run_max_ms
 
-    async def ack(self, link: NodeLink, message: JobAck) -> None:
-        """A node asks before it starts: granted, or too late."""
+    async def ack(self, link: NodeLink, message: JobAck) -> bool:
+        """A node asks before it starts: granted, or too late (False)."""
         granted = await self._advance(link, message, JobEvent.ACCEPT)
         verdict = "granted" if granted else "stale"
         link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict=verdict))
+        return granted
 
     async def started(self, link: NodeLink, message: JobStarted) -> None:
         await self._advance(link, message, JobEvent.START)
@@ -54,8 +55,8 @@ class Progress:
         self._assignments.advanced(attempt)
         return True
 
-    async def result(self, link: NodeLink, message: JobResult) -> None:
-        """The finish is in Redis before anybody hears of it; a stale result changes nothing."""
+    async def result(self, link: NodeLink, message: JobResult) -> bool:
+        """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
         error_code = message.error.code[:64] if message.error else None
         event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
@@ -70,13 +71,14 @@ class Progress:
             metrics.STALE.labels("result").inc()
             if link.profile.acknowledges:
                 link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))
-            return
+            return False
         # If Redis lost the job, the one who waits for exactly this attempt still knows it.
         self._assignments.settle(attempt, message)
         if error_code == ErrorCode.MODEL_NOT_AVAILABLE and message.error is not None:
             self._complaints.take(link, message.error.details)
         if link.profile.acknowledges:
             link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
+        return True
 
     def trouble(self, link: NodeLink, message: NodeError) -> None:
         """A node speaks of itself, not of a job."""

@@ -1,7 +1,7 @@
 """Nodes in Redis: their place, their profile, their pools, their signs of life."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -263,11 +263,16 @@ class Nodes:
 
     async def view(self) -> list[NodeView]:
         """The whole fleet, for people; a round trip for each hundred nodes."""
-        placed = sorted((await self.placed()).items())
+        placed = await self.placed()
+        return await self.view_some({node_id: place.shard for node_id, place in placed.items()})
+
+    async def view_some(self, shards: Mapping[str, int]) -> list[NodeView]:
+        """These nodes, which live in these shards, as far as they are still there."""
+        placed = sorted(shards.items())
         views: list[NodeView | None] = []
         for first in range(0, len(placed), VIEWED_TOGETHER):
             some = placed[first : first + VIEWED_TOGETHER]
-            views += await asyncio.gather(*(self.view_one(node_id, place.shard) for node_id, place in some))
+            views += await asyncio.gather(*(self.view_one(node_id, shard) for node_id, shard in some))
         return [view for view in views if view is not None]
 
     async def owning_instances(self) -> set[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -44,6 +45,15 @@ class Pools:
             for pool, count in zip(summary[::2], summary[1::2], strict=True):
                 nodes.setdefault(pool, {})[shard] = int(count)
         return PoolMap(nodes)
+
+    async def members(self, pool: str, shards: Iterable[int], most: int) -> dict[str, int]:
+        """The nodes of a pool with their shards, at most so many."""
+        found: dict[str, int] = {}
+        for shard in sorted(shards):
+            if len(found) >= most:
+                break
+            found |= dict.fromkeys(await self._line.call("SMEMBERS", self._keys.shard(shard).pool(pool)), shard)
+        return dict(sorted(found.items())[:most])
 
     async def published(self) -> Published:
         version, at_ms, *about = await self._line.call(
