@@ -12,7 +12,7 @@ import pytest
 
 from lingua_scheduler.protocol import audio, binary
 from tests.support import recordings
-from tests.support.peers import FakeClient, Field, Frame, field
+from tests.support.peers import FakeClient, Field, Frame, field, heartbeat
 from tests.support.recordings import CHUNK_MS, Ending, Spoken, Turn
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -191,9 +191,11 @@ async def test_three_kinds_of_clients_see_the_same_utterances(server: RedisProce
         assert as_frames.ack["use_binary_frame"] is True
         talkers = [Talker(as_opus, peers), Talker(as_pcm16, peers), Talker(as_frames, peers, sends_binary=True)]
         pcm16 = recordings.pcm16(TURNS)
+        beating = asyncio.create_task(_keep_beating(peers))
         async with asyncio.TaskGroup() as together:
             for talker, conversation in zip(talkers, (recordings.opus(TURNS), pcm16, pcm16), strict=True):
                 together.create_task(talker.tell(conversation))
+        beating.cancel()
 
         opus_parts, *others = (talker.parts() for talker in talkers)
         assert [parts == opus_parts for parts in others] == [True, True], (opus_parts, others)
@@ -201,6 +203,13 @@ async def test_three_kinds_of_clients_see_the_same_utterances(server: RedisProce
         assert {job["audio_format"] for talker in talkers[1:] for _, job in talker.jobs()} == {"pcm16"}
         for talker in talkers:
             _check(talker)
+
+
+async def _keep_beating(peers: Field) -> None:
+    while True:
+        await asyncio.sleep(10)
+        for node in peers.nodes:
+            await node.socket.send(heartbeat(node.node_id))
 
 
 def _check(talker: Talker) -> None:
