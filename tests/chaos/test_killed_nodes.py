@@ -129,14 +129,15 @@ async def fleet_on(port: int, folder: Path) -> AsyncIterator[Fleet]:
 
 async def talk(client: FakeClient, enough: asyncio.Event) -> tuple[int, list[tuple[int, str]]]:
     """Keep a few utterances under way; how many were said, and what came of them."""
-    said, outcomes = 0, []
+    said = 0
+    outcomes: list[tuple[int, str]] = []
     sound = b"\x00\x01" * 800
     for _ in range(UNDER_WAY):
         await client.utterance(said, sound)
         said += 1
     while len(outcomes) < said:
         outcome = await client.outcome(within_s=40)
-        outcomes.append((outcome["utterance_index"], outcome.get("reason", outcome["type"])))
+        outcomes.append((outcome["utterance_index"], str(outcome.get("reason", outcome["type"]))))
         if not enough.is_set():
             await client.utterance(said, sound)
             said += 1
@@ -177,7 +178,8 @@ async def test_nodes_killed_one_after_the_other_cost_nobody_a_sentence(
                 f"median {percentile(recoveries_s, 50) * 1000:.0f} ms, p99 {p99_s * 1000:.0f} ms, "
                 f"longest {max(recoveries_s) * 1000:.0f} ms"
             )
-            assert kinds["translation_result"] >= 0.999 * sum(kinds.values())
+            failures = sum(kinds.values()) - kinds["translation_result"]
+            assert failures <= max(1, 0.001 * sum(kinds.values()))
             # Enough of them for a 99th percentile to mean something.
             assert len(recoveries_s) > 2 * SIZE.kills
             assert p99_s < 1.0

@@ -59,7 +59,7 @@ MONOLOGUE_MS = 25_000
 class Part(NamedTuple):
     """An utterance as a node got it, without what differs from session to session."""
 
-    index: int
+    utterance_index: int
     duration_ms: int
     turn: int
     is_manual: bool
@@ -139,7 +139,7 @@ class Talker:
         turns = list(dict.fromkeys(job["turn_id"] for job in jobs))
         return [
             Part(
-                index=job["utterance_index"],
+                utterance_index=job["utterance_index"],
                 duration_ms=_duration_ms(job),
                 turn=turns.index(job["turn_id"]),
                 is_manual=job.get("is_manual_cut", False),
@@ -215,7 +215,7 @@ async def _keep_beating(peers: Field) -> None:
 def _check(talker: Talker) -> None:
     parts = talker.parts()
     assert talker.heard_audio() == talker.sent  # every byte in one utterance, in order
-    assert [part.index for part in parts] == list(range(len(parts)))
+    assert [part.utterance_index for part in parts] == list(range(len(parts)))
     assert [outcome["utterance_index"] for outcome in talker.outcomes()] == list(range(len(parts)))
     assert {outcome["type"] for outcome in talker.outcomes()} == {"translation_result"}
 
