@@ -248,7 +248,8 @@ async def test_a_client_that_never_reads_is_cut_off(server: RedisProcess, tmp_pa
             assert "lingua_outbox_overflows_total 1.0" in figures
 
 
-not_slowed = pytest.mark.xfail(strict=False, reason="nobody slows a client that sends more than anybody can speak")
+# Not run, because it would disturb every other test on the machine; `--runxfail` runs it.
+not_slowed = pytest.mark.xfail(run=False, reason="nobody slows a client that sends more than anybody can speak")
 
 
 @pytest.mark.slow
