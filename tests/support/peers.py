@@ -17,6 +17,10 @@ class Socket:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket = socket
+        connection = socket._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        self._transport = connection.transport
         self.said: list[Frame] = []
         self.heard: list[Frame] = []
         self._unread: asyncio.Queue[Frame | None] = asyncio.Queue()
@@ -58,10 +62,11 @@ class Socket:
 
     def fall_silent(self) -> None:
         """As if the cable was cut: nothing is read or answered any more, and nothing says so."""
-        connection = self.socket._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        connection.transport.pause_reading()
+        self._transport.pause_reading()
+
+    def drop(self) -> None:
+        """As if the machine lost power: no closing handshake."""
+        self._transport.abort()
 
     async def _read(self) -> None:
         async for frame in self.socket:
