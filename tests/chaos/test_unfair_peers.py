@@ -248,14 +248,9 @@ async def test_a_client_that_never_reads_is_cut_off(server: RedisProcess, tmp_pa
             assert "lingua_outbox_overflows_total 1.0" in figures
 
 
-# Not run, because it would disturb every other test on the machine; `--runxfail` runs it.
-not_slowed = pytest.mark.xfail(run=False, reason="nobody slows a client that sends more than anybody can speak")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads memory from /proc")
-@not_slowed
 @pytest.mark.parametrize("kind", ["rubbish", "utterances", "audio"])
 async def test_fifty_others_do_not_feel_one_who_floods_and_one_who_never_reads(
     server: RedisProcess, tmp_path: Path, kind: str

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.utterances import Cut, CutReason, CutRules, Cutter
+from lingua_scheduler.domain.utterances import FINAL_GRACE_MS, Cut, CutReason, CutRules, Cutter
 
 RULES = CutRules()
 CHUNK_MS = 200
@@ -463,7 +463,7 @@ def test_who_wakes_up_when_asked_ends_every_utterance_in_time(script: list[tuple
             case "final", _:
                 heard += sum(map(len, spoken(cutter.final(now_ms))))
     while (wake_at_ms := cutter.wake_at_ms) is not None:
-        assert wake_at_ms <= now_ms + SMALL.pause_ms + SMALL.hangover_auto_ms
+        assert wake_at_ms <= now_ms + SMALL.pause_ms + SMALL.hangover_auto_ms + FINAL_GRACE_MS
         heard += sum(map(len, spoken(cutter.tick(wake_at_ms))))
         assert cutter.wake_at_ms != wake_at_ms
     assert heard == said
@@ -573,3 +573,17 @@ def test_a_tail_chunk_five_ms_after_its_final_is_never_in_the_next_utterance() -
         (cut,) = cutter.tick(now_ms + 400)
         assert (cut.utterance_index, cut.audio) == (turn, said + b"tail")
         now_ms += 500
+
+
+def test_a_client_that_sends_finals_is_given_a_moment_for_the_one_after_its_pause() -> None:
+    cutter = Cutter(RULES)
+    speak(cutter, "a")
+    cutter.final(100)
+    assert spoken(cutter.tick(300)) == [b"a"]
+    # 180 ms of the next sentence's end are not sent yet when the pause begins to count here, but not there.
+    speak(cutter, "bc", from_ms=1_000)
+    cutter.tick(1_200 + 3_000)
+    assert cutter.wake_at_ms == 1_200 + 3_000 + 150 + FINAL_GRACE_MS
+    assert cutter.final(1_200 + 3_180) == []
+    assert cutter.chunk(b"d", 180, 1_200 + 3_185) == []
+    assert [(cut.audio, cut.reason) for cut in cutter.tick(1_200 + 3_380)] == [(b"bcd", CutReason.IS_FINAL)]

@@ -360,6 +360,12 @@ async def test_a_job_the_node_runs_without_a_lease_takes_a_slot(peers: Field) ->
         return int(status["slots"]["taken"])
 
     assert await until(taken) == 1
+    await node.socket.send(heartbeat(node.node_id, running_job_ids=[]))  # it lets go of it
+
+    async def is_free() -> bool:
+        return await taken() == 0
+
+    await until(is_free)
 
 
 async def test_the_parts_of_a_long_speech_all_reach_one_node(server: RedisProcess) -> None:

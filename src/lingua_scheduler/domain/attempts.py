@@ -44,6 +44,10 @@ class AdoptOutcome(StrEnum):
     SUPERSEDED = "superseded"
 
 
+# The number of no attempt: what a node runs without a lease is accounted for under it.
+ADOPTED = 0
+
+
 class Attempt(NamedTuple):
     job_id: str
     number: int

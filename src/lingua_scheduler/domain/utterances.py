@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import NamedTuple
 
+# A client that sends finals sends one after a pause like ours, but counts from the end of speech it has not sent yet.
+FINAL_GRACE_MS = 250
 # A loudspeaker that never reports its end must not keep a sentence waiting for ever.
 MAX_PLAYBACK_MS = 60_000
 
@@ -77,6 +79,7 @@ class Cutter:
         self._quiet_since_ms = 0.0
         self._playing_until_ms = 0.0
         self._was_too_short = False
+        self._sends_finals = False
         self._tail_until_ms = 0.0
         self._ending: CutReason | None = None
         self._take_at_ms = 0.0
@@ -128,6 +131,7 @@ class Cutter:
 
     def final(self, now_ms: float) -> list[Cut]:
         cuts = self.tick(now_ms)
+        self._sends_finals = True
         if self._parts:
             cuts += self._end(CutReason.IS_FINAL, now_ms)
         else:
@@ -190,6 +194,9 @@ class Cutter:
         if self._ending is None or reason > self._ending:
             self._ending = reason
             self._take_at_ms = now_ms + self._rules.hangover_ms(reason)
+            if reason is CutReason.TIMEOUT and self._sends_finals:
+                # Its own final may be on the way, with the tail of the sentence right behind it.
+                self._take_at_ms += FINAL_GRACE_MS
         return self._take() if now_ms >= self._take_at_ms else []
 
     def _cut_full(self, now_ms: float) -> list[Cut]:

@@ -141,10 +141,11 @@ class Node:
                         self._was_registered = True
                         self.node_id = message.node_id
                         self._tell("registered", message.node_id)
-                        await self._beat()
-                        beating = beating or asyncio.create_task(self._keep_beating())
+                        # Results first: the heartbeat does not list their jobs any more.
                         for result in list(self._kept.values()):
                             await self._send(result)
+                        await self._beat()
+                        beating = beating or asyncio.create_task(self._keep_beating())
                     else:
                         await self._take(message)
                 if not self._stopping.is_set():

@@ -1,6 +1,6 @@
 """What nodes report about their jobs. Messages of one node are handled one after the other, in order."""
 
-from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, EndOutcome
+from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
@@ -64,7 +64,10 @@ class Progress:
         ended = await self._store.insist(
             lambda: self._judge.end(attempt, link.epoch, event, reason), self._run_max_ms / 1000
         )
-        link.sent.pop(message.job_id, None)
+        sent = link.sent.pop(message.job_id, None)
+        if sent is not None and sent[0].number == ADOPTED:
+            # It ran without a lease of its own, and now it does not run any more.
+            await self._jobs.end(sent[0], "", JobEvent.LOSE_ATTEMPT)
         if ended.outcome is EndOutcome.ENDED:
             self._waiting.slot_freed(link.node_id, link.pools)
         elif ended.outcome is not EndOutcome.GONE or self._assignments.find(attempt) is None:

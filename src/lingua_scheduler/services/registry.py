@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, shard_of
+from lingua_scheduler.domain.attempts import ADOPTED, Attempt, shard_of
 from lingua_scheduler.domain.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import (
@@ -221,6 +221,10 @@ class Registry:
             adopted = await self._nodes.adopt(link.shard, link.owner, link.node_id, unknown, self._linger_ms)
             if adopted:
                 _log.warning("leases.adopted", node_id=link.node_id, adopted=adopted)
+            for job_id in unknown:
+                # Remembered under the name of the adopted lease, so that it ends when the node lets go of the job.
+                attempt = Attempt(job_id, ADOPTED, link.node_id, link.shard)
+                link.sent[job_id] = (attempt, float("-inf"))
 
     async def _beat(self, link: NodeLink) -> BeatOutcome:
         outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms)
