@@ -21,7 +21,7 @@ from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
-from lingua_scheduler.protocol.signals import CancelJob, JobsWait, SlotFreed
+from lingua_scheduler.protocol.signals import CancelJob, JobsWait, MapPublished, PoolsChanged, SlotFreed
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.cancelling import Cancelling
@@ -76,7 +76,7 @@ class Scheduler:
         assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
-        self._pool_map = PoolMapCopy(store.pools, self._leadership)
+        self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published)
         recovery = Recovery(store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
@@ -193,8 +193,16 @@ class Scheduler:
                 note="their nodes are out of reach from here; if they are gone, their nodes go too, within seconds",
             )
 
+    def _say_changed(self) -> None:
+        self._store.signals.publish(PoolsChanged(self.instance))
+
+    def _say_published(self, version: int) -> None:
+        self._store.signals.publish(MapPublished(self.instance, version))
+
     def _handlers(self) -> Handlers:
         return {
+            PoolsChanged: lambda _: self._pool_map.changed_elsewhere(),
+            MapPublished: lambda signal: self._pool_map.published_elsewhere(signal.version),
             CancelJob: self._cancelling.heard,
             JobsWait: self._nudger.others_wait,
             SlotFreed: self._nudger.slot_freed,

@@ -24,6 +24,19 @@ class SlotFreed(msgspec.Struct, frozen=True, tag="slot_freed"):
     pool: str
 
 
-Signal = CancelJob | JobsWait | SlotFreed
+class PoolsChanged(msgspec.Struct, frozen=True, tag="pools_changed"):
+    """A node came, went or changed at this instance; the leader should look at the shards."""
+
+    instance: str
+
+
+class MapPublished(msgspec.Struct, frozen=True, tag="map_published"):
+    """There is a new pool map."""
+
+    instance: str
+    version: int
+
+
+Signal = CancelJob | JobsWait | SlotFreed | PoolsChanged | MapPublished
 
 DECODER = msgspec.json.Decoder(Signal)

@@ -40,6 +40,7 @@ class PoolMapCopy:
         self._changes = 0
         self._changes_looked = 0
         self._changes_passed_on = 0
+        self._must_tell = False
         # What the copy is a copy of; the digest is empty when it was built here.
         self._digest = ""
         self.version = 0
@@ -51,7 +52,10 @@ class PoolMapCopy:
         if self._term is not None:
             await self._lead()
         else:
+            if self._must_tell:
+                self._on_changed()
             await self._follow()
+        self._must_tell = False
         self._changes_passed_on = changes
 
     async def look_again(self) -> None:
@@ -66,8 +70,7 @@ class PoolMapCopy:
     def changed(self) -> None:
         """A node came or went here: the next miss looks at once, and the leader builds a new map soon."""
         self._changes += 1
-        if self._term is None:
-            self._on_changed()
+        self._must_tell = True
 
     def changed_elsewhere(self) -> None:
         """The same, said by another instance; only the leader does something about it."""
