@@ -7,13 +7,14 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from lingua_scheduler.console.operations import Problem
+from lingua_scheduler.console.siblings import Siblings, status_of
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import figures, metrics
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -32,11 +33,16 @@ _INDEX = """Lingua Scheduler
 
 
 class Pages:
-    def __init__(self, store: Store, intake: Intake, overview: Overview, version: str) -> None:
+    """With `siblings`, status and metrics are those of all workers together."""
+
+    def __init__(
+        self, store: Store, intake: Intake, overview: Overview, version: str, siblings: Siblings | None = None
+    ) -> None:
         self._store = store
         self._intake = intake
         self._overview = overview
         self._version = version
+        self._siblings = siblings
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get("/", self._index)
@@ -63,13 +69,20 @@ class Pages:
         return _json({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        if self._siblings is None:
+            body = generate_latest(metrics.REGISTRY)
+        else:
+            body = figures.page((await self._siblings.together()).families)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _asyncapi(self, _: web.Request) -> web.Response:
         return web.Response(body=asyncapi(self._version), content_type="application/json")
 
     async def _status(self, _: web.Request) -> web.Response:
-        return _json(await self._overview.status())
+        status = await self._overview.status()
+        if self._siblings is not None:
+            status |= status_of(await self._siblings.together())
+        return _json(status)
 
     async def _nodes(self, _: web.Request) -> web.Response:
         return _json({"nodes": await self._overview.nodes()})

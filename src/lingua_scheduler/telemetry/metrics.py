@@ -36,3 +36,7 @@ JOB_SECONDS = Histogram(
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
+WORKERS = Gauge("lingua_workers", "Processes that serve this port together", registry=REGISTRY)
+WORKERS_SILENT = Counter(
+    "lingua_workers_silent", "Workers that did not answer when another asked for their figures", registry=REGISTRY
+)
