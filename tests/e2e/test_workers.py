@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from tests.support.peers import FakeNode, Field, field
+from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.waiting import until
 
@@ -23,7 +24,9 @@ ROLL_S = 40.0
 
 @asynccontextmanager
 async def workers(folder: Path, count: int, *arguments: str) -> AsyncIterator[tuple[ServeProcess, Field]]:
-    words = ("--data-dir", str(folder / "data"), "--workers", str(count), *arguments)
+    # A node of another worker may be out of reach; then the job goes to the next.
+    reach = ("--set", "job.max_retries=50")
+    words = ("--data-dir", str(folder / "data"), "--workers", str(count), *reach, *arguments)
     async with serve_process(folder, *words) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
             yield serving, peers
@@ -78,6 +81,32 @@ async def nodes_everywhere(peers: Field, count: int) -> None:
     await until(each_has_one, what=f"a node at each of {count} workers")
 
 
+async def client_at(peers: Field, worker: int) -> FakeClient:
+    """A client whose session is at this worker."""
+
+    async def landed() -> FakeClient | None:
+        before = (await status(peers))["workers"][worker]["sessions"]
+        client = await peers.client()
+        return client if (await status(peers))["workers"][worker]["sessions"] > before else None
+
+    found = await until(landed, what=f"a session at worker {worker}")
+    assert isinstance(found, FakeClient)
+    return found
+
+
+class Gate:
+    """Nodes that work until they are let go."""
+
+    def __init__(self, nodes: list[FakeNode]) -> None:
+        self.opened = asyncio.Event()
+        for node in nodes:
+            node.work = self._work
+
+    async def _work(self, node: FakeNode, job: Frame) -> None:
+        await self.opened.wait()
+        await answer(node, job)
+
+
 async def instances(peers: Field) -> set[str]:
     return {(await status(peers))["instance_id"] for _ in range(12)}
 
@@ -111,13 +140,13 @@ class Knocker:
             assert (response.status, await response.text()) == (200, "OK")
 
     async def _open(self, http: aiohttp.ClientSession) -> None:
-        async with http.ws_connect(f"ws://127.0.0.1:{self._port}/ws/session") as socket:
-            await socket.send_str('{"type":"session_init","client_version":"1","platform":"web",'
+        async with http.ws_connect(f"ws://127.0.0.1:{self._port}/ws/session") as opened:
+            await opened.send_str('{"type":"session_init","client_version":"1","platform":"web",'
                                   '"src_lang":"en","tgt_lang":"zh"}')  # fmt: skip
-            answer = await socket.receive(10)
+            reply = await opened.receive(10)
             # Welcomed, or told to come back by a worker that leaves just now.
-            if answer.type is not aiohttp.WSMsgType.TEXT:
-                assert socket.close_code == 1012, answer
+            if reply.type is not aiohttp.WSMsgType.TEXT:
+                assert opened.close_code == 1012, reply
 
 
 async def test_workers_share_one_port_and_each_takes_part(tmp_path: Path) -> None:
@@ -157,7 +186,7 @@ async def test_a_killed_worker_is_followed_by_another_and_nobody_else_notices(tm
     async with workers(tmp_path, 2) as (serving, peers):
         before = worker_pids(serving)
         await nodes_everywhere(peers, 2)
-        (by_worker,) = [{one["worker"]: one for one in (await status(peers))["workers"]}]
+        staying = (await status(peers))["workers"][1]["nodes_connected"]
         done = 0
         for _ in range(8):
             client = await peers.client()
@@ -178,10 +207,23 @@ async def test_a_killed_worker_is_followed_by_another_and_nobody_else_notices(tm
         (died,) = events(serving, "worker.died")
         assert (died["worker"], died["pid"], died["exit_code"]) == (0, before[0], -signal.SIGKILL)
         assert worker_pids(serving)[1] == before[1]
-        assert sum(not node.socket.socket.closed for node in peers.nodes) == by_worker[1]["nodes_connected"]
+        assert sum(not node.socket.socket.closed for node in peers.nodes) == staying
         assert await figure(peers, "lingua_workers") == 2
+        assert list(Path(argument_of(before[1], "--run-dir")).glob(f"0-{before[0]}.*")) == []
         # A sum that shrinks would look like a restart of everything.
         assert await figure(peers, 'lingua_jobs_ended_total{state="DONE"}') == done
+
+
+async def test_a_worker_that_keeps_dying_is_named_with_its_exit_code(tmp_path: Path) -> None:
+    async with workers(tmp_path, 2) as (serving, _):
+        for _ in range(3):
+            # The next one is another process: until it is ready there is none.
+            os.kill(await until(lambda: worker_pids(serving).get(1), START_S), signal.SIGKILL)
+            await until(lambda: not worker_pids(serving).get(1))
+        (named,) = await until(lambda: events(serving, "worker.keeps_dying"))
+        assert (named["worker"], named["exit_code"], named["times"]) == (1, -signal.SIGKILL, 3)
+        assert await until(lambda: worker_pids(serving).get(1), START_S)
+        assert {event["worker"] for event in events(serving, "worker.died")} == {1}
 
 
 async def test_a_rolling_restart_refuses_nobody_and_reads_the_settings_anew(tmp_path: Path) -> None:
@@ -190,22 +232,31 @@ async def test_a_rolling_restart_refuses_nobody_and_reads_the_settings_anew(tmp_
     async with workers(tmp_path, 2, "--config", str(config)) as (serving, peers):
         before = worker_pids(serving)
         await nodes_everywhere(peers, 2)
-        client = await peers.client()
+        gate = Gate(peers.nodes)
+        client = await client_at(peers, 0)
         assert client.ack["use_binary_frame"] is False
         await client.utterance(0)
-        assert (await client.outcome())["type"] == "translation_result"
+        await until(lambda: any(node.jobs for node in peers.nodes))
+        silent = await peers.socket("/ws/session")
 
         config.write_text("[sessions]\nuse_binary_frame = true\n")
         knocker = Knocker(peers.port)
         serving.process.send_signal(signal.SIGHUP)
+        # Worker 0 has a job to finish; meanwhile its successor takes all that comes.
+        await until(lambda: events(serving, "scheduler.stopping"), ROLL_S)
+        knocks = knocker.knocks
+        await until(lambda: knocker.knocks > knocks + 100)
+        assert not events(serving, "scheduler.stopped")
+        gate.opened.set()
+        assert (await client.outcome())["type"] == "translation_result"
         await until(lambda: events(serving, "restart.ended"), ROLL_S, "all workers are replaced")
         knocks = knocker.knocks
         await until(lambda: knocker.knocks > knocks + 20)
         await knocker.stop()
         assert knocker.failures == []
-        assert knocker.knocks > 50
 
         assert await client.socket.closed() == 1012
+        assert await silent.closed() == 1012
         assert [await node.socket.closed() for node in peers.nodes] == [1012] * len(peers.nodes)
         after = worker_pids(serving)
         assert set(after) == {0, 1}
@@ -213,6 +264,36 @@ async def test_a_rolling_restart_refuses_nobody_and_reads_the_settings_anew(tmp_
         assert (await peers.client()).ack["use_binary_frame"] is True
         assert await figure(peers, 'lingua_jobs_ended_total{state="DONE"}') == 1
         assert not events(serving, "worker.died")
+
+
+async def test_whoever_has_only_just_connected_is_still_answered(tmp_path: Path) -> None:
+    async with workers(tmp_path, 2) as (serving, peers):
+        visitors = [await asyncio.open_connection("127.0.0.1", peers.port) for _ in range(12)]
+        serving.process.send_signal(signal.SIGHUP)
+        await until(lambda: events(serving, "scheduler.stopping"), ROLL_S)
+        for _, writer in visitors:
+            writer.write(b"GET /health HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        answers = [await reader.read() for reader, _ in visitors]
+        assert [heard[:15] for heard in answers] == [b"HTTP/1.1 200 OK"] * 12
+        for _, writer in visitors:
+            writer.close()
+
+
+async def test_a_stop_amid_a_rolling_restart_lets_the_leaving_worker_finish(tmp_path: Path) -> None:
+    async with workers(tmp_path, 2) as (serving, peers):
+        await nodes_everywhere(peers, 2)
+        gate = Gate(peers.nodes)
+        client = await client_at(peers, 0)
+        await client.utterance(0)
+        await until(lambda: any(node.jobs for node in peers.nodes))
+        serving.process.send_signal(signal.SIGHUP)
+        await until(lambda: events(serving, "scheduler.stopping"), ROLL_S)
+        serving.process.terminate()
+        await until(lambda: len(events(serving, "scheduler.stopping")) == 3)
+        gate.opened.set()
+        assert (await client.outcome())["type"] == "translation_result"
+        async with asyncio.timeout(20):
+            assert await serving.process.wait() == 0
 
 
 async def test_a_successor_that_does_not_start_leaves_the_worker_in_place(tmp_path: Path) -> None:
@@ -231,30 +312,20 @@ async def test_a_successor_that_does_not_start_leaves_the_worker_in_place(tmp_pa
         assert len(await instances(peers)) == 2
 
 
-async def test_a_worker_finishes_its_job_before_it_goes(tmp_path: Path) -> None:
+async def test_workers_finish_their_jobs_before_they_go(tmp_path: Path) -> None:
     async with workers(tmp_path, 2) as (serving, peers):
-        go_on = asyncio.Event()
-
-        async def wait_then_answer(node: FakeNode, job: dict[str, Any]) -> None:
-            await go_on.wait()
-            await node.socket.send(
-                {"type": "job_result", "job_id": job["job_id"], "attempt_id": job["attempt_id"],
-                 "node_id": node.node_id, "session_id": job["session_id"], "utterance_index": job["utterance_index"],
-                 "success": True, "text_asr": "a", "text_translated": "b", "tts_audio": "", "tts_format": "opus",
-                 "trace_id": job["trace_id"]}
-            )  # fmt: skip
-
         await nodes_everywhere(peers, 2)
-        for node in peers.nodes:
-            node.work = wait_then_answer
-        client = await peers.client()
-        await client.utterance(0)
-        await until(lambda: any(node.jobs for node in peers.nodes))
+        gate = Gate(peers.nodes)
+        clients = [await client_at(peers, 0), await client_at(peers, 1)]
+        for client in clients:
+            await client.utterance(0)
+        await until(lambda: sum(len(node.jobs) for node in peers.nodes) >= 2)
         serving.process.terminate()
         await until(lambda: len(events(serving, "scheduler.stopping")) == 2)
-        go_on.set()
-        assert (await client.outcome())["type"] == "translation_result"
-        assert await client.socket.closed() == 1012
+        gate.opened.set()
+        for client in clients:
+            assert (await client.outcome())["type"] == "translation_result"
+            assert await client.socket.closed() == 1012
         async with asyncio.timeout(20):
             assert await serving.process.wait() == 0
 
@@ -280,16 +351,12 @@ def argument_of(pid: int, option: str) -> str:
 
 async def test_a_second_sigterm_ends_all_at_once(tmp_path: Path) -> None:
     async with workers(tmp_path, 2) as (serving, peers):
-
-        async def never(node: FakeNode, job: dict[str, Any]) -> None:
-            pass
-
         await nodes_everywhere(peers, 2)
-        for node in peers.nodes:
-            node.work = never
+        Gate(peers.nodes)
         client = await peers.client()
         await client.utterance(0)
         await until(lambda: any(node.jobs for node in peers.nodes))
+        run_dir = argument_of(worker_pids(serving)[0], "--run-dir")
         family = children_of(serving.process.pid)
         serving.process.terminate()
         await until(lambda: events(serving, "scheduler.stopping"))
@@ -297,6 +364,7 @@ async def test_a_second_sigterm_ends_all_at_once(tmp_path: Path) -> None:
         async with asyncio.timeout(5):
             assert await serving.process.wait() == 1
         await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family))
+        assert not Path(run_dir).exists()
 
 
 async def test_workers_go_when_their_supervisor_is_killed(tmp_path: Path) -> None:
@@ -309,15 +377,13 @@ async def test_workers_go_when_their_supervisor_is_killed(tmp_path: Path) -> Non
 @pytest.mark.parametrize("shares", [False, True])
 async def test_a_taken_port_is_named(tmp_path: Path, shares: bool) -> None:
     """Also when the other one would share it, as another supervisor does."""
-    listening = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0, reuse_port=shares)
-    port = listening.sockets[0].getsockname()[1]
-    words = ("--data-dir", str(tmp_path / "data"), "--workers", "2", "--port", str(port))
-    async with serve_process(tmp_path, *words) as serving:
-        async with asyncio.timeout(20):
-            assert await serving.process.wait() == 4
-        assert f"127.0.0.1:{port} is taken" in serving.log.strip().splitlines()[-1]
-    listening.close()
-    await listening.wait_closed()
+    with socket.create_server(("127.0.0.1", 0), reuse_port=shares) as listening:
+        port = listening.getsockname()[1]
+        words = ("--data-dir", str(tmp_path / "data"), "--workers", "2", "--port", str(port))
+        async with serve_process(tmp_path, *words) as serving:
+            async with asyncio.timeout(20):
+                assert await serving.process.wait() == 4
+            assert f"127.0.0.1:{port} is taken" in serving.log.strip().splitlines()[-1]
 
 
 @pytest.mark.parametrize(

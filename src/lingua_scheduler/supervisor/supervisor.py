@@ -1,6 +1,7 @@
 """Several workers as one scheduler: started, kept alive, replaced one after the other, ended together."""
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 
 from lingua_scheduler.supervisor.listeners import Listeners
@@ -27,6 +28,7 @@ class Supervisor:
 
     def __init__(self, launch: Launch, listeners: Sequence[Listeners]) -> None:
         self._listeners = listeners
+        self._run_dir = launch.run_dir
         self._stations = [Station(number, group, launch) for number, group in enumerate(listeners)]
         self._keepers = Nursery("stations")
 
@@ -58,6 +60,8 @@ class Supervisor:
         await asyncio.gather(*(station.stop() for station in self._stations))
 
     def kill(self) -> None:
+        """At once, whatever they do; nothing of ours can be used after this."""
+        shutil.rmtree(self._run_dir, ignore_errors=True)
         for station in self._stations:
             station.kill()
 
