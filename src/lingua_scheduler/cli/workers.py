@@ -1,6 +1,7 @@
 """`lingua serve --workers N`: the supervisor's side, and the words a worker has with it."""
 
 import asyncio
+import fcntl
 import os
 import signal
 import socket
@@ -57,7 +58,7 @@ async def supervise(settings: Settings, arguments: Sequence[str]) -> None:
     except OSError as error:
         fail_for_port(error, settings.server)
     async with AsyncExitStack() as stack:
-        run_dir = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lingua-run-")))
+        run_dir = _run_dir(stack)
         url = await redis_url(settings, stack)
         launch = Launch(
             arguments=(*arguments, *(() if settings.redis.url else ("--set", f"redis.url={url}"))),
@@ -79,6 +80,16 @@ async def supervise(settings: Settings, arguments: Sequence[str]) -> None:
         supervisor.replace_when(asked_to_restart)
         await asked_to_stop.wait()
         log.info("supervisor.stopping", workers=len(listeners))
+
+
+def _run_dir(stack: AsyncExitStack) -> Path:
+    """A private folder for what workers tell each other."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lingua-run-"))
+    # systemd tidies up temporary folders that nobody has used for days, unless they are locked.
+    lock = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, lock)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return Path(folder)
 
 
 def _restart_signal(asked_to_stop: asyncio.Event) -> asyncio.Event:
