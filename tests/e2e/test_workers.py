@@ -370,8 +370,11 @@ async def test_a_second_sigterm_ends_all_at_once(tmp_path: Path) -> None:
 async def test_workers_go_when_their_supervisor_is_killed(tmp_path: Path) -> None:
     async with workers(tmp_path, 2, "--set", "server.stop_timeout_ms=1000") as (serving, _):
         family = children_of(serving.process.pid)
+        run_dir = argument_of(worker_pids(serving)[0], "--run-dir")
         serving.process.kill()
         await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family), 20.0)
+        assert not Path(run_dir).exists()
+        assert "Traceback" not in serving.log
 
 
 @pytest.mark.parametrize("shares", [False, True])

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import shutil
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -105,6 +107,7 @@ def serve(
 
 def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callable[[], Settings]) -> None:
     """Be one of several; what goes wrong is the supervisor's to say."""
+    supervisor_pid = os.getppid()
     try:
         settings = load()
         logs.configure(settings.logs.level, settings.logs.format, worker=worker)
@@ -112,6 +115,9 @@ def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callab
     except Failure as failure:
         tell_supervisor(Word(failure=failure.message, exit_code=failure.exit_code))
         raise SystemExit(failure.exit_code) from None
+    finally:
+        if os.getppid() != supervisor_pid:  # it is gone, so nobody else will
+            shutil.rmtree(run_dir, ignore_errors=True)
 
 
 def _arguments(config: Path | None, given: dict[str, Any], overrides: tuple[str, ...]) -> tuple[str, ...]:
@@ -128,9 +134,12 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 async def _serve(settings: Settings, inherited: Inherited | None = None) -> None:
     log = logs.get()
-    asked_to_stop = stop_signals()
     if inherited is None:
+        asked_to_stop = stop_signals()
         warn_if_open(settings.server)
+    else:
+        # The kernel may tell us twice that our supervisor died; a supervisor in a hurry kills.
+        asked_to_stop = stop_signals(at_once=lambda: None)
     async with AsyncExitStack() as stack:
         store = await _open_store(await redis_url(settings, stack), settings, asked_to_stop)
         if store is None:

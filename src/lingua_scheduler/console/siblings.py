@@ -48,7 +48,9 @@ class Siblings:
         """The last word: what is noted here is all that is left of us."""
         if self._server is not None:
             self._server.close()
-            self._own()
+            # Without a supervisor the folder may be gone already, and nobody reads it.
+            with contextlib.suppress(OSError):
+                self._own()
 
     async def together(self) -> Together:
         """Everybody's figures. Of a worker that does not answer, what it counted until somebody last asked."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.processes import die_with_parent
+from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.supervisor.listeners import Listeners
 
 
@@ -38,7 +38,6 @@ class Worker:
         self.name = f"{number}-{process.pid}"
         self._process = process
         self._began_s = time.monotonic()
-        self._is_told_to_stop = False
 
     @classmethod
     async def start(cls, number: int, listeners: Listeners, launch: Launch) -> "Worker":
@@ -82,17 +81,7 @@ class Worker:
         return await self._process.wait()
 
     async def stop(self, grace_s: float) -> None:
-        """SIGTERM, once, because a second one would cut its work short; SIGKILL when the time is up."""
-        if not self._is_told_to_stop:
-            self._is_told_to_stop = True
-            with contextlib.suppress(ProcessLookupError):
-                self._process.terminate()
-        try:
-            async with asyncio.timeout(grace_s):
-                await self._process.wait()
-        except TimeoutError:
-            self.kill()
-            await self._process.wait()
+        await stop(self._process, grace_s)
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
