@@ -205,7 +205,7 @@ def test_the_architecture_fits_on_two_pages() -> None:
 def test_every_command_and_option_is_listed(command: click.Command) -> None:
     section = section_of(docs.DOCS / "commands.md", f"lingua {command.name}")
     assert section
-    options = [option.opts for option in command.params if isinstance(option, click.Option)]
+    options = [option.opts for option in command.params if isinstance(option, click.Option) and not option.hidden]
     assert [names for names in options if not any(re.search(rf"`{name}\b", section) for name in names)] == []
 
 

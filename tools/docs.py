@@ -20,6 +20,7 @@ from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.figures import COMBINED
 from tools import prose, wire
 from tools.markdown import code, page, table
 
@@ -103,8 +104,15 @@ def _metrics() -> str:
             # Counters are exposed with this suffix; there is no public way to ask for label names.
             name = family.name + ("_total" if family.type == "counter" else "")
             labels = ", ".join(map(code, metric._labelnames))
-            rows.append((code(name), family.type, labels, family.documentation))
+            rows.append((code(name), family.type, labels, family.documentation + _combined(family.name)))
     return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _combined(name: str) -> str:
+    """How the gauges of several workers become one, where they are not added up."""
+    if name not in COMBINED:
+        return ""
+    return f"; of several workers the {'least' if COMBINED[name] is min else 'most'}"
 
 
 def _jobs() -> Iterator[str]:

@@ -50,8 +50,12 @@ Each reply begins with one of the words listed. A key or argument marked *list* 
 """
 
 METRICS = """
-`GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked.
-Label values come from small fixed sets, never from a peer.
+`GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked; with
+`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer.
+
+Of several workers, counters and histograms are added up, and so are gauges, except where the table says otherwise. What
+a worker counted before it ended stays in the sum, so a sum never shrinks. A worker that does not answer within a second
+is left out of the gauges and counted in `lingua_workers_silent_total`; of its counters the last known values are taken.
 """
 
 PROTOCOL = """

@@ -5,7 +5,10 @@ import gc
 import secrets
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
+from socket import socket
 from time import monotonic
+from typing import NamedTuple
 
 from aiohttp import web
 
@@ -17,6 +20,7 @@ from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
+from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
@@ -60,12 +64,29 @@ SWEEP_S = 1.0
 SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
+BACKLOG = 1024
+# Whoever connected just before we stopped to accept may still say what for.
+LATECOMERS_S = 0.5
+
+
+class Inherited(NamedTuple):
+    """What a worker gets from its supervisor: a number, listening sockets, the folder it shares with the others."""
+
+    worker: int
+    listeners: tuple[socket, ...]
+    run_dir: Path
 
 
 class Scheduler:
     """One instance, on a store that is open already. `clock` is that of its event loop."""
 
-    def __init__(self, settings: Settings, store: Store, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Callable[[], float] = monotonic,
+        inherited: Inherited | None = None,
+    ) -> None:
         self._settings = settings
         self._store = store
         self._chores = Nursery("chores")
@@ -120,11 +141,13 @@ class Scheduler:
         app.on_response_prepare.append(stamp)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
-        add_operations(app, FleetOperations(overview, self._registry).operations)
+        self._listeners = inherited.listeners if inherited else ()
+        self._siblings = Siblings(inherited.run_dir, inherited.worker, self.instance) if inherited else None
+        add_operations(app, FleetOperations(overview, self._registry, self._siblings).operations)
         add_operations(app, NodeOperations(self._http_nodes, progress).operations)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
-        Pages(store, self._intake, release).add_to(app)
+        Pages(store, self._intake, release, self._siblings).add_to(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
@@ -137,9 +160,11 @@ class Scheduler:
         self._store.line.on_up = self._redis_up
         self._store.line.on_down = self._redis_down
         metrics.REDIS_UP.set(1)
+        metrics.WORKERS.set(1)
+        if self._siblings is not None:
+            await self._siblings.open()
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._settings.server.host, self._settings.server.port, backlog=1024)
-        await site.start()
+        await self._listen()
         self.port = self._runner.addresses[0][1]
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
         # Three chances to renew it before it ends.
@@ -160,6 +185,8 @@ class Scheduler:
     async def stop(self) -> None:
         """Take no more work, let running jobs finish, tell everybody to come back."""
         _log.info("scheduler.stopping", jobs=len(self._intake.jobs) + len(self._calls.jobs))
+        if self._listeners:
+            await self._leave_the_port()
         self._node_socket.is_open = False
         self._http_nodes.is_open = False
         self._intake.stop_taking_work()
@@ -181,7 +208,22 @@ class Scheduler:
         await self._survival.writes.settle(1.0)
         await self._survival.writes.close()
         await self._leadership.resign()
+        if self._siblings is not None:
+            await self._siblings.close()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
+
+    async def _listen(self) -> None:
+        for listener in self._listeners:
+            await web.SockSite(self._runner, listener, backlog=BACKLOG).start()
+        if not self._listeners:
+            server = self._settings.server
+            await web.TCPSite(self._runner, server.host, server.port, backlog=BACKLOG).start()
+
+    async def _leave_the_port(self) -> None:
+        """Others accept from now on; whoever is here already is still served for a moment."""
+        for site in self._runner.sites:
+            await site.stop()
+        await asyncio.sleep(LATECOMERS_S)
 
     async def _warn_of_others(self) -> None:
         """Until instances forward to each other, nodes of another one cannot be reached from here."""

@@ -54,6 +54,7 @@ def _doc(description: str) -> Meta:
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[_Host, _doc("Address to listen on")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535), _doc("Port to listen on; 0 takes any free port")] = 5010
+    workers: Annotated[int, Meta(ge=0, le=1024), _doc("Processes that share the port; 0 = one for each core")] = 1
     stop_timeout_ms: Annotated[_WaitMs, _doc("How long running jobs may finish after SIGTERM")] = 15_000
     max_frame_bytes: Annotated[_Bytes, _doc("Larger frames are answered with an error")] = 4_194_304
     max_body_bytes: Annotated[_Bytes, _doc("Larger HTTP bodies are answered with 413")] = 4_194_304

@@ -63,7 +63,17 @@ async def test_every_job_gets_one_result(tmp_path: Path, rate: float, acknowledg
             tallies = [await load.carry_out(order), await load.carry_out(order)]
     assert [tally.jobs for tally in tallies] == [250, 250]
     assert all(0 < tally.p50_ms <= tally.p99_ms <= tally.p999_ms for tally in tallies)
-    for pid in (scheduler.pid, scheduler.redis_pid, load.pid):
+    for pid in (*scheduler.pids, scheduler.redis_pid, load.pid):
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+async def test_the_scheduler_that_is_measured_may_have_several_workers(tmp_path: Path) -> None:
+    async with children.scheduler(tmp_path, workers=2) as scheduler:
+        assert len(set(scheduler.pids)) == 2
+        _, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
+        writer.close()
+    for pid in (*scheduler.pids, scheduler.redis_pid):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
@@ -71,7 +81,7 @@ async def test_every_job_gets_one_result(tmp_path: Path, rate: float, acknowledg
 async def test_a_load_that_cannot_go_on_says_why(tmp_path: Path) -> None:
     async with children.scheduler(tmp_path) as scheduler:
         async with children.load(Cast(port=scheduler.port, talkers=1, nodes=1, slots=8)) as load:
-            os.kill(scheduler.pid, signal.SIGKILL)
+            os.kill(scheduler.pids[0], signal.SIGKILL)
             with pytest.raises(children.BenchFailed, match="disconnected"):
                 await load.carry_out(Order(jobs=100_000, in_flight=1, audio_bytes=640))
 

@@ -27,7 +27,7 @@ class BenchFailed(Exception):
 
 
 class SchedulerChild(NamedTuple):
-    pid: int
+    pids: tuple[int, ...]  # of all that serve
     port: int
     redis_pid: int
     redis_url: str
@@ -35,21 +35,24 @@ class SchedulerChild(NamedTuple):
 
 
 @asynccontextmanager
-async def scheduler(folder: Path) -> AsyncIterator[SchedulerChild]:
+async def scheduler(folder: Path, workers: int = 1) -> AsyncIterator[SchedulerChild]:
     """A scheduler as anybody starts one, with a Redis of its own."""
     log_path = folder / "scheduler.log"
     with log_path.open("wb") as log:
         process = await _start(
             "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(folder / "redis"),
+            "--workers", str(workers),
             "--set", "logs.format=json", "--set", "logs.level=info",
             # A few peers stand for many people, so nobody is too fast.
             "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
             stdin=DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        events = await _wait_ready(process, log_path)
+        said = await _wait_ready(process, log_path)
+        events = {event["event"]: event for event in said}
+        worker_pids = tuple(event["pid"] for event in said if event["event"] == "worker.ready")
         yield SchedulerChild(
-            pid=process.pid,
+            pids=worker_pids or (process.pid,),
             port=events["scheduler.started"]["port"],
             redis_pid=events["embedded.started"]["pid"],
             redis_url=events["embedded.started"]["url"],
@@ -59,12 +62,12 @@ async def scheduler(folder: Path) -> AsyncIterator[SchedulerChild]:
         await stop(process, STOP_GRACE_S)
 
 
-async def _wait_ready(process: Process, log_path: Path) -> dict[str, dict[str, Any]]:
-    """What the scheduler said of itself until it was ready, by event."""
+async def _wait_ready(process: Process, log_path: Path) -> list[dict[str, Any]]:
+    """What the scheduler said of itself until it was ready."""
     for _ in range(int(START_LIMIT_S / POLL_S)):
         said = log_path.read_text("utf-8", "replace")
         if '"scheduler.ready"' in said and said.endswith("\n"):
-            return {event["event"]: event for event in map(json.loads, said.splitlines())}
+            return [json.loads(line) for line in said.splitlines()]
         if process.returncode is not None:
             raise BenchFailed(f"the scheduler ended at once: {said[-500:].strip()}")
         await asyncio.sleep(POLL_S)

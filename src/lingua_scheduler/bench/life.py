@@ -48,7 +48,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
     slots = min(MAX_SLOTS, max(1, ROOM_FACTOR * plan.concurrency // plan.nodes) if not plan.rate else MAX_SLOTS)
     yardstick = Yardstick()
     async with (
-        children.scheduler(folder) as scheduler,
+        children.scheduler(folder, plan.workers) as scheduler,
         open_store(scheduler.redis_url) as store,
         yardstick.ticking(),
     ):
@@ -72,9 +72,11 @@ async def _sample(
     scheduler, store, load = stage
     before = await commands_of(store)
     yardstick.slowdown()
-    meter = CpuMeter({"scheduler": scheduler.pid, "redis": scheduler.redis_pid})
+    meter = CpuMeter({str(pid): pid for pid in (*scheduler.pids, scheduler.redis_pid)})
     tally = await load.carry_out(_order(variant, plan, 1))
-    spent_s = meter.spent_s()
+    of_each_s = meter.spent_s()
+    workers_s = [of_each_s[str(pid)] for pid in scheduler.pids]
+    spent_s = {"scheduler": sum(workers_s), "redis": of_each_s[str(scheduler.redis_pid)]}
     slowdown = yardstick.slowdown()
     after = await commands_of(store)
     name = f"life/{variant.name}/"
@@ -87,9 +89,9 @@ async def _sample(
     samples.add(f"{name}p50", "ms", tally.p50_ms)
     samples.add(f"{name}p99", "ms", tally.p99_ms)
     samples.add(f"{name}p99.9", "ms", tally.p999_ms)
-    samples.add(f"{name}scheduler memory", "MB", resident_mb(scheduler.pid))
+    samples.add(f"{name}scheduler memory", "MB", sum(map(resident_mb, scheduler.pids)))
     samples.add(f"{name}redis memory", "MB", resident_mb(scheduler.redis_pid))
-    _judge(variant.name, tally, spent_s["scheduler"], samples)
+    _judge(variant.name, tally, max(workers_s), samples)
 
 
 def _judge(name: str, tally: Tally, scheduler_cpu_s: float, samples: Samples) -> None:

@@ -10,6 +10,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int = 64
     in_flight: int = 1
     nodes: int = 8
+    # Processes of the scheduler.
+    workers: int = 1
     # Jobs a second; 0: as fast as results come back.
     rate: float = 0.0
     fleets: tuple[int, ...] = (10, 1_000, 10_000)

@@ -42,6 +42,7 @@ STYLES = {"better": "green", "reached": "green", "worse": "red", "not reached": 
 @click.option(
     "--nodes", type=click.IntRange(1, 1000), help="Nodes of either kind, with and without job_ack.  [default: 8]"
 )
+@click.option("--workers", type=click.IntRange(1, 64), help="Processes of the scheduler, in “life”.  [default: 1]")
 @click.option(
     "--rate", type=click.FloatRange(1), help="Utterances a second.  [default: the next one when a result is there]"
 )

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 import click
 
@@ -21,10 +21,19 @@ class Exit:
     INTERRUPTED = 130
 
 
+class Failure(click.ClickException):
+    """How a command ends when something is wrong: one clear sentence, and a code for scripts."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.exit_code = code  # type: ignore[misc]  # click's own subclasses do the same
+
+    def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002 - the shape click asks for
+        click.secho(f"lingua: {self.message}", fg="red", err=True)
+
+
 def fail(message: str, code: int) -> NoReturn:
-    """One clear sentence, and a code for scripts."""
-    click.secho(f"lingua: {message}", fg="red", err=True)
-    raise SystemExit(code)
+    raise Failure(message, code)
 
 
 def load_settings(config: Path | None, flags: dict[str, Any], overrides: tuple[str, ...]) -> Loaded:

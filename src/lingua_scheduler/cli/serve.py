@@ -1,10 +1,10 @@
 """`lingua serve`"""
 
 import asyncio
-import errno
 import json
 import os
-import signal
+import shutil
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,24 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from lingua_scheduler.app import Scheduler
-from lingua_scheduler.cli.options import Exit, fail, load_settings
-from lingua_scheduler.settings import Loaded, Settings, fields, resolved_data_dir
+from lingua_scheduler.app import Inherited, Scheduler
+from lingua_scheduler.cli.options import Exit, Failure, fail, load_settings
+from lingua_scheduler.cli.running import fail_for_port, redis_url, stop_signals, unless_stopped, warn_if_open
+from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
+from lingua_scheduler.settings import Loaded, Settings, fields
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.embedded import EmbeddedError, EmbeddedServer
 from lingua_scheduler.store.store import Store, StoreError, shown
+from lingua_scheduler.supervisor.worker import Word
 from lingua_scheduler.telemetry import logs
+
+SETTING_OF = {
+    "host": "server.host",
+    "port": "server.port",
+    "workers": "server.workers",
+    "redis_url": "redis.url",
+    "data_dir": "redis.data_dir",
+    "wait_for_redis": "redis.wait",
+}
 
 
 @click.command()
@@ -34,22 +45,30 @@ from lingua_scheduler.telemetry import logs
     help="Use this Redis instead of an embedded one: redis://, rediss://, unix://, redis+cluster://, redis+sentinel://",
 )
 @click.option("--data-dir", help="Where the embedded Redis keeps its data.  [default: per user]")
+@click.option(
+    "--workers",
+    metavar="N|auto",
+    callback=count_of,
+    help="Processes that share the port; auto: one for each core.  [default: 1]",
+)
 @click.option("--wait-for-redis", is_flag=True, default=None, help="Keep trying when Redis cannot be reached.")
 @click.option(
     "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Set any setting; see docs/settings.md."
 )
 @click.option("--print-config", is_flag=True, help="Show every setting, its value and where it came from, then exit.")
 @click.option("--json", "as_json", is_flag=True, help="With --print-config: machine-readable.")
+@click.option("--worker", type=int, hidden=True, help="The number of this worker; given by its supervisor.")
+@click.option("--listen-fd", "descriptors", type=int, multiple=True, hidden=True, help="A socket that listens already.")
+@click.option("--run-dir", type=click.Path(path_type=Path), hidden=True, help="Where workers tell their figures.")
 def serve(
     config: Path | None,
-    host: str | None,
-    port: int | None,
-    redis_url: str | None,
-    data_dir: str | None,
-    wait_for_redis: bool | None,
     overrides: tuple[str, ...],
     print_config: bool,
     as_json: bool,
+    worker: int | None,
+    descriptors: tuple[int, ...],
+    run_dir: Path | None,
+    **flags: object,
 ) -> None:
     """Run a scheduler: clients connect to /ws/session, nodes to /ws/node, on one port.
 
@@ -62,87 +81,87 @@ def serve(
     lingua serve --redis-url redis://db:6379/0     your own Redis (6.2 or newer) or Valkey
     lingua serve --redis-url redis+cluster://a:6379,b:6379    a Cluster, by some of its members
     lingua serve --redis-url redis+sentinel://a:26379/name    whoever Sentinel says is the master
+    lingua serve --workers auto                    as many processes as there are cores, on the same port
     lingua serve --set sessions.pause_ms=2000      any setting
     lingua serve --print-config                    what is in force, and why
 
     SIGTERM or Ctrl-C stops it gently: running jobs finish, peers are told to come back. A second one stops it at once.
+    With several workers SIGHUP replaces them one after the other, and they read the settings file anew.
     Exit codes: 0 stopped as asked, 2 bad settings, 3 Redis cannot be used, 4 the port is taken.
     """
-    flags: dict[str, Any] = {
-        "server.host": host,
-        "server.port": port,
-        "redis.url": redis_url,
-        "redis.data_dir": data_dir,
-        "redis.wait": wait_for_redis,
-    }
     if as_json and not print_config:
         raise click.UsageError("--json goes with --print-config; logs are set with --set logs.format=json")
-    loaded = load_settings(config, flags, overrides)
+    given = {SETTING_OF[flag]: value for flag, value in flags.items()}
+    if worker is not None and run_dir is not None:
+        _work(worker, descriptors, run_dir, lambda: load_settings(config, given, overrides).settings)
+        return
+    arguments = _arguments(config, given, overrides)
+    loaded = load_settings(config, given, overrides)
     if print_config:
         show_config(loaded, as_json)
         return
-    logs.configure(loaded.settings.logs.level, loaded.settings.logs.format)
+    settings = loaded.settings
+    logs.configure(settings.logs.level, settings.logs.format)
+    _run(_serve(settings) if worker_count(settings) == 1 else supervise(settings, arguments))
+
+
+def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callable[[], Settings]) -> None:
+    """Be one of several; what goes wrong is the supervisor's to say."""
+    supervisor_pid = os.getppid()
+    try:
+        settings = load()
+        logs.configure(settings.logs.level, settings.logs.format, worker=worker)
+        _run(_serve(settings, inherit(worker, descriptors, run_dir)))
+    except Failure as failure:
+        tell_supervisor(Word(failure=failure.message, exit_code=failure.exit_code))
+        raise SystemExit(failure.exit_code) from None
+    finally:
+        if os.getppid() != supervisor_pid:  # it is gone, so nobody else will
+            shutil.rmtree(run_dir, ignore_errors=True)
+
+
+def _arguments(config: Path | None, given: dict[str, Any], overrides: tuple[str, ...]) -> tuple[str, ...]:
+    """What was given here, to be given to workers, who read the rest for themselves."""
+    named = [f"{name}={value}" for name, value in given.items() if value is not None]
+    words = [word for override in (*named, *overrides) for word in ("--set", override)]
+    return (*(("--config", str(config)) if config else ()), *words)
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(loaded.settings))
+        runner.run(work)
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, inherited: Inherited | None = None) -> None:
     log = logs.get()
-    asked_to_stop = _stop_signals()
-    if settings.server.host not in ("127.0.0.1", "::1", "localhost"):
-        log.warning("server.unprotected", host=settings.server.host, note="anybody who reaches this port may use it")
+    if inherited is None:
+        asked_to_stop = stop_signals()
+        warn_if_open(settings.server)
+    else:
+        # The kernel may tell us twice that our supervisor died; a supervisor in a hurry kills.
+        asked_to_stop = stop_signals(at_once=lambda: None)
     async with AsyncExitStack() as stack:
-        url = settings.redis.url
-        if not url:
-            server = EmbeddedServer(resolved_data_dir(settings.redis), settings.redis.server_binary)
-            server.on_event = lambda event, about: (log.warning if "died" in event or "failed" in event else log.info)(
-                event, **about
-            )
-            try:
-                await stack.enter_async_context(server)
-            except EmbeddedError as error:
-                fail(str(error), Exit.REDIS)
-            url = server.url
-        store = await _open_store(url, settings, asked_to_stop)
+        store = await _open_store(await redis_url(settings, stack), settings, asked_to_stop)
         if store is None:
             return
         stack.push_async_callback(store.close)
-        scheduler = Scheduler(settings, store)
+        scheduler = Scheduler(settings, store, inherited=inherited)
         try:
             await scheduler.start()
         except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
-                raise
-            where = f"{settings.server.host}:{settings.server.port}"
-            if error.errno == errno.EADDRNOTAVAIL:
-                fail(f"{settings.server.host} is not an address of this machine; choose another with --host", Exit.PORT)
-            what = "is taken by another program" if error.errno == errno.EADDRINUSE else "may not be used"
-            fail(f"{where} {what}; choose another with --port (0 takes a free one)", Exit.PORT)
+            fail_for_port(error, settings.server)
         stack.push_async_callback(scheduler.stop)
-        log.info("scheduler.ready", address=f"http://{settings.server.host}:{scheduler.port}", redis=store.version)
+        if inherited is None:
+            address = f"http://{settings.server.host}:{scheduler.port}"
+            log.info("scheduler.ready", address=address, redis=store.version)
+        else:
+            tell_supervisor(Word(redis=store.version))
         await asked_to_stop.wait()
 
 
 async def _open_store(url: str, settings: Settings, asked_to_stop: asyncio.Event) -> Store | None:
-    log = logs.get()
     try:
-        store = Store(
-            url,
-            key_prefix=settings.redis.key_prefix,
-            timeout_ms=settings.redis.timeout_ms,
-            max_pending=settings.redis.max_pending,
-            allow_eviction=settings.redis.allow_eviction,
-        )
-        opening = asyncio.ensure_future(
-            store.open(wait=settings.redis.wait, on_wait=lambda reason: log.warning("redis.awaited", reason=reason))
-        )
-        stopping = asyncio.ensure_future(asked_to_stop.wait())
-        await asyncio.wait((opening, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not opening.done():
-            opening.cancel()
-            return None
-        await opening
+        return await unless_stopped(_opened(url, settings), asked_to_stop)
     except RedisAway as error:
         fail(
             f"Redis at {shown(url)} cannot be reached: {str(error).rstrip('.')}. "
@@ -151,22 +170,19 @@ async def _open_store(url: str, settings: Settings, asked_to_stop: asyncio.Event
         )
     except StoreError as error:
         fail(str(error), Exit.REDIS)
+
+
+async def _opened(url: str, settings: Settings) -> Store:
+    log = logs.get()
+    store = Store(
+        url,
+        key_prefix=settings.redis.key_prefix,
+        timeout_ms=settings.redis.timeout_ms,
+        max_pending=settings.redis.max_pending,
+        allow_eviction=settings.redis.allow_eviction,
+    )
+    await store.open(wait=settings.redis.wait, on_wait=lambda reason: log.warning("redis.awaited", reason=reason))
     return store
-
-
-def _stop_signals() -> asyncio.Event:
-    """Set on the first SIGTERM or SIGINT; the second ends the process at once."""
-    asked = asyncio.Event()
-
-    def on_signal() -> None:
-        if asked.is_set():
-            os._exit(1)
-        asked.set()
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal)
-    return asked
 
 
 def show_config(loaded: Loaded, as_json: bool) -> None:

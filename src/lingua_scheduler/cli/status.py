@@ -56,6 +56,9 @@ def picture(found: dict[str, Any], url: str) -> RenderableType:
     head.add_row(
         "scheduler", f"{found['instance_id']}  version {found['version']}  up {_span(found['uptime_seconds'])}"
     )
+    if found.get("workers"):
+        sessions = ", ".join(str(worker["sessions"]) for worker in found["workers"])
+        head.add_row("workers", f"{len(found['workers'])} (sessions: {sessions})")
     head.add_row("redis", f"{found['redis']['version']}  {found['redis']['url']}")
     head.add_row("sessions", str(found["sessions"]))
     done, silent, failed = ended["DONE"], ended["NO_TEXT"], ended["FAILED"]

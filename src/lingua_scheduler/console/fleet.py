@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.console.siblings import Siblings, status_of
 from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.nodes import DrainOutcome
 from lingua_scheduler.protocol.http import (
@@ -23,9 +24,12 @@ _TAG = "fleet"
 
 
 class FleetOperations:
-    def __init__(self, overview: Overview, registry: Registry) -> None:
+    """With `siblings`, the status is that of all workers together."""
+
+    def __init__(self, overview: Overview, registry: Registry, siblings: Siblings | None = None) -> None:
         self._overview = overview
         self._registry = registry
+        self._siblings = siblings
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -98,7 +102,8 @@ class FleetOperations:
         )
 
     async def _status(self, _: Call[None, None]) -> Status:
-        return await self._overview.status()
+        status = await self._overview.status()
+        return status if self._siblings is None else status_of(status, await self._siblings.together())
 
     async def _nodes(self, _: Call[None, None]) -> NodeList:
         return NodeList(nodes=await self._overview.nodes())

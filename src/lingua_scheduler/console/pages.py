@@ -8,10 +8,11 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from lingua_scheduler.console import openapi, reference
 from lingua_scheduler.console.answers import json_response
 from lingua_scheduler.console.operations import OPERATIONS, Operation
+from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.store.store import Store
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import figures, metrics
 
 _PAGES = (
     ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
@@ -26,10 +27,13 @@ _PAGES = (
 
 
 class Pages:
-    def __init__(self, store: Store, intake: Intake, version: str) -> None:
+    """With `siblings`, metrics are those of all workers together."""
+
+    def __init__(self, store: Store, intake: Intake, version: str, siblings: Siblings | None = None) -> None:
         self._store = store
         self._intake = intake
         self._version = version
+        self._siblings = siblings
 
     def add_to(self, app: web.Application) -> None:
         app.router.add_get("/", self._index)
@@ -55,7 +59,11 @@ class Pages:
         return json_response({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
     async def _metrics(self, _: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(metrics.REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        if self._siblings is None:
+            body = generate_latest(metrics.REGISTRY)
+        else:
+            body = figures.page((await self._siblings.together()).families)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _docs(self, request: web.Request) -> web.Response:
         document = openapi.document(_operations(request), self._version)

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 from itertools import count
 from typing import NamedTuple
+from weakref import WeakSet
 
 from aiohttp import WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Outbox
 from lingua_scheduler.protocol.shapes import ErrorMessage
+from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -29,6 +31,7 @@ class Sockets:
         self._settings = settings
         self._closers = Nursery("closers")
         self._serials = count(1)
+        self._outboxes: WeakSet[Outbox] = WeakSet()
 
     def link_id(self) -> str:
         return f"c{next(self._serials):x}"
@@ -46,7 +49,9 @@ class Sockets:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the peer left during the handshake")
-        return socket, Outbox(socket, transport, self._settings.outbox_max_bytes, self._closers)
+        outbox = Outbox(socket, transport, self._settings.outbox_max_bytes, self._closers)
+        self._outboxes.add(outbox)
+        return socket, outbox
 
     async def frames(self, socket: web.WebSocketResponse, outbox: Outbox, side: str) -> AsyncIterator[Frame]:
         """Frames until the socket closes; one that is too large is answered and left out."""
@@ -65,6 +70,9 @@ class Sockets:
             yield Frame(frame.data, frame.type is WSMsgType.TEXT)
 
     async def close(self) -> None:
+        """Say goodbye to whoever has not heard it yet, such as those who have only just come."""
+        for outbox in list(self._outboxes):
+            outbox.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
         await self._closers.settle(CLOSE_TIMEOUT_S + 1)
         await self._closers.close()
 

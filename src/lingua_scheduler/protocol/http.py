@@ -92,17 +92,28 @@ class RedisAbout(Answer, kw_only=True):
     ready: bool
 
 
+class WorkerAbout(Answer, kw_only=True):
+    worker: int
+    pid: int
+    instance_id: str
+    sessions: int
+    nodes_connected: int
+    jobs_waiting: int
+    jobs_ended: dict[str, int]
+
+
 class Status(Answer, kw_only=True):
     instance_id: str
     version: str
     uptime_seconds: float
     redis: RedisAbout
-    sessions: Annotated[int, _told("Sessions of this instance")]
+    sessions: Annotated[int, _told("Sessions of this instance, or of all its workers, as the next three")]
     nodes_connected: Annotated[int, _told("Nodes connected to this instance")]
     jobs_waiting: Annotated[int, _told("Jobs that wait here for a free slot")]
     jobs_ended: Annotated[dict[str, int], _told("Jobs that ended here since it started, by state")]
     slots: Annotated[Slots, _told("Of the whole fleet")]
     nodes: Annotated[list[NodeAbout], _told("The whole fleet")]
+    workers: Annotated[list[WorkerAbout], _told("Those that serve this port together; empty when it is one process")]
 
 
 class PoolList(Answer, kw_only=True):

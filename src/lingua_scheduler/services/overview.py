@@ -64,6 +64,7 @@ class Overview:
             jobs_ended={state.value: _ended(state.value) for state in ENDED},
             slots=Slots(total=sum(node.max_jobs for node in nodes), taken=sum(node.held for node in nodes)),
             nodes=nodes,
+            workers=[],
         )
 
     async def nodes(self) -> list[NodeAbout]:

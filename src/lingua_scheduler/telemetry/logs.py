@@ -12,8 +12,11 @@ Format = Literal["auto", "json", "console"]
 get = structlog.get_logger
 
 
-def configure(level: Level, log_format: Format) -> None:
-    """Set up logging for the whole process: to standard error, JSON unless a person is watching."""
+def configure(level: Level, log_format: Format, **always: object) -> None:
+    """Set up logging for the whole process: to standard error, JSON unless a person is watching.
+
+    `always` is part of every event, to tell processes apart that write to the same place.
+    """
     pretty = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     renderer: Any = (
         # A plain traceback: the rich one shows local variables, and with them speech.
@@ -24,6 +27,7 @@ def configure(level: Level, log_format: Format) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            lambda _logger, _method, event: {**event, **always},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *([] if pretty else [structlog.processors.format_exc_info]),

@@ -54,3 +54,7 @@ SIGNALS = Counter("lingua_signals_heard", "Signals between instances, by kind", 
 RECORDS_SKIPPED = Counter(
     "lingua_job_records_skipped", "Jobs without an attempt that came in masses and were only counted", registry=REGISTRY
 )
+WORKERS = Gauge("lingua_workers", "Processes that serve this port together", registry=REGISTRY)
+WORKERS_SILENT = Counter(
+    "lingua_workers_silent", "Workers that did not answer when another asked for their figures", registry=REGISTRY
+)

@@ -1,0 +1,81 @@
+"""What one scheduler and the supervisor of several share: signals, the embedded Redis, how a port is refused."""
+
+import asyncio
+import errno
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, NoReturn, TypeVar
+
+from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.settings import ServerSettings, Settings, resolved_data_dir
+from lingua_scheduler.store.embedded import EmbeddedError, EmbeddedServer
+from lingua_scheduler.telemetry import logs
+
+T = TypeVar("T")
+
+_log = logs.get()
+
+
+def _end() -> None:
+    os._exit(1)
+
+
+def stop_signals(at_once: Callable[[], None] = _end) -> asyncio.Event:
+    """Set on the first SIGTERM or SIGINT; the second ends the process at once."""
+    asked = asyncio.Event()
+
+    def on_signal() -> None:
+        if asked.is_set():
+            at_once()
+        asked.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    return asked
+
+
+async def unless_stopped(work: Coroutine[Any, Any, T], asked_to_stop: asyncio.Event) -> T | None:
+    """What the work gives; None when somebody asked to stop before it was done."""
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(asked_to_stop.wait())
+    await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+        return None
+    return await working
+
+
+async def redis_url(settings: Settings, stack: AsyncExitStack) -> str:
+    """The Redis to use; an embedded one lives as long as the stack."""
+    if settings.redis.url:
+        return settings.redis.url
+    server = EmbeddedServer(resolved_data_dir(settings.redis), settings.redis.server_binary, _note)
+    try:
+        await stack.enter_async_context(server)
+    except EmbeddedError as error:
+        fail(str(error), Exit.REDIS)
+    return server.url
+
+
+def _note(event: str, about: dict[str, object]) -> None:
+    tell = _log.warning if "died" in event or "failed" in event else _log.info
+    tell(event, **about)
+
+
+def warn_if_open(server: ServerSettings) -> None:
+    if server.host not in ("127.0.0.1", "::1", "localhost"):
+        _log.warning("server.unprotected", host=server.host, note="anybody who reaches this port may use it")
+
+
+def fail_for_port(error: OSError, server: ServerSettings) -> NoReturn:
+    """Say what is wrong with the port; whatever else it is, is raised."""
+    if error.errno == errno.EADDRNOTAVAIL:
+        fail(f"{server.host} is not an address of this machine; choose another with --host", Exit.PORT)
+    if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+        raise error
+    what = "is taken by another program" if error.errno == errno.EADDRINUSE else "may not be used"
+    fail(f"{server.host}:{server.port} {what}; choose another with --port (0 takes a free one)", Exit.PORT)

@@ -1,0 +1,113 @@
+"""`lingua serve --workers N`: the supervisor's side, and the words a worker has with it."""
+
+import asyncio
+import fcntl
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import msgspec
+
+from lingua_scheduler.app import Inherited
+from lingua_scheduler.cli.options import fail
+from lingua_scheduler.cli.running import fail_for_port, redis_url, stop_signals, unless_stopped, warn_if_open
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.supervisor.listeners import open_listeners
+from lingua_scheduler.supervisor.supervisor import StartFailed, Supervisor
+from lingua_scheduler.supervisor.worker import Launch, Word
+from lingua_scheduler.telemetry import logs
+
+START_LIMIT_S = 60.0
+# Beyond the time running jobs have: goodbyes, and a Redis that hesitates.
+STOP_SLACK_S = 10.0
+
+
+def count_of(_context: object, _option: object, text: str | None) -> str | None:
+    """For click: `auto` is 0, which stands for the number of cores; the settings check the rest."""
+    return "0" if text == "auto" else text
+
+
+def worker_count(settings: Settings) -> int:
+    return settings.server.workers or _cores()
+
+
+def _cores() -> int:
+    # A container may be given fewer than the machine has.
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+
+
+async def supervise(settings: Settings, arguments: Sequence[str]) -> None:
+    log = logs.get()
+    supervisor: Supervisor | None = None
+
+    def end_at_once() -> None:
+        if supervisor is not None:
+            supervisor.kill()
+        os._exit(1)
+
+    asked_to_stop = stop_signals(end_at_once)
+    asked_to_restart = _restart_signal(asked_to_stop)
+    warn_if_open(settings.server)
+    try:
+        listeners = open_listeners(settings.server.host, settings.server.port, worker_count(settings))
+    except OSError as error:
+        fail_for_port(error, settings.server)
+    async with AsyncExitStack() as stack:
+        run_dir = _run_dir(stack)
+        url = await redis_url(settings, stack)
+        launch = Launch(
+            arguments=(*arguments, *(() if settings.redis.url else ("--set", f"redis.url={url}"))),
+            run_dir=run_dir,
+            start_limit_s=None if settings.redis.wait else START_LIMIT_S,
+            stop_grace_s=settings.server.stop_timeout_ms / 1000 + STOP_SLACK_S,
+        )
+        supervisor = Supervisor(launch, listeners)
+        stack.push_async_callback(supervisor.stop)
+        try:
+            redis = await unless_stopped(supervisor.start(), asked_to_stop)
+        except StartFailed as failed:
+            fail(failed.word.failure, failed.word.exit_code)
+        if redis is None:
+            return
+        port = listeners[0][0].getsockname()[1]
+        address = f"http://{settings.server.host}:{port}"
+        log.info("scheduler.ready", address=address, redis=redis, workers=len(listeners))
+        supervisor.replace_when(asked_to_restart)
+        await asked_to_stop.wait()
+        log.info("supervisor.stopping", workers=len(listeners))
+
+
+def _run_dir(stack: AsyncExitStack) -> Path:
+    """A private folder for what workers tell each other."""
+    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lingua-run-"))
+    # systemd tidies up temporary folders that nobody has used for days, unless they are locked.
+    lock = os.open(folder, os.O_RDONLY)
+    stack.callback(os.close, lock)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return Path(folder)
+
+
+def _restart_signal(asked_to_stop: asyncio.Event) -> asyncio.Event:
+    asked = asyncio.Event()
+    had_terminal = sys.stderr.isatty()
+
+    def on_hangup() -> None:
+        # A terminal that closes sends the same signal, and nobody would know of a scheduler that went on.
+        (asked_to_stop if had_terminal and not sys.stderr.isatty() else asked).set()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
+    return asked
+
+
+def inherit(worker: int, descriptors: Sequence[int], run_dir: Path) -> Inherited:
+    return Inherited(worker, tuple(socket.socket(fileno=descriptor) for descriptor in descriptors), run_dir)
+
+
+def tell_supervisor(word: Word) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(word) + b"\n")
+    sys.stdout.flush()

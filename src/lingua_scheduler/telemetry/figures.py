@@ -1,0 +1,92 @@
+"""Metrics as values: taken from a registry, sent to another process, merged, and written as a page."""
+
+import operator
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.registry import Collector
+
+# Gauges of several workers are added up, except where a sum would say nothing.
+COMBINED: Mapping[str, Callable[[float, float], float]] = {"lingua_redis_up": min}
+
+
+class Sample(NamedTuple):
+    name: str
+    labels: dict[str, str]
+    value: float
+
+
+class Family(msgspec.Struct, frozen=True, array_like=True):
+    name: str
+    about: str
+    kind: str
+    samples: list[Sample]
+
+
+def snapshot(registry: CollectorRegistry) -> list[Family]:
+    return [
+        Family(
+            metric.name,
+            metric.documentation,
+            metric.type,
+            [Sample(sample.name, dict(sample.labels), sample.value) for sample in metric.samples],
+        )
+        for metric in registry.collect()
+    ]
+
+
+def lasting(families: Iterable[Family]) -> list[Family]:
+    """What stays true when the process that counted it is gone."""
+    return [family for family in families if family.kind != "gauge"]
+
+
+def merged(parts: Iterable[Iterable[Family]]) -> list[Family]:
+    """The figures of several processes as those of one."""
+    kinds: dict[str, Family] = {}
+    values: dict[str, dict[tuple[str, frozenset[tuple[str, str]]], Sample]] = {}
+    for family in (family for part in parts for family in part):
+        kinds.setdefault(family.name, family)
+        samples = values.setdefault(family.name, {})
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            known = samples.get(key)
+            combine = min if sample.name.endswith("_created") else COMBINED.get(family.name, operator.add)
+            samples[key] = sample if known is None else sample._replace(value=combine(known.value, sample.value))
+    return [Family(name, kind.about, kind.kind, list(values[name].values())) for name, kind in kinds.items()]
+
+
+def total(families: Iterable[Family], name: str, labels: Mapping[str, str] | None = None) -> int:
+    """One whole figure, over all labels unless some are given."""
+    wanted = (labels or {}).items()
+    samples = (sample for family in families for sample in family.samples)
+    return int(sum(sample.value for sample in samples if sample.name == name and wanted <= sample.labels.items()))
+
+
+def page(families: Iterable[Family]) -> bytes:
+    """As Prometheus reads it."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Fixed(families))
+    return generate_latest(registry)
+
+
+class _Fixed(Collector):
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        for family in self._families:
+            metric = Metric(family.name, family.about, family.kind)
+            for sample in family.samples:
+                metric.add_sample(sample.name, sample.labels, sample.value)
+            yield metric
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """A reader sees all of it or what was there before."""
+    draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
+    draft.write_bytes(content)
+    draft.replace(path)
