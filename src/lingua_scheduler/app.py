@@ -39,6 +39,7 @@ SWEEP_S = 1.0
 SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
+DATA_VERSION_S = 5.0
 
 
 class Scheduler:
@@ -80,7 +81,8 @@ class Scheduler:
         self.port = settings.server.port
 
     async def start(self) -> None:
-        """Serve; raises OSError when the port is taken."""
+        """Serve; raises OSError when the port is taken, StoreError when the data is not for this release."""
+        await self._store.claim_data()
         await self._pool_map.refresh()
         await self._warn_of_others()
         self._store.line.on_up = self._redis_up
@@ -94,6 +96,8 @@ class Scheduler:
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
+        # Redis may lose its data under us; whoever comes next must still know what is in it.
+        self._chores.start(every("data_version", DATA_VERSION_S, self._store.claim_data))
         self._chores.start(every("poke", POKE_S, self._poke))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()

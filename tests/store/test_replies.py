@@ -8,6 +8,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
@@ -76,6 +77,13 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.remove(0, HERE, "n1", frozenset())  # gone
     await nodes.overdue(0, 10)
     await jobs.overdue(0, 10)
+    await nodes.restore_place("lost", 0)
+    await nodes.restore_place("lost", 0)  # kept
+    checkup = Checkup(store, 100)
+    await checkup.repair(await checkup.look(settle_s=0))
+    for known in (4, 4, 5, 6, 3):
+        await store.versions.claim(known)  # written, same, older, too_old, newer
+    await store.versions.claim(5, finish=True)  # raised
 
 
 async def test_every_reply_word_of_every_script_is_reached(

@@ -17,6 +17,8 @@ WHERE = {
     "node-info": "nodes:node_info",
     "drain": "drain:drain",
     "resume": "drain:resume",
+    "redis": "redis:redis",
+    "redis-cluster": "redis_cluster:redis_cluster",
     "bench": "bench:bench",
     "version": "version:version",
 }

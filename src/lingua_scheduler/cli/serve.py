@@ -110,6 +110,8 @@ async def _serve(settings: Settings) -> None:
         scheduler = Scheduler(settings, store)
         try:
             await scheduler.start()
+        except (RedisAway, StoreError) as error:
+            fail(str(error), Exit.REDIS)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
                 raise

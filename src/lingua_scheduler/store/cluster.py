@@ -110,6 +110,9 @@ class ClusterLine:
             raise RedisAway(self._failure)
         return line.call(*command)
 
+    def servers(self) -> list[ServerLine]:
+        return list({line for line in self._owners if line is not None})
+
     # A command that was refused
 
     def _refused(self, asked: Address, waiter: Waiter, command: Command, error: RedisError) -> None:

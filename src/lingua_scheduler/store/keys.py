@@ -56,6 +56,16 @@ class Keys:
         self.placement = f"{prefix}:{{shards}}:placement"
         self.load = f"{prefix}:{{shards}}:load"
         self.room = f"{prefix}:{{shards}}:room"
+        self.version = f"{prefix}:{{meta}}:version"
+        self.alive = f"{prefix}:{{instances}}:alive"
+
+    @property
+    def prefix(self) -> str:
+        return self._prefix
+
+    def mail(self, instance: str, stream: str) -> str:
+        """A stream of an instance: its `inbox`, or what it could not handle, `dead`."""
+        return f"{self._prefix}:{{instance:{instance}}}:{stream}"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -87,5 +97,6 @@ TABLE = (
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
+    KeyDoc("…:{meta}:version", "string", "version of all this; a release that does not know it refuses to start"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
 )

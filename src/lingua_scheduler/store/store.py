@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
+from lingua_scheduler.domain.versions import refusal
+from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of
 from lingua_scheduler.store.affinity import Affinity
@@ -17,6 +19,7 @@ from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.sentinel import SentinelLine
+from lingua_scheduler.store.versions import Versions
 
 T = TypeVar("T")
 
@@ -42,6 +45,7 @@ class Store:
     ) -> None:
         self._library = lua.read_library()
         self._allow_eviction = allow_eviction
+        self._key_prefix = key_prefix
         try:
             self.line = self._line_to(url, timeout_ms, max_pending)
         except ValueError as error:
@@ -56,6 +60,7 @@ class Store:
         self.jobs = Jobs(self.line, keys, scripts)
         self.pools = Pools(self.line, keys)
         self.affinity = Affinity(self.line, keys)
+        self.versions = Versions(self.line, keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""
@@ -79,6 +84,12 @@ class Store:
             await asyncio.sleep(retry_s)
             retry_s = min(retry_s * 2, 2.0)
 
+    async def claim_data(self) -> None:
+        """Before anything is written: refuse data of a release we know nothing of, and mark what has no mark yet."""
+        claimed = await self.versions.claim()
+        if reason := refusal(*claimed):
+            raise StoreError(f"Redis at {self.url} cannot be used by this release: {reason}")
+
     async def close(self) -> None:
         await self.line.close()
 
@@ -100,6 +111,10 @@ class Store:
                     await self.line.up.wait()
             except TimeoutError:
                 raise RedisAway("Redis did not come back in time") from None
+
+    @property
+    def script_digests(self) -> list[str]:
+        return [script.sha for script in self._library.values()]
 
     @property
     def is_ready(self) -> bool:
@@ -130,6 +145,11 @@ class Store:
             raise StoreError(
                 f"Redis at {self.url} may evict keys (maxmemory-policy {policy}), which would lose leases; "
                 "set it to noeviction, or redis.allow_eviction = true for development"
+            )
+        if refused := await rights.missing(line, self._library, self._key_prefix):
+            raise StoreError(
+                f"Redis at {self.url} does not let us work: {rights.sentence(refused, self._key_prefix)}; "
+                "lingua redis acl prints the rights it needs"
             )
         try:
             await lua.load(line, self._library)
