@@ -89,8 +89,7 @@ async def two_instances(server: RedisProcess, folder: Path) -> AsyncIterator[lis
         serve_process(folder / "a", "--redis-url", server.url) as first,
         serve_process(folder / "b", "--redis-url", server.url) as second,
     ):
-        for instance in (first, second):
-            await until(lambda instance=instance: instance.port, within_s=20)
+        await until(lambda: first.port and second.port, within_s=20)
         yield [first, second]
 
 
