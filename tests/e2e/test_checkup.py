@@ -48,7 +48,7 @@ async def test_a_repair_under_load_costs_no_utterance_and_no_slot(server: RedisP
             nonlocal rounds
             while True:
                 await plant(store, rounds)
-                checkup = Checkup(store, 100)
+                checkup = Checkup(store)
                 findings = await checkup.look(settle_s=0.05)
                 accused = {finding.subject for finding in findings} & {node.node_id for node in nodes}
                 assert not accused, findings
@@ -64,7 +64,7 @@ async def test_a_repair_under_load_costs_no_utterance_and_no_slot(server: RedisP
         assert outcomes == ["translation_result"] * (CLIENTS * UTTERANCES)
         assert max(node.most_at_once for node in nodes) <= SLOTS
 
-        checkup = Checkup(store, 100)
+        checkup = Checkup(store)
         await checkup.repair(await checkup.look(settle_s=0.05))
         assert await checkup.look(settle_s=0.05) == []
         views = await store.nodes.view()

@@ -20,7 +20,7 @@ SIZE = 2
 
 
 def checkup(store: Store) -> Checkup:
-    return Checkup(store, SIZE)
+    return Checkup(store)
 
 
 async def look(store: Store) -> list[Finding]:
@@ -65,7 +65,6 @@ FAULTS: dict[str, Fault] = {
     "place_of_nobody": lambda s: s.nodes.place("ghost", SIZE, 1000),
     "node_without_place": lambda s: s.line.call("HDEL", s.keys.placement, "n1"),
     "load_wrong": lambda s: s.line.call("ZADD", s.keys.load, 9, 0),
-    "room_wrong": lambda s: s.line.call("ZREM", s.keys.room, 1),
     "owner_gone": lambda s: beat_of(s, "i-other"),
     "inbox_of_gone": lambda s: _mail(s, "inbox"),
     "letters_of_gone": lambda s: _mail(s, "dead"),

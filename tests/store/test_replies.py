@@ -79,7 +79,7 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.overdue(0, 10)
     await nodes.restore_place("lost", 0)
     await nodes.restore_place("lost", 0)  # kept
-    checkup = Checkup(store, 100)
+    checkup = Checkup(store)
     await checkup.repair(await checkup.look(settle_s=0))
     for known in (4, 4, 5, 6, 3):
         await store.versions.claim(known)  # written, same, older, too_old, newer

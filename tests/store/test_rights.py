@@ -107,7 +107,7 @@ async def test_the_least_rights_are_enough_for_an_utterance_and_nothing_else_is_
         client = await peers.client()
         await client.utterance(0)
         assert (await client.outcome())["type"] == "translation_result"
-        await Checkup(store, 100).look(settle_s=0)
+        await Checkup(store).look(settle_s=0)
         (facts, *_) = await facts_of(store)
         assert facts.scripts_loaded == facts.scripts
     allowed = {name.lower() for name in rights.commands(LIBRARY)}

@@ -51,12 +51,11 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
 
     Exit codes: 0 nothing is wrong (any more), 1 something is, 2 bad settings, 3 Redis cannot be used.
     """
-    shard_size = load_settings(config, {}, ()).settings.pools.shard_size
     console = Console(stderr=True)
 
     async def look(store: Store) -> tuple[dict[str, Any], list[Finding], list[Finding]]:
         with console.status("looking") as status:
-            checkup = Checkup(store, shard_size, on_step=status.update)
+            checkup = Checkup(store, on_step=status.update)
             about, stored = await asyncio.gather(facts_of(store), store.versions.read())
             found = await checkup.look()
             left = found
@@ -130,8 +129,9 @@ def _described(finding: Finding) -> dict[str, object]:
 def _show(about: dict[str, Any], found: list[Finding], left: list[Finding], repair: bool) -> None:
     for server in about["servers"]:
         facts = ServerFacts(**{name: value for name, value in server.items() if name != "promise"})
+        where = f"port {facts.port}" if facts.port else "Unix socket"
         for name, value in (
-            ("server", f"{facts.version}, {facts.topology}, {facts.round_trip_ms:.2f} ms a round trip"),
+            ("server", f"{facts.version}, {facts.topology}, {where}, {facts.round_trip_ms:.2f} ms a round trip"),
             ("keeps data", f"{facts.persistence}: {facts.promise}"),
             ("replicas", f"{facts.replicas}" + ("; a failover may lose the last writes" if facts.replicas else "")),
             ("memory", f"{facts.memory} of {facts.memory_limit}, when full: {facts.maxmemory_policy}"),

@@ -22,7 +22,6 @@ class FindingKind(StrEnum):
     PLACE_OF_NOBODY = "place_of_nobody"
     NODE_WITHOUT_PLACE = "node_without_place"
     LOAD_WRONG = "load_wrong"
-    ROOM_WRONG = "room_wrong"
     # Between instances
     OWNER_GONE = "owner_gone"
     INBOX_OF_GONE = "inbox_of_gone"
@@ -45,7 +44,6 @@ _WORDS = {
     FindingKind.PLACE_OF_NOBODY: "node {subject} has a place in shard {first}, but is not registered there",
     FindingKind.NODE_WITHOUT_PLACE: "node {subject} is registered in shard {detail}, but has no place there",
     FindingKind.LOAD_WRONG: "shard {subject} is said to have {first} nodes, and has {second}",
-    FindingKind.ROOM_WRONG: "shard {subject} is listed wrongly among those with room",
     FindingKind.OWNER_GONE: "node {subject} belongs to instance {first}, which is gone",
     FindingKind.INBOX_OF_GONE: "instance {subject} is gone, but its inbox is there, with {detail} messages",
     FindingKind.LETTERS_OF_GONE: "instance {subject} is gone, but {detail} dead letters are there to be read",

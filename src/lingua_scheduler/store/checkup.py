@@ -23,6 +23,8 @@ KEYS_TOGETHER = 200
 # An instance that has not beaten for so long does not come back.
 GONE_MS = 60_000
 ALIVE_MS = 45_000
+# The largest `pools.max_shards`.
+MOST_SHARDS = 1_000
 ORPHAN = "orphan"
 
 _SHARD_KEY = re.compile(r"\{s(\d+)\}:(?:(node|pool|job):)?(.*)")
@@ -41,11 +43,10 @@ class Inventory(NamedTuple):
 
 
 class Checkup:
-    def __init__(self, store: Store, shard_size: int, on_step: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, store: Store, on_step: Callable[[str], None] = lambda _: None) -> None:
         self._store = store
         self._call = store.line.call
         self._keys = store.keys
-        self._shard_size = shard_size
         self._say = on_step
         self._inventory = Inventory({}, {}, [])
 
@@ -152,20 +153,11 @@ class Checkup:
         return found
 
     async def _audit_placement(self, *, repair: bool) -> list[Finding]:
-        keys = self._keys
+        load = self._keys.load
         reply = await self._store.scripts.run(
-            "placement_audit",
-            placement=keys.placement,
-            load=keys.load,
-            room=keys.room,
-            shard_size=self._shard_size,
-            repair=int(repair),
+            "placement_audit", placement=self._keys.placement, load=load, most=MOST_SHARDS, repair=int(repair)
         )
-        where = {FindingKind.LOAD_WRONG: keys.load, FindingKind.ROOM_WRONG: keys.room}
-        return [
-            Finding(FindingKind(kind), where[FindingKind(kind)], shard, detail)
-            for kind, shard, detail in _triples(reply)
-        ]
+        return [Finding(FindingKind(kind), load, shard, detail) for kind, shard, detail in _triples(reply)]
 
     async def _leases_without_job(self, shard: int) -> list[Finding]:
         keys = self._keys.shard(shard)

@@ -26,6 +26,8 @@ PROMISES = {
 class ServerFacts(NamedTuple):
     version: str
     topology: str
+    # 0: a Unix socket.
+    port: int
     maxmemory_policy: str
     persistence: str
     replicas: int
@@ -60,6 +62,7 @@ async def _facts(store: Store, line: ServerLine) -> ServerFacts:
     return ServerFacts(
         version=f"{name} {about.get('valkey_version') or about.get('redis_version', UNKNOWN)}",
         topology=about.get("redis_mode") or about.get("server_mode", UNKNOWN),
+        port=int(about.get("tcp_port", 0)),
         maxmemory_policy=about.get("maxmemory_policy", UNKNOWN),
         persistence=await _persistence(line, about),
         replicas=int(about.get("connected_slaves", 0)),

@@ -1,15 +1,12 @@
--- placement_audit: count the nodes placed in each shard anew; with `repair` put right what `load` and `room` say.
+-- placement_audit: count the nodes placed in each shard anew; with `repair` put right what `load` says.
+-- `room` needs no repair: it is set right by the next node that comes to a shard or leaves it.
 -- Replies: a list of kind, shard, detail, kind, shard, detail …
-local placement  = KEYS[1]   -- hash node -> shard serial
-local load       = KEYS[2]   -- zset shard -> nodes
-local room       = KEYS[3]   -- zset shard -> shard, those with room
-local shard_size = ARGV[1]
-local repair     = ARGV[2]   -- 1: put it right
+local placement = KEYS[1]   -- hash node -> shard serial
+local load      = KEYS[2]   -- zset shard -> nodes
+local most      = ARGV[1]   -- shards there may be
+local repair    = ARGV[2]   -- 1: put it right
 
 local found, counted, last = {}, {}, -1
-local function tell(kind, shard, detail)
-  found[#found + 1], found[#found + 2], found[#found + 3] = kind, tostring(shard), detail
-end
 for _, place in ipairs(redis.call('HVALS', placement)) do
   local shard = tonumber(string.match(place, '^(%d+) '))
   if shard then
@@ -18,19 +15,12 @@ for _, place in ipairs(redis.call('HVALS', placement)) do
   end
 end
 for _, shard in ipairs(redis.call('ZRANGE', load, 0, -1)) do last = math.max(last, tonumber(shard)) end
-for shard = 0, last do
+for shard = 0, math.min(last, most - 1) do
   local nodes, believed = counted[shard] or 0, redis.call('ZSCORE', load, shard)
   if not believed or tonumber(believed) ~= nodes then
-    tell('load_wrong', shard, (believed or 0) .. ' ' .. nodes)
+    found[#found + 1], found[#found + 2], found[#found + 3] =
+      'load_wrong', tostring(shard), (believed or 0) .. ' ' .. nodes
     if repair == '1' then redis.call('ZADD', load, nodes, shard) end
-  end
-  local has_room, offered = nodes < tonumber(shard_size), redis.call('ZSCORE', room, shard)
-  if has_room and not offered then
-    tell('room_wrong', shard, '0 1')
-    if repair == '1' then redis.call('ZADD', room, shard, shard) end
-  elseif offered and not has_room then
-    tell('room_wrong', shard, '1 0')
-    if repair == '1' then redis.call('ZREM', room, shard) end
   end
 end
 return found
