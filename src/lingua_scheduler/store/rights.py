@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 
-from redis.exceptions import NoPermissionError, RedisError
+from redis.exceptions import AskError, NoPermissionError, RedisError
 
 from lingua_scheduler.store.connection import ServerLine
 from lingua_scheduler.store.scripts import Script
@@ -28,6 +28,7 @@ NEVER_REFUSED = frozenset({"AUTH"})
 # Not to be queued in a transaction, or carried out at once even there.
 NOT_ASKED_FOR = frozenset({"AUTH", "MULTI", "DISCARD", "SUBSCRIBE", "UNSUBSCRIBE"})
 MOST_WORDS = 8
+MOST_TRIES = 50
 WRONG_NUMBER = "wrong number of arguments"
 _CALL = re.compile(r"redis\.p?call\(([^,)]*)")
 _COMMAND = re.compile(r"'([A-Z]+)'")
@@ -53,6 +54,7 @@ async def missing(line: ServerLine, library: Mapping[str, Script], key_prefix: s
     also on 6.2, where nothing else tells a user about its own rights. It counts the words first, so those it
     finds too few or too many are asked again with more.
     """
+    key = await _key_served_here(line, key_prefix)
     try:
         await line.prepare_call("MULTI")
     except NoPermissionError:
@@ -60,7 +62,7 @@ async def missing(line: ServerLine, library: Mapping[str, Script], key_prefix: s
         return ["multi"]
     refused: dict[str, str] = {}
     names = sorted(commands(library) - NOT_ASKED_FOR)
-    fillers = [f"{key_prefix}:{{rights}}", *["0"] * MOST_WORDS]
+    fillers = [key, *["0"] * MOST_WORDS]
     for count in range(MOST_WORDS):
         asked = [line.prepare_call(*name.split("|"), *fillers[:count]) for name in names]
         answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -76,6 +78,21 @@ async def missing(line: ServerLine, library: Mapping[str, Script], key_prefix: s
         names = uncounted
     await line.prepare_call("DISCARD")
     return [name for name, reason in refused.items() if not _is_about_keys(reason)] or (["keys"] if refused else [])
+
+
+async def _key_served_here(line: ServerLine, key_prefix: str) -> str:
+    """A name the server does not send us elsewhere with; elsewhere, every question would count as an error there."""
+    key = key_prefix
+    for number in range(MOST_TRIES):
+        key = f"{key_prefix}:{{rights:{number}}}"
+        try:
+            await line.prepare_call("EXISTS", key)
+        except AskError:
+            continue
+        except RedisError:
+            break
+        break
+    return key
 
 
 def sentence(refused: Iterable[str], key_prefix: str) -> str:

@@ -46,6 +46,7 @@ class Store:
         self._library = lua.read_library()
         self._allow_eviction = allow_eviction
         self._key_prefix = key_prefix
+        self._has_opened = False
         try:
             self.line = self._line_to(url, timeout_ms, max_pending)
         except ValueError as error:
@@ -68,6 +69,7 @@ class Store:
         while True:
             try:
                 await self.line.open()
+                self._has_opened = True
                 return
             except RedisAway as error:
                 if isinstance(error.__cause__, AuthenticationError | AuthorizationError | ResponseError):
@@ -146,7 +148,8 @@ class Store:
                 f"Redis at {self.url} may evict keys (maxmemory-policy {policy}), which would lose leases; "
                 "set it to noeviction, or redis.allow_eviction = true for development"
             )
-        if refused := await rights.missing(line, self._library, self._key_prefix):
+        # Asked at the start alone: rights do not change with every connection that breaks.
+        if not self._has_opened and (refused := await rights.missing(line, self._library, self._key_prefix)):
             raise StoreError(
                 f"Redis at {self.url} does not let us work: {rights.sentence(refused, self._key_prefix)}; "
                 "lingua redis acl prints the rights it needs"
