@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ async def test_the_servers_of_a_killed_command_end_with_it() -> None:
         process.kill()
         await process.wait()
         await until(lambda: not any(map(is_there, pids_of(about))), what="servers without a parent end")
+        shutil.rmtree(about["folder"])
 
 
 @needs_linux
