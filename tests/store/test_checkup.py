@@ -12,6 +12,7 @@ from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.facts import facts_of
 from lingua_scheduler.store.store import Store
+from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, ledger, order
 
 KINDS = {kind.value for kind in FindingKind}
@@ -90,7 +91,7 @@ def test_there_is_a_fault_for_every_kind_of_finding() -> None:
 
 
 @pytest.mark.parametrize("kind", list(FAULTS))
-async def test_a_fault_is_named_with_its_key_and_put_right(store: Store, kind: str) -> None:
+async def test_a_fault_is_named_with_its_key_and_put_right(store: Store, clock: Clock, kind: str) -> None:
     attempts = await fleet(store)
     await FAULTS[kind](store)
     found = await look(store)
@@ -99,6 +100,8 @@ async def test_a_fault_is_named_with_its_key_and_put_right(store: Store, kind: s
     assert all(finding.key.startswith("test:v1:{") and finding.words for finding in found)
     assert "{" not in named[0].words
     checking = checkup(store)
+    if kind == "owner_gone":
+        clock.pass_ms(60_000)
     await checking.repair(await checking.look(settle_s=0))
     left = await look(store)
     if kind == "letters_of_gone":
@@ -115,12 +118,15 @@ async def test_a_fault_is_named_with_its_key_and_put_right(store: Store, kind: s
         assert (await store.jobs.dispatch(0, order("next"), RULES)).outcome == "dispatched"
 
 
-async def test_a_node_whose_instance_is_gone_goes_with_its_leases(store: Store) -> None:
+async def test_a_silent_node_whose_instance_is_gone_goes_with_its_leases(store: Store, clock: Clock) -> None:
     attempts = await fleet(store)
     await beat_of(store, "i-other")
     checking = checkup(store)
     found = await checking.look(settle_s=0)
     assert {finding.subject for finding in found} == {"n1", "n2", "far"}
+    await checking.repair(found)
+    assert len(await store.nodes.placed()) == 3, "they are not silent yet"
+    clock.pass_ms(60_000)
     await checking.repair(found)
     assert await store.nodes.placed() == {}
     states = [(await store.jobs.read(0, attempt.job_id))["state"] for attempt in attempts]

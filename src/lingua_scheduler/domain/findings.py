@@ -44,7 +44,7 @@ _WORDS = {
     FindingKind.PLACE_OF_NOBODY: "node {subject} has a place in shard {first}, but is not registered there",
     FindingKind.NODE_WITHOUT_PLACE: "node {subject} is registered in shard {detail}, but has no place there",
     FindingKind.LOAD_WRONG: "shard {subject} is said to have {first} nodes, and has {second}",
-    FindingKind.OWNER_GONE: "node {subject} belongs to instance {first}, which is gone",
+    FindingKind.OWNER_GONE: "node {subject} belongs to instance {first}, which is gone; it goes when it is silent too",
     FindingKind.INBOX_OF_GONE: "instance {subject} is gone, but its inbox is there, with {detail} messages",
     FindingKind.LETTERS_OF_GONE: "instance {subject} is gone, but {detail} dead letters are there to be read",
 }
