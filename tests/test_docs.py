@@ -142,7 +142,9 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 @each_document
 def test_commands_that_are_named_exist(document: Path) -> None:
-    named = {name for code in code_of(document) for name in re.findall(r"(?<![\w-])lingua ([a-z]+)\b", code)}
+    named = {
+        name for code in code_of(document) for name in re.findall(r"(?<!SETUSER )(?<![\w-])lingua ([a-z]+)\b", code)
+    }
     assert named <= set(main.commands)
 
 
@@ -201,11 +203,17 @@ def test_the_architecture_fits_on_two_pages() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) <= MAX_ARCHITECTURE_LINES
 
 
+def _is_shown(option: click.Parameter) -> bool:
+    return isinstance(option, click.Option) and not option.hidden
+
+
 @each_command
 def test_every_command_and_option_is_listed(command: click.Command) -> None:
     section = section_of(docs.DOCS / "commands.md", f"lingua {command.name}")
     assert section
-    options = [option.opts for option in command.params if isinstance(option, click.Option) and not option.hidden]
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    options = [option.opts for one in (command, *inner) for option in one.params if _is_shown(option)]
+    assert [one.name for one in inner if f"`lingua {command.name} {one.name}`" not in section] == []
     assert [names for names in options if not any(re.search(rf"`{name}\b", section) for name in names)] == []
 
 

@@ -64,6 +64,7 @@ SWEEP_S = 1.0
 SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
+DATA_VERSION_S = 5.0
 BACKLOG = 1024
 # Whoever connected just before we stopped to accept may still say what for.
 LATECOMERS_S = 0.5
@@ -153,7 +154,8 @@ class Scheduler:
         self.port = settings.server.port
 
     async def start(self) -> None:
-        """Serve; raises OSError when the port is taken."""
+        """Serve; raises OSError when the port is taken, StoreError when the data is not for this release."""
+        await self._store.claim_data()
         await self._leadership.stand()
         await self._pool_map.refresh()
         await self._warn_of_others()
@@ -172,6 +174,8 @@ class Scheduler:
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
+        # Redis may lose its data under us; whoever comes next must still know what is in it.
+        self._chores.start(every("data_version", DATA_VERSION_S, self._store.claim_data))
         self._chores.start(every("poke", POKE_S, self._poke))
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -81,16 +82,25 @@ def test_the_help_lists_every_command_and_how_to_begin() -> None:
         assert "lingua demo" in shown.output
 
 
-@pytest.mark.parametrize("name", list(main.commands))
+def every_command() -> dict[str, click.Command]:
+    """By the words one types, those of groups too."""
+    found = dict(main.commands)
+    for name, command in main.commands.items():
+        if isinstance(command, click.Group):
+            found |= {f"{name} {inner}": one for inner, one in command.commands.items()}
+    return found
+
+
+@pytest.mark.parametrize("name", every_command())
 def test_the_help_of_every_command_has_an_example(name: str) -> None:
-    shown = lingua(name, "--help")
+    shown = lingua(*name.split(), "--help")
     assert shown.exit_code == 0
-    assert f"lingua {name}" in shown.output
+    assert f"  lingua {name}" in shown.output
 
 
-@pytest.mark.parametrize("name", main.commands)
+@pytest.mark.parametrize("name", every_command())
 def test_every_option_says_what_it_does(name: str) -> None:
-    for parameter in main.commands[name].params:
+    for parameter in every_command()[name].params:
         if parameter.param_type_name == "option":
             assert getattr(parameter, "help", None), parameter.name
 

@@ -1,35 +1,25 @@
-"""A conversation of three minutes in two languages, streamed by three kinds of clients at once.
-
-Told twenty times faster than life; SPEED=1 in the environment tells it as it was."""
+"""A conversation of three minutes in two languages, streamed by three kinds of clients at once, in hurried time."""
 
 import asyncio
 import base64
-import os
 import time
 from typing import NamedTuple
 
 import pytest
 
 from lingua_scheduler.protocol import audio, binary
-from tests.support import recordings
+from tests.support import jumping, recordings
 from tests.support.peers import FakeClient, Field, Frame, field, heartbeat
 from tests.support.recordings import CHUNK_MS, Ending, Spoken, Turn
-from tests.support.schedulers import scheduler_on
+from tests.support.schedulers import scheduler_by
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-SPEED = float(os.environ.get("SPEED", "20"))
 # A browser's patience, and how much later than its final the last chunk comes.
 SILENCE_MS = 3_000
 TAIL_AFTER_MS = 5
 NODES = 4
-SETTINGS: dict[str, int] = {}
-if SPEED > 1:
-    # What is measured in audio (longest utterance, shortest fragment) is as in life, because the audio is. A pause is
-    # shorter, but still far longer than a busy machine takes from one chunk to the next. Speech does not stop for the
-    # hangover of an automatic cut, so at this pace any would take in as much as chance lets come in time.
-    SETTINGS = {"sessions__pause_ms": 1_000, "sessions__hangover_auto_ms": 0}
-PAUSE_MS = SETTINGS.get("sessions__pause_ms", 3_000)
+PAUSE_MS = 3_000
 
 TURNS = [
     Turn("a", 4_260, Ending.SILENCE),
@@ -80,24 +70,24 @@ class Talker:
 
     async def tell(self, conversation: list[Spoken]) -> None:
         for spoken in conversation:
-            began = time.monotonic()
+            began = asyncio.get_running_loop().time()
             await self._speak(spoken)
             if spoken.turn.ending is Ending.HESITATION:
                 await asyncio.sleep(1.3 * PAUSE_MS / 1000)
                 continue
             await until(self._is_answered, within_s=30, what=f"an answer to {spoken.turn}")
             await self._listen()
-            told_ms = (time.monotonic() - began) * 1000
-            await asyncio.sleep(max(0.0, (spoken.turn.speech_ms + spoken.turn.gap_ms) / SPEED - told_ms) / 1000)
+            told_ms = (asyncio.get_running_loop().time() - began) * 1000
+            await asyncio.sleep(max(0.0, (spoken.turn.speech_ms + spoken.turn.gap_ms) - told_ms) / 1000)
 
     async def _speak(self, spoken: Spoken) -> None:
-        began = time.monotonic()
+        began = asyncio.get_running_loop().time()
         for number, chunk in enumerate(spoken.chunks, start=1):
-            await asyncio.sleep(max(0.0, began + number * CHUNK_MS / SPEED / 1000 - time.monotonic()))
+            await asyncio.sleep(max(0.0, began + number * CHUNK_MS / 1000 - asyncio.get_running_loop().time()))
             await self._chunk(chunk)
         if spoken.turn.ending is Ending.SILENCE:
             tail_ms = spoken.turn.speech_ms % CHUNK_MS
-            await asyncio.sleep((tail_ms + SILENCE_MS) / SPEED / 1000)
+            await asyncio.sleep((tail_ms + SILENCE_MS) / 1000)
             await self._final()
             await asyncio.sleep(TAIL_AFTER_MS / 1000)
         if spoken.tail:
@@ -180,29 +170,43 @@ def turns_as_told() -> list[int]:
 
 @pytest.mark.timeout(400)
 @pytest.mark.slow
-async def test_three_kinds_of_clients_see_the_same_utterances(server: RedisProcess) -> None:
+def test_three_kinds_of_clients_see_the_same_utterances(server: RedisProcess) -> None:
     assert sum(turn.speech_ms + turn.gap_ms for turn in TURNS) >= 180_000
-    changes = SETTINGS | {"sessions__use_binary_frame": True}  # those who speak JSON ignore it
-    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
-        for _ in range(NODES):
-            await peers.node()
-        terms = {"src_lang": "auto", "tgt_lang": "en", "mode": "two_way_auto", "lang_a": "zh", "lang_b": "en"}
-        as_opus, as_pcm16, as_frames = [await peers.client(**terms) for _ in range(3)]
-        assert as_frames.ack["use_binary_frame"] is True
-        talkers = [Talker(as_opus, peers), Talker(as_pcm16, peers), Talker(as_frames, peers, sends_binary=True)]
-        pcm16 = recordings.pcm16(TURNS)
-        beating = asyncio.create_task(_keep_beating(peers))
-        async with asyncio.TaskGroup() as together:
-            for talker, conversation in zip(talkers, (recordings.opus(TURNS), pcm16, pcm16), strict=True):
-                together.create_task(talker.tell(conversation))
-        beating.cancel()
+    loop = jumping.TellingLoop()
 
-        opus_parts, *others = (talker.parts() for talker in talkers)
-        assert [parts == opus_parts for parts in others] == [True, True], (opus_parts, others)
-        assert {job["audio_format"] for _, job in talkers[0].jobs()} == {"opus"}
-        assert {job["audio_format"] for talker in talkers[1:] for _, job in talker.jobs()} == {"pcm16"}
-        for talker in talkers:
-            _check(talker)
+    async def story() -> None:
+        changes = {"sessions__use_binary_frame": True}  # those who speak JSON ignore it
+        # Redis lives in its own time, which is slow from here.
+        patience = {"redis__timeout_ms": 3_600_000, "job__timeout_base_ms": 3_600_000, "job__timeout_max_ms": 3_600_000}
+        async with (
+            scheduler_by(loop.time, server.url, **changes, **patience) as (scheduler, _),
+            field(scheduler.port) as peers,
+        ):
+            await _converse(peers)
+
+    jumping.run(loop, story)
+
+
+async def _converse(peers: Field) -> None:
+    for _ in range(NODES):
+        await peers.node()
+    terms = {"src_lang": "auto", "tgt_lang": "en", "mode": "two_way_auto", "lang_a": "zh", "lang_b": "en"}
+    as_opus, as_pcm16, as_frames = [await peers.client(**terms) for _ in range(3)]
+    assert as_frames.ack["use_binary_frame"] is True
+    talkers = [Talker(as_opus, peers), Talker(as_pcm16, peers), Talker(as_frames, peers, sends_binary=True)]
+    pcm16 = recordings.pcm16(TURNS)
+    beating = asyncio.create_task(_keep_beating(peers))
+    async with asyncio.TaskGroup() as together:
+        for talker, conversation in zip(talkers, (recordings.opus(TURNS), pcm16, pcm16), strict=True):
+            together.create_task(talker.tell(conversation))
+    beating.cancel()
+
+    opus_parts, *others = (talker.parts() for talker in talkers)
+    assert [parts == opus_parts for parts in others] == [True, True], (opus_parts, others)
+    assert {job["audio_format"] for _, job in talkers[0].jobs()} == {"opus"}
+    assert {job["audio_format"] for talker in talkers[1:] for _, job in talker.jobs()} == {"pcm16"}
+    for talker in talkers:
+        _check(talker)
 
 
 async def _keep_beating(peers: Field) -> None:

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.app import Scheduler
 from lingua_scheduler.protocol import binary
 from lingua_scheduler.services.sessions import now_ms
-from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support import jumping
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, result_of, stay_silent
-from tests.support.schedulers import scheduler_on, settings_with
+from tests.support.schedulers import scheduler_by, scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -304,13 +302,13 @@ async def test_chunks_sent_again_after_a_resume_are_not_heard_twice(peers: Field
 
 
 def test_a_session_idle_for_five_minutes_still_translates_its_next_sentence(server: RedisProcess) -> None:
-    async def story(loop: jumping.JumpingLoop) -> None:
-        settings = settings_with()
-        store = Store(server.url, key_prefix=settings.redis.key_prefix, timeout_ms=60_000)
-        await store.open()
-        scheduler = Scheduler(settings, store, clock=loop.time)
-        await scheduler.start()
-        async with field(scheduler.port) as peers:
+    loop = jumping.JumpingLoop()
+
+    async def story() -> None:
+        async with (
+            scheduler_by(loop.time, server.url, redis__timeout_ms=60_000) as (scheduler, _),
+            field(scheduler.port) as peers,
+        ):
             await peers.node()
             client = await peers.client()
             await client.chunk(OPUS, is_final=True)
@@ -321,10 +319,8 @@ def test_a_session_idle_for_five_minutes_still_translates_its_next_sentence(serv
             await client.chunk(OPUS, is_final=True)
             outcome = await client.outcome()
             assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", 1)
-        await scheduler.stop()
-        await store.close()
 
-    jumping.run(story)
+    jumping.run(loop, story)
 
 
 # Sent twice

@@ -18,8 +18,9 @@ from lingua_scheduler.store import scripts
 from lingua_scheduler.store.addresses import Address, read_cluster
 from lingua_scheduler.store.connection import RedisAway, ServerLine
 from lingua_scheduler.store.layout import key_of, read_layout, slot_of
+from lingua_scheduler.store.local_cluster import LocalServer, in_step, node_id
 from lingua_scheduler.store.store import Store, StoreError
-from tests.support.clusters import Cluster, Server, in_step, node_id
+from tests.support.clusters import Cluster, Server, errors
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
 from tests.support.servers import binaries
 from tests.support.waiting import until
@@ -68,7 +69,7 @@ async def one_node_in_each_shard(store: Store, max_jobs: int = 2) -> None:
         await join(store, entry(f"n{shard}", max_jobs=max_jobs), shard=shard)
 
 
-def a_key(store: Store, cluster: Cluster, owner: Server) -> str:
+def a_key(store: Store, cluster: Cluster, owner: LocalServer) -> str:
     """A key that lives on this very master."""
     keys = (store.keys.shard(number).free for number in itertools.count())
     return next(key for key in keys if cluster.owner_of(key) is owner)
@@ -366,7 +367,7 @@ async def test_a_slot_that_nobody_serves_for_a_moment_takes_patience(cluster: Cl
             with pytest.raises(RedisAway, match="ClusterDownError from 127"):
                 await store.line.call("GET", key)
             patient = store.line.call("GET", key)
-            await until(lambda: owner.errors("CLUSTERDOWN") > 1)
+            await until(lambda: errors(owner, "CLUSTERDOWN") > 1)
         finally:
             owner.command("CLUSTER", "ADDSLOTS", slot)
         assert await patient is None

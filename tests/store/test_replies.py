@@ -13,6 +13,7 @@ from lingua_scheduler.domain.leadership import Term
 from lingua_scheduler.domain.quarantine import QuarantineRules
 from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.requests import Claim
@@ -102,6 +103,13 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.remove(0, HERE, "n1", frozenset())  # gone
     await nodes.overdue(0, 10)
     await jobs.overdue(0, 10)
+    await nodes.restore_place("lost", 0)
+    await nodes.restore_place("lost", 0)  # kept
+    checkup = Checkup(store)
+    await checkup.repair(await checkup.look(settle_s=0))
+    for known in (4, 4, 5, 6, 3):
+        await store.versions.claim(known)  # written, same, older, too_old, newer
+    await store.versions.claim(5, finish=True)  # raised
 
     sessions = store.sessions
     for owner in ("a 1", "b 1"):

@@ -27,6 +27,8 @@ HANDED_OVER = {
     "epochs": lambda keys: keys.leader_epochs,
     "config": lambda keys: keys.map_config,
     "request": lambda keys: keys.request("", "s", "r"),
+    "things": lambda keys: keys.shard(7).node("n2"),
+    "version": lambda keys: keys.version,
 }
 
 

@@ -3,9 +3,10 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -26,11 +27,20 @@ def settings_with(**changes: Any) -> Settings:
 
 
 @asynccontextmanager
-async def scheduler_on(url: str, **changes: Any) -> AsyncIterator[tuple[Scheduler, Store]]:
+async def scheduler_on(url: str, /, **changes: Any) -> AsyncIterator[tuple[Scheduler, Store]]:
+    async with scheduler_by(monotonic, url, **changes) as both:
+        yield both
+
+
+@asynccontextmanager
+async def scheduler_by(
+    clock: Callable[[], float], url: str, /, **changes: Any
+) -> AsyncIterator[tuple[Scheduler, Store]]:
+    """On an event loop that has a clock of its own."""
     settings = settings_with(**changes)
     store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms)
     await store.open()
-    scheduler = Scheduler(settings, store)
+    scheduler = Scheduler(settings, store, clock)
     try:
         await scheduler.start()
         yield scheduler, store

@@ -28,7 +28,12 @@ def redis_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_store(
-    look: Callable[[Store], Coroutine[Any, Any, T]], redis_url: str | None, data_dir: str | None, config: Path | None
+    look: Callable[[Store], Coroutine[Any, Any, T]],
+    redis_url: str | None,
+    data_dir: str | None,
+    config: Path | None,
+    *,
+    writes: bool = False,
 ) -> T:
     """Open the store, look, close it; every way this can fail ends in one sentence."""
     settings = load_settings(config, {"redis.url": redis_url, "redis.data_dir": data_dir}, ()).settings
@@ -46,6 +51,8 @@ def with_store(
         store = Store(url, key_prefix=settings.redis.key_prefix, allow_eviction=True)
         await store.open()
         try:
+            if writes:
+                await store.claim_data()
             return await look(store)
         finally:
             await store.close()

@@ -21,6 +21,8 @@ WHERE = {
     "job": "jobs:job",
     "explain": "jobs:explain",
     "cancel": "jobs:cancel",
+    "redis": "redis:redis",
+    "redis-cluster": "redis_cluster:redis_cluster",
     "bench": "bench:bench",
     "version": "version:version",
 }

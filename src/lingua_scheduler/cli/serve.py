@@ -148,6 +148,8 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
         scheduler = Scheduler(settings, store, inherited=inherited)
         try:
             await scheduler.start()
+        except (RedisAway, StoreError) as error:
+            fail(str(error), Exit.REDIS)
         except OSError as error:
             fail_for_port(error, settings.server)
         stack.push_async_callback(scheduler.stop)

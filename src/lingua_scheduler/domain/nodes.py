@@ -14,6 +14,11 @@ class NodeState(StrEnum):
     OFFLINE = "offline"
 
 
+class RestoreOutcome(StrEnum):
+    RESTORED = "restored"
+    KEPT = "kept"  # it has a place
+
+
 class RegisterOutcome(StrEnum):
     REGISTERED = "registered"
     MOVED = "moved"  # the node stood in other pools than the caller believed

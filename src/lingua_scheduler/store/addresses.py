@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
@@ -16,6 +17,8 @@ SENTINEL = frozenset({"redis+sentinel", "rediss+sentinel"})
 # RESP2, so that every server we support answers in the same shapes. No timeout for each write: the line has one of its
 # own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer.
 WHATEVER_THE_ADDRESS_SAYS = {"decode_responses": True, "protocol": 2, "socket_timeout": None}
+# Parameters of TLS; without this check a file that is not there would look like a server that is not there.
+CERTIFICATE_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 CLUSTER_PORT = 6379
 SENTINEL_PORT = 26379
 
@@ -96,6 +99,9 @@ def _maker(url: str) -> Callable[..., AbstractConnection]:
         _check_path(urlsplit(url).path)
         _check_port(url)
     pool = Redis.from_url(url, retry=Retry(NoBackoff(), 0)).connection_pool
+    for name in CERTIFICATE_FILES & pool.connection_kwargs.keys():
+        if not Path(pool.connection_kwargs[name]).is_file():
+            raise ValueError(f"{name} names {pool.connection_kwargs[name]}, and there is no such file")
     make = partial(pool.connection_class, **pool.connection_kwargs | WHATEVER_THE_ADDRESS_SAYS)
     try:
         make()

@@ -115,6 +115,9 @@ class ClusterLine:
         there = [address for address, line in self._lines.items() if line.up.is_set()]
         return self._url.connect(random.choice(there or list(self._url.seeds)))
 
+    def servers(self) -> list[ServerLine]:
+        return list({line for line in self._owners if line is not None})
+
     # A command that was refused
 
     def _refused(self, asked: Address, waiter: Waiter, command: Command, error: RedisError) -> None:

@@ -42,6 +42,9 @@ class Line(Protocol):
     async def another_connection(self) -> AbstractConnection:
         """Not connected yet, for what cannot share the line, such as listening."""
 
+    def servers(self) -> "list[ServerLine]":
+        """A line to each server that holds a part of the data, for what each must be asked for itself."""
+
 
 def give_error(waiter: Waiter, _command: Command, error: RedisError) -> None:
     """The caller gets the error; but a server that may not write now is as good as away, and is left."""
@@ -115,6 +118,9 @@ class ServerLine:
             raise RedisAway(self.failure)
         return self.send(command)
 
+    def servers(self) -> "list[ServerLine]":
+        return [self]
+
     def prepare_call(self, *command: Argument) -> Waiter:
         """As `call`, for what must happen on a new connection before anybody else may use it."""
         return self.send(command)
@@ -147,7 +153,7 @@ class ServerLine:
                 await connection.connect()  # type: ignore[no-untyped-call]
         except BaseException as error:
             if connection is not None:
-                await connection.disconnect(nowait=True)
+                await hang_up(connection)
             if isinstance(error, TimeoutError):
                 raise RedisAway(f"no connection within {self._timeout_s:g} s") from error
             if isinstance(error, RedisError | OSError):
@@ -208,7 +214,7 @@ class ServerLine:
             if not waiter.done():
                 waiter.set_exception(RedisAway(self.failure))
         if connection is not None:
-            await connection.disconnect(nowait=True)
+            await hang_up(connection)
         if was_up and self.on_down is not None:
             self.on_down(self.failure)
 
@@ -251,6 +257,14 @@ def _why_ended(pumps: Iterable[asyncio.Task[None]]) -> str:
     return next(str(pump.exception()) for pump in pumps if pump.done())
 
 
+async def hang_up(connection: AbstractConnection) -> None:
+    """At once: over TLS a farewell waits for the other side's, which may never come."""
+    writer = connection._writer
+    if writer is not None and writer.get_extra_info("ssl_object") is not None:
+        writer.transport.abort()
+    await connection.disconnect(nowait=True)
+
+
 async def ask(connection: AbstractConnection, *command: Argument) -> Reply:
     """One question, over a connection that is used for nothing else."""
     try:
@@ -258,7 +272,7 @@ async def ask(connection: AbstractConnection, *command: Argument) -> Reply:
         await connection.send_packed_command(hiredis.pack_command(command), check_health=False)  # type: ignore[arg-type]
         return await connection.read_response()
     finally:
-        await connection.disconnect(nowait=True)
+        await hang_up(connection)
 
 
 async def answers(questions: Iterable[Coroutine[Any, Any, T]]) -> AsyncGenerator[T | Exception, None]:

@@ -210,6 +210,21 @@ class Jobs(Records):
         )
         return bool(reply[0] == "closed")
 
+    async def abandon(self, shard: int, job_id: str, attempt: int, reason: str) -> bool:
+        """End a job whose attempt counts as live though no lease holds a slot for it.
+
+        A lease that is gone never comes back for the same attempt, so comparing the attempt is enough.
+        """
+        reply = await self._scripts.run(
+            "job_close",
+            job_key=self._keys.shard(shard).job(job_id),
+            attempt=attempt,
+            before=_LIVE,
+            state=_AFTER[JobEvent.FAIL],
+            reason=reason,
+        )
+        return bool(reply[0] == "closed")
+
     async def leave_pointer(self, shard: int, job_id: str, attempt: int, moved_to: int) -> bool:
         """The job's next attempt lives in another shard; False when the job does not wait for one any more."""
         reply = await self._scripts.run(

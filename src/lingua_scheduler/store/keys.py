@@ -71,6 +71,16 @@ class Keys:
         self.leader_epochs = f"{prefix}:{{pools}}:epochs"
         self.map_config = f"{prefix}:{{pools}}:config"
         self.signals = f"{prefix}:signals"
+        self.version = f"{prefix}:{{meta}}:version"
+        self.alive = f"{prefix}:{{instances}}:alive"
+
+    @property
+    def prefix(self) -> str:
+        return self._prefix
+
+    def mail(self, instance: str, stream: str) -> str:
+        """A stream of an instance: its `inbox`, or what it could not handle, `dead`."""
+        return f"{self._prefix}:{{instance:{instance}}}:{stream}"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -135,6 +145,7 @@ TABLE = (
         "list",
         "outcomes on their way to a client that is away, until it comes back or the grace period ends",
     ),
+    KeyDoc("…:{meta}:version", "string", "version of all this; a release that does not know it refuses to start"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
     KeyDoc(
         "…:{request:<digest>}",

@@ -14,6 +14,7 @@ from lingua_scheduler.domain.nodes import (
     PlaceOutcome,
     RegisterOutcome,
     RemoveOutcome,
+    RestoreOutcome,
 )
 from lingua_scheduler.domain.terms import SERVICES
 from lingua_scheduler.store.connection import Line
@@ -120,6 +121,17 @@ class Nodes:
             shard=place.shard,
             serial=place.serial,
         )
+
+    async def restore_place(self, node_id: str, shard: int) -> RestoreOutcome:
+        """Give a registered node that lost its place the one it is registered in."""
+        reply = await self._scripts.run(
+            "placement_restore",
+            placement=self._keys.placement,
+            load=self._keys.load,
+            node=node_id,
+            shard=shard,
+        )
+        return RestoreOutcome(reply[0])
 
     async def register(self, shard: int, owner: Owner, entry: NodeEntry) -> Registered:
         return await self._write("register", shard, owner, entry, was=frozenset())

@@ -114,7 +114,7 @@ def parse(name: str, text: str, included: dict[str, str]) -> Script:
             raise ScriptError(f"{name}: {bound} = {table}[{position}] is out of order in the bind block")
         names[table].append(bound)
         is_open[table] = closing != "]"
-    if text.count("KEYS") != len(names["KEYS"]) or text.count("ARGV") != len(names["ARGV"]):
+    if any(len(re.findall(rf"\b{table}\b", text)) != len(bound) for table, bound in names.items()):
         raise ScriptError(f"{name}: KEYS and ARGV are named in the bind block and nowhere else")
     for include in _INCLUDE.findall(text):
         if include not in included:

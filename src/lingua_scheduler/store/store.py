@@ -7,6 +7,8 @@ from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
+from lingua_scheduler.domain.versions import refusal
+from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of
 from lingua_scheduler.store.affinity import Affinity
@@ -22,6 +24,7 @@ from lingua_scheduler.store.services import Services
 from lingua_scheduler.store.sessions import Sessions
 from lingua_scheduler.store.signals import Signals
 from lingua_scheduler.store.surveys import Surveys
+from lingua_scheduler.store.versions import Versions
 
 T = TypeVar("T")
 
@@ -47,6 +50,8 @@ class Store:
     ) -> None:
         self._library = lua.read_library()
         self._allow_eviction = allow_eviction
+        self._key_prefix = key_prefix
+        self._has_opened = False
         try:
             self.line = self._line_to(url, timeout_ms, max_pending)
         except ValueError as error:
@@ -66,6 +71,7 @@ class Store:
         self.requests = Requests(keys, scripts)
         self.surveys = Surveys(self.line, keys, scripts)
         self.signals = Signals(self.line, keys.signals)
+        self.versions = Versions(self.line, keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""
@@ -73,6 +79,7 @@ class Store:
         while True:
             try:
                 await self.line.open()
+                self._has_opened = True
                 return
             except RedisAway as error:
                 if isinstance(error.__cause__, AuthenticationError | AuthorizationError | ResponseError):
@@ -88,6 +95,12 @@ class Store:
                 raise StoreError(f"Redis at {self.url} refused us: {error}") from error
             await asyncio.sleep(retry_s)
             retry_s = min(retry_s * 2, 2.0)
+
+    async def claim_data(self) -> None:
+        """Before anything is written: refuse data of a release we know nothing of, and mark what has no mark yet."""
+        claimed = await self.versions.claim()
+        if reason := refusal(*claimed):
+            raise StoreError(f"Redis at {self.url} cannot be used by this release: {reason}")
 
     async def close(self) -> None:
         await self.line.close()
@@ -110,6 +123,10 @@ class Store:
                     await self.line.up.wait()
             except TimeoutError:
                 raise RedisAway("Redis did not come back in time") from None
+
+    @property
+    def script_digests(self) -> list[str]:
+        return [script.sha for script in self._library.values()]
 
     @property
     def is_ready(self) -> bool:
@@ -140,6 +157,12 @@ class Store:
             raise StoreError(
                 f"Redis at {self.url} may evict keys (maxmemory-policy {policy}), which would lose leases; "
                 "set it to noeviction, or redis.allow_eviction = true for development"
+            )
+        # Asked at the start alone: rights do not change with every connection that breaks.
+        if not self._has_opened and (refused := await rights.missing(line, self._library, self._key_prefix)):
+            raise StoreError(
+                f"Redis at {self.url} does not let us work: {rights.sentence(refused, self._key_prefix)}; "
+                "lingua redis acl prints the rights it needs"
             )
         try:
             await lua.load(line, self._library)

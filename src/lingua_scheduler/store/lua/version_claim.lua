@@ -1,0 +1,21 @@
+-- version_claim: write the data's version if there is none, else say whether it can be worked with.
+-- An older version is left as it is while instances of that release may run, and raised only when somebody asks.
+-- Replies: written | same | raised | older stored (the release before ours wrote it, and may still run)
+--          | too_old stored | newer stored
+local version = KEYS[1]   -- string, the version of everything under this prefix
+local known   = ARGV[1]   -- the version this release writes
+local oldest  = ARGV[2]   -- the oldest it can work with
+local finish  = ARGV[3]   -- 1: no older release runs any more
+
+local stored = redis.call('GET', version)
+if not stored then
+  redis.call('SET', version, known)
+  return {'written'}
+end
+if stored == known then return {'same'} end
+local number = tonumber(stored)
+if not number or number > tonumber(known) then return {'newer', stored} end
+if number < tonumber(oldest) then return {'too_old', stored} end
+if finish ~= '1' then return {'older', stored} end
+redis.call('SET', version, known)
+return {'raised'}

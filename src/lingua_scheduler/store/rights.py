@@ -1,0 +1,107 @@
+"""The commands we need from Redis: what an ACL user must be allowed, and how a missing right is noticed at start."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+
+from redis.exceptions import AskError, NoPermissionError, RedisError
+
+from lingua_scheduler.store.connection import ServerLine
+from lingua_scheduler.store.scripts import Script
+
+# What Python says itself; what scripts say is read from the scripts.
+DIRECT = frozenset(
+    " ".join(
+        (
+            # On every connection, and in a Cluster.
+            "AUTH PING SELECT INFO SCRIPT|LOAD SCRIPT|EXISTS EVALSHA EVAL MULTI DISCARD CLUSTER|SLOTS ASKING",
+            # Single commands where nothing races.
+            "GET SET DEL EXISTS SCAN TIME HGET HGETALL HKEYS HMGET HRANDFIELD HVALS ZRANGE ZSCORE XLEN",
+            # Mail and signals between instances.
+            "XADD XACK XAUTOCLAIM XDEL XGROUP|CREATE XINFO|STREAM XINFO|CONSUMERS XINFO|GROUPS XPENDING XRANGE",
+            "XREADGROUP XTRIM PUBLISH SUBSCRIBE UNSUBSCRIBE",
+        )
+    ).split()
+)
+# Asked before there is a user, so nobody can be refused it.
+NEVER_REFUSED = frozenset({"AUTH"})
+# Not to be queued in a transaction, or carried out at once even there.
+NOT_ASKED_FOR = frozenset({"AUTH", "MULTI", "DISCARD", "SUBSCRIBE", "UNSUBSCRIBE"})
+MOST_WORDS = 8
+MOST_TRIES = 50
+WRONG_NUMBER = "wrong number of arguments"
+_CALL = re.compile(r"redis\.p?call\(([^,)]*)")
+_COMMAND = re.compile(r"'([A-Z]+)'")
+
+
+def commands(library: Mapping[str, Script]) -> frozenset[str]:
+    """Every command that may ever be sent; a | stands before a subcommand."""
+    calls = (call for script in library.values() for call in _CALL.findall(script.source))
+    return DIRECT | {command for call in calls for command in _COMMAND.findall(call)}
+
+
+def acl_line(library: Mapping[str, Script], key_prefix: str, user: str = "lingua", password: str = "PASSWORD") -> str:
+    """The ACL SETUSER of a user who may do what we do, and nothing else."""
+    rights = sorted(name.lower() for name in commands(library) - NEVER_REFUSED)
+    allowed = " ".join(f"+{name}" for name in rights)
+    return f"ACL SETUSER {user} reset on >{password} ~{key_prefix}:* resetchannels &{key_prefix}:* {allowed}"
+
+
+async def missing(line: ServerLine, library: Mapping[str, Script], key_prefix: str) -> list[str]:
+    """Commands the user may not use, or "keys" when only the keys are out of reach.
+
+    Asked inside a transaction that is thrown away: a server looks at the rights of each command as it is queued,
+    also on 6.2, where nothing else tells a user about its own rights. It counts the words first, so those it
+    finds too few or too many are asked again with more.
+    """
+    key = await _key_served_here(line, key_prefix)
+    try:
+        await line.prepare_call("MULTI")
+    except NoPermissionError:
+        # What follows would be carried out.
+        return ["multi"]
+    refused: dict[str, str] = {}
+    names = sorted(commands(library) - NOT_ASKED_FOR)
+    fillers = [key, *["0"] * MOST_WORDS]
+    for count in range(MOST_WORDS):
+        asked = [line.prepare_call(*name.split("|"), *fillers[:count]) for name in names]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        uncounted = []
+        for name, answer in zip(names, answers, strict=True):
+            if isinstance(answer, NoPermissionError):
+                refused[name.lower()] = str(answer)
+            elif isinstance(answer, RedisError):
+                if WRONG_NUMBER in str(answer):
+                    uncounted.append(name)
+            elif isinstance(answer, BaseException):
+                raise answer
+        names = uncounted
+    await line.prepare_call("DISCARD")
+    return [name for name, reason in refused.items() if not _is_about_keys(reason)] or (["keys"] if refused else [])
+
+
+async def _key_served_here(line: ServerLine, key_prefix: str) -> str:
+    """A name the server does not send us elsewhere with; elsewhere, every question would count as an error there."""
+    key = key_prefix
+    for number in range(MOST_TRIES):
+        key = f"{key_prefix}:{{rights:{number}}}"
+        try:
+            await line.prepare_call("EXISTS", key)
+        except AskError:
+            continue
+        except RedisError:
+            break
+        break
+    return key
+
+
+def sentence(refused: Iterable[str], key_prefix: str) -> str:
+    """What is missing, for the one who can grant it."""
+    names = list(refused)
+    if names == ["keys"]:
+        return f"its user may not touch keys that begin with {key_prefix}:"
+    return f"its user may not use {', '.join(names)}"
+
+
+def _is_about_keys(reason: str) -> bool:
+    return re.search(r"\bkeys?\b", reason) is not None

@@ -1,0 +1,32 @@
+"""The version of the data under our prefix: claimed at start, and again after the data was lost."""
+
+from typing import NamedTuple
+
+from lingua_scheduler.domain.versions import DATA_VERSION, ClaimOutcome
+from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.scripts import Scripts
+
+
+class Claimed(NamedTuple):
+    outcome: ClaimOutcome
+    # The version that was found, where it is not ours.
+    stored: str = ""
+
+
+class Versions:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+        self._line = line
+        self._keys = keys
+        self._scripts = scripts
+
+    async def claim(self, known: int = DATA_VERSION, *, finish: bool = False) -> Claimed:
+        """Write the version where there is none; `finish` an upgrade, and it is raised over the one before."""
+        reply = await self._scripts.run(
+            "version_claim", version=self._keys.version, known=known, oldest=known - 1, finish=int(finish)
+        )
+        return Claimed(ClaimOutcome(reply[0]), *reply[1:])
+
+    async def read(self) -> str | None:
+        stored: str | None = await self._line.call("GET", self._keys.version)
+        return stored
