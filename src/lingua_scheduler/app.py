@@ -1,14 +1,20 @@
 """Wires the scheduler together; decides nothing."""
 
 import gc
+import os
 import secrets
+import socket
+import time
 from collections.abc import Callable
 from importlib.metadata import version
 from time import monotonic
 
 from aiohttp import web
 
+from lingua_scheduler.console.instances import instance_operations
+from lingua_scheduler.console.operations import add_operations
 from lingua_scheduler.console.pages import Pages, errors_as_json
+from lingua_scheduler.domain.instances import made_up_id
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
@@ -18,10 +24,12 @@ from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.mailroom import Mailroom
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
@@ -29,6 +37,7 @@ from lingua_scheduler.services.sessions import Sessions
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery, every
@@ -48,7 +57,11 @@ class Scheduler:
         self._settings = settings
         self._store = store
         self._chores = Nursery("chores")
-        self.instance = f"i-{secrets.token_hex(4)}"
+        release = version("lingua-scheduler")
+        me = whoami(settings.server.instance_id, release)
+        self.instance = me.instance_id
+        self.presence = Presence(me, store, settings.instances)
+        self.mailroom = Mailroom(self.presence, store, settings)
 
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
         delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
@@ -59,14 +72,11 @@ class Scheduler:
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
         explainer = Explainer(store.nodes, Admission(settings.pools.admission))
-        dispatcher = Dispatcher(
-            self.instance, store, self._registry, placer, explainer, assignments, self._waiting, settings
-        )
+        dispatcher = Dispatcher(store, self._registry, placer, explainer, assignments, self._waiting, settings)
         self._intake = Intake(sessions, dispatcher, delivery, settings, clock)
         progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
-        release = version("lingua-scheduler")
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting)
 
         self._sockets = Sockets(settings.server)
@@ -76,20 +86,25 @@ class Scheduler:
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
         Pages(store, self._intake, overview, release).add_to(app)
+        add_operations(app, instance_operations(store, settings))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
+        self.presence.on_lost = self._registry.reassert
 
     async def start(self) -> None:
-        """Serve; raises OSError when the port is taken."""
+        """Serve; raises OSError when the port is taken, IdTaken when the instance's id is."""
         await self._pool_map.refresh()
         await self._warn_of_others()
         self._store.line.on_up = self._redis_up
         self._store.line.on_down = self._redis_down
         metrics.REDIS_UP.set(1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._settings.server.host, self._settings.server.port, backlog=1024)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        await self.mailroom.start()
+        try:
+            await self._listen()
+        except OSError:
+            await self.mailroom.stop()
+            raise
+        await self.presence.join(f"{self._settings.server.host}:{self.port}")
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
@@ -99,6 +114,12 @@ class Scheduler:
         gc.collect()
         gc.freeze()
         _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
+
+    async def _listen(self) -> None:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._settings.server.host, self._settings.server.port, backlog=1024)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         """Take no more work, let running jobs finish, tell everybody to come back."""
@@ -112,6 +133,7 @@ class Scheduler:
         await self._sockets.close()
         await self._runner.cleanup()
         await self._intake.jobs.close()
+        await self.mailroom.stop()
         await self._chores.close()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
 
@@ -137,3 +159,10 @@ class Scheduler:
     def _redis_down(self, reason: str) -> None:
         metrics.REDIS_UP.set(0)
         _log.error("redis.down", reason=reason)
+
+
+def whoami(given_id: str, release: str) -> Me:
+    """This process as an instance; a given id stays the same over restarts, the incarnation never does."""
+    host, pid = socket.gethostname(), os.getpid()
+    instance = made_up_id(host, pid, secrets.token_hex(3)) if given_id == "auto" else given_id
+    return Me(instance, secrets.token_hex(8), host, pid, release, int(time.time() * 1000))

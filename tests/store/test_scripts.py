@@ -20,6 +20,11 @@ HANDED_OVER = {
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
     "room": lambda keys: keys.room,
+    "alive": lambda keys: keys.instances_alive,
+    "about": lambda keys: keys.instances_about,
+    "inbox": lambda keys: keys.inbox("i1"),
+    "dead": lambda keys: keys.dead_letters("i1"),
+    "adopter": lambda keys: keys.adopter("i1"),
 }
 
 

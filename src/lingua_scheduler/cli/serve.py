@@ -16,6 +16,7 @@ from rich.table import Table
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.services.presence import IdTaken
 from lingua_scheduler.settings import Loaded, Settings, fields, resolved_data_dir
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.embedded import EmbeddedError, EmbeddedServer
@@ -108,8 +109,11 @@ async def _serve(settings: Settings) -> None:
             return
         stack.push_async_callback(store.close)
         scheduler = Scheduler(settings, store)
+        scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
+        except IdTaken as error:
+            fail(str(error), Exit.SETTINGS)
         except OSError as error:
             if error.errno not in (errno.EADDRINUSE, errno.EACCES, errno.EADDRNOTAVAIL):
                 raise

@@ -26,6 +26,8 @@ _INDEX = """Lingua Scheduler
   /v1/status      this instance and the fleet, as JSON
   /v1/nodes       the nodes
   /v1/pools       the language pairs and how many nodes serve each
+  /v1/instances   the schedulers that share this Redis, and the mail that waits for each
+  /v1/dead-letters  letters between them that could not be handled
   /metrics        for Prometheus
   /asyncapi.json  every message of both sockets, as AsyncAPI 3.0 with JSON Schemas
 """

@@ -1,5 +1,6 @@
 """From an utterance to its outcome: find a node, hand the job over, follow it, try another when it fails."""
 
+import secrets
 from functools import partial
 from itertools import count
 from time import monotonic
@@ -29,7 +30,6 @@ _log = logs.get()
 class Dispatcher:
     def __init__(
         self,
-        instance: str,
         store: Store,
         registry: Registry,
         placer: Placer,
@@ -38,7 +38,8 @@ class Dispatcher:
         waiting: WaitingRoom,
         settings: Settings,
     ) -> None:
-        self._instance = instance
+        # An instance's id may be long, and is used again when it restarts; this is short, and new.
+        self._token = secrets.token_hex(4)
         self._store = store
         self._registry = registry
         self._placer = placer
@@ -51,7 +52,7 @@ class Dispatcher:
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
-        serial = f"{self._instance}-{next(self._serials):x}"
+        serial = f"{self._token}-{next(self._serials):x}"
         wanted = Try(1, serial, self._run_ms(work))
         lost = Lost("")
         while wanted.number <= self._settings.max_retries + 1:

@@ -14,8 +14,14 @@ SERVER = frozenset({"redis", "rediss", "unix"})
 CLUSTER = frozenset({"redis+cluster", "rediss+cluster"})
 SENTINEL = frozenset({"redis+sentinel", "rediss+sentinel"})
 # RESP2, so that every server we support answers in the same shapes. No timeout for each write: the line has one of its
-# own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer.
-WHATEVER_THE_ADDRESS_SAYS = {"decode_responses": True, "protocol": 2, "socket_timeout": None}
+# own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer. Bytes
+# that are no text come through as surrogates and can be had back, rather than break the line.
+WHATEVER_THE_ADDRESS_SAYS = {
+    "decode_responses": True,
+    "encoding_errors": "surrogateescape",
+    "protocol": 2,
+    "socket_timeout": None,
+}
 CLUSTER_PORT = 6379
 SENTINEL_PORT = 26379
 

@@ -56,6 +56,17 @@ class Keys:
         self.placement = f"{prefix}:{{shards}}:placement"
         self.load = f"{prefix}:{{shards}}:load"
         self.room = f"{prefix}:{{shards}}:room"
+        self.instances_alive = f"{prefix}:{{instances}}:alive"
+        self.instances_about = f"{prefix}:{{instances}}:about"
+
+    def inbox(self, instance: str) -> str:
+        return f"{self._prefix}:{{instance:{instance}}}:inbox"
+
+    def dead_letters(self, instance: str) -> str:
+        return f"{self._prefix}:{{instance:{instance}}}:dead"
+
+    def adopter(self, instance: str) -> str:
+        return f"{self._prefix}:{{instance:{instance}}}:adopter"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -87,5 +98,10 @@ TABLE = (
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
+    KeyDoc("…:{instances}:alive", "zset", "instance → its last beat (ms, Redis's clock)"),
+    KeyDoc("…:{instances}:about", "hash", "instance → incarnation of its process, and host, pid, version … as JSON"),
+    KeyDoc("…:{instance:<id>}:inbox", "stream", "letters to an instance; the one place where speech passes through"),
+    KeyDoc("…:{instance:<id>}:dead", "stream", "letters that could not be handled, with the reason; bounded"),
+    KeyDoc("…:{instance:<id>}:adopter", "hash", "who looks after a dead instance's inbox, in which epoch, until when"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
 )

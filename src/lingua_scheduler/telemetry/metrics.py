@@ -33,6 +33,16 @@ JOB_SECONDS = Histogram(
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
     registry=REGISTRY,
 )
+INSTANCES = Gauge("lingua_instances_alive", "Instances that are alive, this one among them", registry=REGISTRY)
+INBOX_DEPTH = Gauge("lingua_inbox_letters", "Letters in this instance's inbox, read or not", registry=REGISTRY)
+POSTS = Counter("lingua_letters_posted", "Letters to other instances by outcome", ["outcome"], registry=REGISTRY)
+LETTERS = Counter(
+    "lingua_letters_handled", "Letters from other instances by kind and outcome", ["kind", "outcome"], registry=REGISTRY
+)
+ADOPTIONS = Counter("lingua_inbox_adoptions", "Inboxes of dead instances whose letters we handled", registry=REGISTRY)
+DEAD_LETTERS = Counter(
+    "lingua_letters_dead", "Letters that became dead letters, by reason", ["reason"], registry=REGISTRY
+)
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
