@@ -17,6 +17,7 @@ from lingua_scheduler.store.store import Store
 from tests.support.schedulers import settings_with
 
 DEAD_MS = 6_000
+EFFECTS = "test:effects"
 ROOMY = Limits(10_000, 100_000_000)
 # Short lives, so that a test sees death and adoption soon.
 BRISK = {
@@ -85,3 +86,13 @@ async def office(store: Store, instance: str, **changes: Any) -> AsyncIterator[O
         yield opened
     finally:
         await opened.mailroom.stop()
+
+
+def effective(opened: Office, store: Store, delay_s: float = 0.0) -> None:
+    """From now on each letter has an effect in Redis: whoever handles it first is written down."""
+
+    async def take(message: AttemptLost, _: Letter) -> None:
+        await asyncio.sleep(delay_s)
+        await store.line.call("HSETNX", EFFECTS, message.attempt.number, opened.instance)
+
+    opened.mailroom.handle(AttemptLost, take)

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.domain.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
 from lingua_scheduler.services import letters
 from lingua_scheduler.store.store import Store
@@ -47,6 +48,9 @@ def dead_letters(
         return
     if bool(letter_ids) == all_letters:
         raise click.UsageError(f"say which letters to {verb}: their ids, or --all")
+    for letter_id in letter_ids:
+        if not is_letter_id(letter_id):
+            fail(f"{letter_id} is no id of a dead letter; lingua dead-letters lists them", Exit.SETTINGS)
     chosen = None if all_letters else letter_ids
     max_length = load_settings(config, {}, ()).settings.inbox.max_length
 

@@ -1,10 +1,10 @@
 """HTTP about instances and dead letters."""
 
-import re
 from collections.abc import Iterable
 
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import (
     DeadLetterList,
     DeadLetterQuery,
@@ -17,7 +17,6 @@ from lingua_scheduler.services import letters
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
 
-_LETTER_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}:\d{1,20}-\d{1,20}", re.ASCII)
 _BAD_CHOICE = Known(
     400, ErrorCode.INVALID_MESSAGE.value, "the body names no letters, or something that is no letter's id"
 )
@@ -83,6 +82,6 @@ def _chosen(choice: LetterChoice) -> list[str] | None:
     if not choice.letter_ids:
         raise Problem(400, ErrorCode.INVALID_MESSAGE.value, 'name letters in "letter_ids", or say "all": true')
     for letter_id in choice.letter_ids:
-        if not _LETTER_ID.fullmatch(letter_id):
+        if not is_letter_id(letter_id):
             raise Problem(400, ErrorCode.INVALID_MESSAGE.value, f"{letter_id[:100]} is no id of a dead letter")
     return choice.letter_ids

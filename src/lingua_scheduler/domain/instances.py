@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 MAX_ID_LENGTH = 64
+_LETTER_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}:\d{1,19}-\d{1,19}", re.ASCII)
 _STRANGE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -75,3 +76,8 @@ def made_up_id(host: str, pid: int, token: str) -> str:
     """An id that says where the process runs; the token makes it unique."""
     tail = f"-{pid}-{token}"
     return (_STRANGE.sub("-", host).strip("-.") or "host")[: MAX_ID_LENGTH - len(tail)] + tail
+
+
+def is_letter_id(text: str) -> bool:
+    """A dead letter is named by the instance whose inbox it lay in, and its place in Redis."""
+    return _LETTER_ID.fullmatch(text) is not None
