@@ -156,6 +156,7 @@ class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_deliveries: Annotated[_UpToThousand, _doc("Tries to handle a letter before it is a dead letter")] = 5
     handle_timeout_ms: Annotated[_PeriodMs, _doc("Longest one try to handle a letter may take")] = 4000
     retry_ms: Annotated[_PeriodMs, _doc("Wait before a letter that was not handled is tried again")] = 5000
+    keep_ms: Annotated[_KeepMs, _doc("How long letters that nobody reads, and dead letters, are kept")] = 86_400_000
     max_dead_letters: Annotated[_Count, _doc("Dead letters kept for each instance; the oldest give way")] = 10_000
 
 

@@ -48,7 +48,7 @@ async def bury_three(store: Store) -> None:
         adoption = await store.inboxes.adopt(instance, "x", 1)
         assert adoption is not None
         for entry in (await store.inboxes.claim_adopted(adoption, 10, 0)).entries:
-            await store.inboxes.bury(instance, entry, "failed", 10)
+            await store.inboxes.bury(instance, entry, "failed", ROOMY)
 
 
 def test_instances_are_shown_dead_and_alive(server: RedisProcess) -> None:

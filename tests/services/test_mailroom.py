@@ -165,7 +165,7 @@ async def test_a_letter_that_always_fails_becomes_a_dead_letter_after_its_owner_
             3,
         )
         there.failures.clear()
-        assert (await letters.replay(store, [dead.letter_id], 100)).replayed == 1
+        assert (await letters.replay(store, [dead.letter_id], ROOMY)).replayed == 1
         await until(lambda: there.numbers.count(1) == 4)
         await until(lambda: _all_empty(store, "b"))
 

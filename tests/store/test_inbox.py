@@ -7,13 +7,12 @@ import pytest
 
 from lingua_scheduler.domain.instances import BuryOutcome, ClaimOutcome, PostOutcome, ReleaseOutcome, ReplayOutcome
 from lingua_scheduler.store.connection import Line
-from lingua_scheduler.store.inbox import FIRST, GROUP, Adoption, Limits
+from lingua_scheduler.store.inbox import FIRST, GROUP, Adoption
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.clusters import Cluster
-from tests.support.mail import letter
+from tests.support.mail import ROOMY, letter
 
-LIMITS = Limits(1_000, 10_000_000)
 BODY = bytes(range(256)) * 4
 BLOCK_MS = 200
 HOLD_MS = 5_000
@@ -29,7 +28,7 @@ async def line(store: Store) -> AsyncIterator[Line]:
 
 async def post(store: Store, *uids: str, to: str = "a") -> None:
     for uid in uids:
-        assert await store.inboxes.post(to, letter(uid, BODY), LIMITS) is PostOutcome.SENT
+        assert await store.inboxes.post(to, letter(uid, BODY), ROOMY) is PostOutcome.SENT
 
 
 async def adopt(store: Store, instance: str = "a", by: str = "b") -> Adoption:
@@ -70,7 +69,7 @@ async def test_after_data_loss_the_group_is_made_again_and_misses_nothing(store:
 
 async def test_a_full_inbox_refuses_and_keeps_what_it_has(store: Store, line: Line) -> None:
     await store.inboxes.prepare("a")
-    few = Limits(100, 10_000_000)
+    few = ROOMY._replace(max_length=100)
     outcomes = [await store.inboxes.post("a", letter(str(i), BODY), few) for i in range(220)]
     assert outcomes == [PostOutcome.SENT] * 100 + [PostOutcome.FULL] * 120
     found = await store.inboxes.read(line, "a", 500, BLOCK_MS)
@@ -82,12 +81,12 @@ async def test_a_full_inbox_refuses_and_keeps_what_it_has(store: Store, line: Li
 
 
 async def test_many_senders_at_once_never_overfill_an_inbox(store: Store) -> None:
-    tries = (store.inboxes.post("a", letter(str(i)), Limits(10, 1_000_000)) for i in range(100))
+    tries = (store.inboxes.post("a", letter(str(i)), ROOMY._replace(max_length=10)) for i in range(100))
     assert (await asyncio.gather(*tries)).count(PostOutcome.SENT) == 10
 
 
 async def test_an_inbox_is_bounded_by_memory_too(store: Store) -> None:
-    big, few = b"\xfe" * 50_000, Limits(1_000, 500_000)
+    big, few = b"\xfe" * 50_000, ROOMY._replace(max_bytes=500_000)
     outcomes = [await store.inboxes.post("a", letter(str(i), big), few) for i in range(30)]
     assert 5 <= outcomes.count(PostOutcome.SENT) <= 10
     assert outcomes[-1] is PostOutcome.FULL
@@ -167,7 +166,7 @@ async def test_an_inbox_with_letters_is_not_removed(store: Store, line: Line) ->
     adoption = await adopt(store)
     assert await store.inboxes.release(adoption, remove=True) is ReleaseOutcome.RELEASED
     (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
-    await store.inboxes.bury("a", entry, "failed", 10)
+    await store.inboxes.bury("a", entry, "failed", ROOMY)
     assert await store.inboxes.release(await adopt(store), remove=True) is ReleaseOutcome.RELEASED
     await store.inboxes.purge("a", [dead.entry.entry_id for dead in await store.inboxes.dead_letters("a", 10)])
     assert await store.inboxes.release(await adopt(store), remove=True) is ReleaseOutcome.REMOVED
@@ -179,13 +178,13 @@ async def test_a_dead_letter_is_kept_whole_and_can_be_replayed(store: Store, lin
     await store.inboxes.prepare("a")
     await post(store, "u1")
     (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
-    assert await store.inboxes.bury("a", entry._replace(deliveries=5), "failed", 10) is BuryOutcome.BURIED
-    assert await store.inboxes.bury("a", entry, "failed", 10) is BuryOutcome.GONE
+    assert await store.inboxes.bury("a", entry._replace(deliveries=5), "failed", ROOMY) is BuryOutcome.BURIED
+    assert await store.inboxes.bury("a", entry, "failed", ROOMY) is BuryOutcome.GONE
     assert await store.inboxes.depth("a") == (0, 0, 1)
     (dead,) = await store.inboxes.dead_letters("a", 10)
     assert (dead.reason, dead.entry.uid, dead.entry.body, dead.entry.deliveries) == ("failed", "u1", BODY, 5)
-    assert await store.inboxes.replay("a", dead.entry.entry_id, 10) is ReplayOutcome.REPLAYED
-    assert await store.inboxes.replay("a", dead.entry.entry_id, 10) is ReplayOutcome.GONE
+    assert await store.inboxes.replay("a", dead.entry.entry_id, ROOMY) is ReplayOutcome.REPLAYED
+    assert await store.inboxes.replay("a", dead.entry.entry_id, ROOMY) is ReplayOutcome.GONE
     (again,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
     assert (again.uid, again.body, again.deliveries) == ("u1", BODY, 1)
     assert await store.inboxes.depth("a") == (1, 1, 0)
@@ -195,7 +194,7 @@ async def test_dead_letters_are_bounded_and_the_oldest_give_way(store: Store, li
     await store.inboxes.prepare("a")
     await post(store, *(f"u{i}" for i in range(5)))
     for entry in await store.inboxes.read(line, "a", 10, BLOCK_MS):
-        await store.inboxes.bury("a", entry, "failed", 3)
+        await store.inboxes.bury("a", entry, "failed", ROOMY._replace(max_dead=3))
     assert [dead.entry.uid for dead in await store.inboxes.dead_letters("a", 10)] == ["u2", "u3", "u4"]
 
 
@@ -235,3 +234,20 @@ async def test_on_a_cluster_inboxes_are_spread_and_each_is_read_where_it_lives(c
         assert await store.line.call("XPENDING", store.keys.inbox(name), GROUP, "-", "+", 10)
     await line.close()
     await store.close()
+
+
+async def test_speech_that_nobody_fetches_does_not_stay_for_ever(store: Store, line: Line) -> None:
+    await store.inboxes.prepare("a")
+    brief = ROOMY._replace(keep_ms=60_000)
+    await store.inboxes.post("a", letter("u1"), brief)
+    await store.inboxes.post("a", letter("u2"), brief)
+    one, other = await store.inboxes.read(line, "a", 10, BLOCK_MS)
+    await store.inboxes.bury("a", one, "failed", brief)
+    for name in (store.keys.inbox("a"), store.keys.dead_letters("a")):
+        assert 0 < await store.line.call("PTTL", name) <= 60_000
+    # What is older than that goes with the next burial, though the stream lives on.
+    await store.line.call("DEL", store.keys.dead_letters("a"))
+    ancient = ("1-1", "kind", "k", "sender", "s", "uid", "ancient", "body", "b", "reason", "r", "deliveries", 1)
+    await store.line.call("XADD", store.keys.dead_letters("a"), *ancient)
+    await store.inboxes.bury("a", other, "failed", brief)
+    assert [dead.entry.uid for dead in await store.inboxes.dead_letters("a", 10)] == ["u2"]

@@ -8,13 +8,12 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.store.inbox import Limits
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
-from tests.support.mail import DEAD_MS, letter, who
+from tests.support.mail import DEAD_MS, ROOMY, letter, who
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 NOBODY = Owner("", "")
@@ -96,7 +95,7 @@ async def every_reply_about_instances(store: Store, clock: Clock) -> None:
 
     one, another = letter("u1"), letter("u2")
     for sent in (one, another, another):
-        await inboxes.post("a", sent, Limits(2, 1_000_000))  # sent, sent, full
+        await inboxes.post("a", sent, ROOMY._replace(max_length=2))  # sent, sent, full
     await inboxes.claim("a", 10, 0)  # claimed, by itself: nothing yet
     adoption = await inboxes.adopt("a", "b", 1_000)  # adopted
     assert adoption is not None
@@ -106,12 +105,12 @@ async def every_reply_about_instances(store: Store, clock: Clock) -> None:
     stale = adoption._replace(epoch=99)
     await inboxes.claim_adopted(stale, 10, 0)  # lost
     found = (await inboxes.claim_adopted(adoption, 10, 0)).entries
-    await inboxes.bury("a", found[0], "failed", 10)  # buried
-    await inboxes.bury("a", found[0], "failed", 10)  # gone
+    await inboxes.bury("a", found[0], "failed", ROOMY)  # buried
+    await inboxes.bury("a", found[0], "failed", ROOMY)  # gone
     (dead,) = await inboxes.dead_letters("a", 10)
-    await inboxes.replay("a", dead.entry.entry_id, 0)  # full
-    await inboxes.replay("a", dead.entry.entry_id, 10)  # replayed
-    await inboxes.replay("a", dead.entry.entry_id, 10)  # gone
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY._replace(max_length=0))  # full
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # replayed
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # gone
     replayed = (await inboxes.claim_adopted(adoption, 10, 1_000_000)).entries
     await inboxes.done("a", [found[1].entry_id, *(entry.entry_id for entry in replayed)])
     await inboxes.release(stale)  # lost

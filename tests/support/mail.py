@@ -18,7 +18,7 @@ from tests.support.schedulers import settings_with
 
 DEAD_MS = 6_000
 EFFECTS = "test:effects"
-ROOMY = Limits(10_000, 100_000_000)
+ROOMY = Limits(10_000, 100_000_000, 1_000, 60_000)
 # Short lives, so that a test sees death and adoption soon.
 BRISK = {
     "instances__beat_ms": 50,

@@ -13,6 +13,7 @@ from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.domain.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
 from lingua_scheduler.services import letters
+from lingua_scheduler.store.inbox import limits_of
 from lingua_scheduler.store.store import Store
 
 
@@ -52,11 +53,11 @@ def dead_letters(
         if not is_letter_id(letter_id):
             fail(f"{letter_id} is no id of a dead letter; lingua dead-letters lists them", Exit.SETTINGS)
     chosen = None if all_letters else letter_ids
-    max_length = load_settings(config, {}, ()).settings.inbox.max_length
+    limits = limits_of(load_settings(config, {}, ()).settings.inbox)
 
     async def work(store: Store) -> Replayed | Purged:
         if verb == "replay":
-            return await letters.replay(store, chosen, max_length)
+            return await letters.replay(store, chosen, limits)
         return Purged(purged=await letters.purge(store, chosen))
 
     _tell(with_store(work, redis_url, data_dir, config), as_json, is_choice=not all_letters)

@@ -15,6 +15,7 @@ from lingua_scheduler.protocol.http_instances import (
 )
 from lingua_scheduler.services import letters
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.inbox import limits_of
 from lingua_scheduler.store.store import Store
 
 _BAD_CHOICE = Known(
@@ -30,7 +31,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         return await letters.list_dead_letters(store, call.query.limit)
 
     async def replay(call: Call[LetterChoice, None]) -> Replayed:
-        return await letters.replay(store, _chosen(call.body), settings.inbox.max_length)
+        return await letters.replay(store, _chosen(call.body), limits_of(settings.inbox))
 
     async def purge(call: Call[LetterChoice, None]) -> Purged:
         return Purged(purged=await letters.purge(store, _chosen(call.body)))

@@ -6,6 +6,7 @@ from lingua_scheduler.domain.instances import ClaimOutcome, Instance, ReleaseOut
 from lingua_scheduler.services.desk import Desk
 from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.inbox import FIRST, Adoption
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
@@ -28,8 +29,13 @@ class Adopter:
     async def look_after_the_dead(self) -> None:
         """Safe to do twice, or from several instances: each inbox has one adopter at a time."""
         for instance in await self._presence.dead():
-            if instance.instance_id != self._presence.instance:
+            if instance.instance_id == self._presence.instance or self._presence.is_superseded:
+                continue
+            try:
                 await self._look_after(instance)
+            except RedisAway as error:
+                # Of a Cluster perhaps only the server of this one; the others need us all the same.
+                _log.warning("inbox.not_adopted", instance=instance.instance_id, reason=str(error))
 
     async def _look_after(self, instance: Instance) -> None:
         is_long_dead = instance.silent_ms > self._forget_ms

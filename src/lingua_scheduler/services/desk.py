@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lingua_scheduler.protocol.bus import KINDS, AnyMessage, BusMessage, Unreadable, decode
 from lingua_scheduler.settings import InboxSettings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.inbox import Entry, Inboxes
+from lingua_scheduler.store.inbox import Entry, Inboxes, limits_of
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
@@ -56,6 +56,7 @@ class Desk:
         self._instance = instance
         self._inboxes = inboxes
         self._settings = settings
+        self._limits = limits_of(settings)
         self._handlers: dict[type[BusMessage], Handler] = {}
         self._in_hand: dict[tuple[str, str], _InHand] = {}
         self._lanes: dict[str, deque[_InHand]] = {}
@@ -186,7 +187,7 @@ class Desk:
             _log.error("letter.dead_unheard", uid=letter.uid, error=type(error).__name__)
         try:
             if held.entry is not None:
-                await self._inboxes.bury(held.inbox, held.entry, reason, self._settings.max_dead_letters)
+                await self._inboxes.bury(held.inbox, held.entry, reason, self._limits)
             metrics.DEAD_LETTERS.labels(reason).inc()
             _count(letter, "dead")
         except RedisAway:
@@ -207,11 +208,15 @@ class Desk:
 
     async def _insist_done(self, inbox: str, batch: list[_InHand]) -> None:
         """Until Redis has heard it these stay in hand, so that they are not handled again."""
-        while True:
+        is_heard = False
+        while not is_heard:
             try:
                 await self._inboxes.done(inbox, [held.entry.entry_id for held in batch if held.entry])
-                break
+                is_heard = True
             except RedisAway:
+                if inbox != self._instance:
+                    # It may lie on another server of a Cluster than our own, and must not hold that up.
+                    break
                 await asyncio.sleep(TRY_AGAIN_S)
         for held in batch:
             self._let_go(held)

@@ -14,7 +14,7 @@ from lingua_scheduler.protocol.http_instances import (
     InstanceList,
     Replayed,
 )
-from lingua_scheduler.store.inbox import FIRST, DeadLetter, Depth
+from lingua_scheduler.store.inbox import FIRST, DeadLetter, Depth, Limits
 from lingua_scheduler.store.store import Store
 
 PAGE = 100
@@ -38,12 +38,12 @@ async def list_dead_letters(store: Store, most: int) -> DeadLetterList:
     return DeadLetterList(total=sum(depth.dead for depth in depths), dead_letters=list(map(_letter, found)))
 
 
-async def replay(store: Store, letter_ids: Iterable[str] | None, max_length: int) -> Replayed:
+async def replay(store: Store, letter_ids: Iterable[str] | None, limits: Limits) -> Replayed:
     """Into the inbox each came from. None: all of them."""
     outcomes: Counter[ReplayOutcome] = Counter()
     async for instance, entry_ids in _chosen(store, letter_ids):
         outcomes.update(
-            await asyncio.gather(*(store.inboxes.replay(instance, entry_id, max_length) for entry_id in entry_ids))
+            await asyncio.gather(*(store.inboxes.replay(instance, entry_id, limits) for entry_id in entry_ids))
         )
     return Replayed(
         replayed=outcomes[ReplayOutcome.REPLAYED],

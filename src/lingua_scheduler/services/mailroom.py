@@ -11,7 +11,7 @@ from lingua_scheduler.services.desk import Desk, Handler, OnDead
 from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.inbox import FIRST, Entry, Limits
+from lingua_scheduler.store.inbox import FIRST, Entry, limits_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery, every
@@ -36,7 +36,7 @@ class Mailroom:
         self._presence = presence
         self._store = store
         self._settings = settings
-        self._limits = Limits(settings.inbox.max_length, settings.inbox.max_bytes)
+        self._limits = limits_of(settings.inbox)
         self._desk = Desk(presence.instance, store.inboxes, settings.inbox)
         self._adopter = Adopter(presence, self._desk, store, settings)
         self._line = store.another_line()

@@ -14,6 +14,7 @@ from lingua_scheduler.domain.instances import (
     ReleaseOutcome,
     ReplayOutcome,
 )
+from lingua_scheduler.settings import InboxSettings
 from lingua_scheduler.store.connection import Line, RedisAway
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
@@ -23,10 +24,16 @@ FIRST = "-"
 
 
 class Limits(NamedTuple):
-    """How much may wait in an inbox."""
+    """How much may lie in an inbox, how many dead letters beside it, and for how long if nobody cares."""
 
     max_length: int
     max_bytes: int
+    max_dead: int
+    keep_ms: int
+
+
+def limits_of(settings: InboxSettings) -> Limits:
+    return Limits(settings.max_length, settings.max_bytes, settings.max_dead_letters, settings.keep_ms)
 
 
 class Entry(NamedTuple):
@@ -97,6 +104,7 @@ class Inboxes:
             inbox=self._keys.inbox(to),
             max_length=limits.max_length,
             max_bytes=limits.max_bytes,
+            keep_ms=limits.keep_ms,
             kind=letter.kind,
             sender=letter.sender,
             uid=letter.uid,
@@ -149,7 +157,7 @@ class Inboxes:
         )
         return ReleaseOutcome(reply[0])
 
-    async def bury(self, instance: str, entry: Entry, reason: str, max_dead: int) -> BuryOutcome:
+    async def bury(self, instance: str, entry: Entry, reason: str, limits: Limits) -> BuryOutcome:
         reply = await self._scripts.run(
             "inbox_bury",
             inbox=self._keys.inbox(instance),
@@ -158,7 +166,8 @@ class Inboxes:
             entry=entry.entry_id,
             reason=reason,
             deliveries=entry.deliveries,
-            max_dead=max_dead,
+            max_dead=limits.max_dead,
+            keep_ms=limits.keep_ms,
         )
         return BuryOutcome(reply[0])
 
@@ -167,13 +176,14 @@ class Inboxes:
         found = await self._line.call("XRANGE", self._keys.dead_letters(instance), after, "+", "COUNT", most)
         return [_dead_letter(instance, entry_id, fields) for entry_id, fields in found]
 
-    async def replay(self, instance: str, entry_id: str, max_length: int) -> ReplayOutcome:
+    async def replay(self, instance: str, entry_id: str, limits: Limits) -> ReplayOutcome:
         reply = await self._scripts.run(
             "letter_replay",
             inbox=self._keys.inbox(instance),
             dead=self._keys.dead_letters(instance),
             entry=entry_id,
-            max_length=max_length,
+            max_length=limits.max_length,
+            keep_ms=limits.keep_ms,
         )
         return ReplayOutcome(reply[0])
 

@@ -4,6 +4,7 @@ local inbox      = KEYS[1]   -- stream of letters
 local dead       = KEYS[2]   -- stream of dead letters
 local entry      = ARGV[1]
 local max_length = ARGV[2]
+local keep_ms    = ARGV[3]
 
 local letter = redis.call('XRANGE', dead, entry, entry)[1]
 if not letter then return {'gone'} end
@@ -17,5 +18,6 @@ for i = 1, #letter[2], 2 do
   end
 end
 local replayed = redis.call('XADD', inbox, '*', unpack(fields))
+redis.call('PEXPIRE', inbox, keep_ms)
 redis.call('XDEL', dead, entry)
 return {'replayed', replayed}
