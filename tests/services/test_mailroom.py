@@ -11,6 +11,7 @@ from lingua_scheduler.protocol.bus import Assign, AttemptLost, Nudge, encode
 from lingua_scheduler.services import desk, letters, presence
 from lingua_scheduler.services.mailroom import Posted
 from lingua_scheduler.services.presence import IdTaken
+from lingua_scheduler.store.inbox import GROUP
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import ROOMY, Office, letter, lost, office, who, written
@@ -93,7 +94,7 @@ async def test_a_slow_lane_holds_up_nobody_else_and_keeps_its_own_order(store: S
     may_end = asyncio.Event()
 
     async def take(message: AttemptLost, _: desk.Letter) -> None:
-        if message.attempt.job_id == "job-0-slow":
+        if (message.attempt.job_id, message.attempt.number) == ("job-0-slow", 1):
             await may_end.wait()
         heard.append((message.attempt.job_id, message.attempt.number))
 
@@ -182,13 +183,28 @@ async def test_a_handler_that_hangs_has_failed(store: Store) -> None:
 
 
 async def test_poison_does_not_hide_what_lies_behind_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lingua_scheduler.services.mailroom.READ_TOGETHER", 4)
+    monkeypatch.setattr("lingua_scheduler.services.mailroom.READ_TOGETHER", 1)
     async with office(store, "a") as here, office(store, "b", inbox__max_deliveries=1000) as there:
-        there.failures = dict.fromkeys(range(10), 10_000) | {10: 1}
-        for number in range(11):
+        there.failures = dict.fromkeys(range(30), 10_000) | {30: 1}
+        for number in range(31):
             await here.mailroom.post("b", lost(number))
-        # The last one fails once, and its second try lies behind ten letters that always fail.
-        await until(lambda: there.numbers.count(10) == 2)
+        # The last one fails once, and its second try lies behind thirty letters that always fail.
+        await until(lambda: there.numbers.count(30) == 2)
+
+
+async def test_a_letter_that_takes_long_is_not_handled_a_second_time_meanwhile(store: Store) -> None:
+    async with office(store, "a") as here, office(store, "b", inbox__handle_timeout_ms=30_000) as there:
+        there.go_on.clear()
+        await here.mailroom.post("b", lost(1))
+
+        async def was_handed_out_again() -> bool:
+            pending = await store.line.call("XPENDING", store.keys.inbox("b"), GROUP, "-", "+", 10)
+            return bool(pending) and pending[0][3] >= 3
+
+        await until(was_handed_out_again)
+        there.go_on.set()
+        await until(lambda: _depth_is(store, "b", (0, 0, 0)))
+        assert there.numbers == [1]
 
 
 @pytest.mark.parametrize(
@@ -234,11 +250,12 @@ async def test_the_mail_of_a_dead_instance_is_handled_by_one_of_the_living(store
     # A part of it was read, and never done.
     await store.inboxes.read(line, "dead", 140, 100)
     before = counted("lingua_inbox_adoptions_total")
-    async with office(store, "b") as one, office(store, "c") as other:
+    patient = {"inbox__retry_ms": 1_000, "inbox__handle_timeout_ms": 1_000}
+    async with office(store, "b", **patient) as one, office(store, "c", **patient) as other:
         await until(lambda: _depth_is(store, "dead", (0, 0, 0)))
         assert sorted(one.numbers + other.numbers) == list(range(300))
         assert {envelope.adopted_from for _, envelope in one.heard + other.heard} == {"dead"}
-        assert counted("lingua_inbox_adoptions_total") > before
+        await until(lambda: counted("lingua_inbox_adoptions_total") > before)
     await line.close()
 
 
