@@ -11,7 +11,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.cli.options import Exit
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs import LIVE, MOVES
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import fields, load
@@ -116,6 +116,7 @@ def test_every_registered_metric_is_documented() -> None:
 
 def test_every_code_has_a_meaning_and_every_meaning_a_code() -> None:
     assert set(prose.ERROR_MEANINGS) == {error.value for error in ErrorCode}
+    assert set(prose.HTTP_MEANINGS) == {error.value for error in HttpCode}
     assert set(prose.CLOSE_MEANINGS) == {close.name for close in CloseCode}
 
 

@@ -259,6 +259,14 @@ def test_the_base_of_a_timeout_may_not_be_above_its_limit() -> None:
     )
 
 
+def test_the_largest_utterance_must_fit_into_a_body() -> None:
+    assert refusal(flags={"server.max_body_bytes": "600000"}) == (
+        "server.max_body_bytes = 600000 (flag) is too little for an utterance of sessions.max_utterance_bytes = 512000 "
+        "(default) as base64; it takes at least 690858"
+    )
+    assert loaded(flags={"server.max_body_bytes": "690858"}).settings.server.max_body_bytes == 690_858
+
+
 # The file itself
 
 

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
+from lingua_scheduler.app import Scheduler
+from lingua_scheduler.console.openapi import openapi
+from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.peers import CloseCode
-from lingua_scheduler.settings import Field, RedisSettings, fields
+from lingua_scheduler.settings import Field, RedisSettings, Settings, fields
 from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library
+from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tools import prose, wire
 from tools.markdown import code, page, table
@@ -35,8 +38,9 @@ def render() -> dict[Path, str]:
         "metrics.md": page("Metrics", prose.METRICS, _metrics()),
         "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
         "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
-        "errors.md": page("Errors", prose.ERRORS, _errors(), prose.ERRORS_OF_HTTP, *_close_codes()),
+        "errors.md": page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
         "asyncapi.json": asyncapi(version("lingua-scheduler")).decode(),
+        "openapi.json": _openapi(),
     }
     return {DOCS / name: text for name, text in pages.items()}
 
@@ -158,6 +162,18 @@ def _errors() -> str:
             for error in ErrorCode
         ),
     )
+
+
+def _openapi() -> str:
+    """The operations of a scheduler that is never started."""
+    scheduler = Scheduler(Settings(), Store("redis://nowhere", key_prefix="lingua"))
+    return openapi(scheduler.operations, version("lingua-scheduler")).decode()
+
+
+def _errors_of_http() -> Iterator[str]:
+    yield "## Only over HTTP"
+    yield prose.ERRORS_OF_HTTP
+    yield table(("code", "meaning"), ((code(error), prose.HTTP_MEANINGS[error]) for error in HttpCode))
 
 
 def _close_codes() -> Iterator[str]:

@@ -80,6 +80,8 @@ in [asyncapi.json](asyncapi.json), an AsyncAPI 3.0 document with JSON Schemas; a
   `no_text` (nothing was said, or the node never answered), `job_failed`, `gap_timeout` (a later result waited
   `delivery.hold_ms` for this one), `pending_overflow_evict` (more than `delivery.max_held` later ones were waiting).
   A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
+  A cancelled job is a `missing_result` with `job_failed` too, and a `ui_event` without an error: `event` `INPUT_ENDED`,
+  `status` `ok`, `hint` `cancelled`.
 
 ## Audio
 
@@ -114,6 +116,9 @@ found closed, keeps its running jobs; any other registration hands them back. `m
 slots the node has, `heartbeat_interval_ms` how often it beats. `running_job_ids` lists what the node really runs: a job
 that it no longer lists is tried elsewhere, and one that we do not know of takes a slot until the node lets go of it.
 
+`audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
+is between the caller and the node.
+
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
 acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
@@ -121,9 +126,17 @@ meanwhile follow, and before them those that may have been lost in the broken co
 minute or so (bounded), except up to `last_utterance_index`, the last one the client says it has.
 A token that is not known any more opens a new session, without `resumed`.
 
-These fields are declared but change nothing yet: `request_id`, `tenant_id`, `pairing_code`,
-`network_timings`. Messages that are declared only are marked below. Any message about rooms is answered with
-`room_error`.
+A whole utterance may carry a `request_id`, which means something within its `tenant_id` and session: sent again, it
+gets no second job; sent with other audio or languages, it is refused.
+
+**Lacking a service.** A node that cannot serve a job because a model is missing answers with `MODEL_NOT_AVAILABLE`; it
+may also say so at any time with `node_error`. With `details` of `service_id`, `service_version` and `reason`, only jobs
+that need this kind of service go elsewhere for `nodes.unavailable_ms`; a service that is not among the node's
+`installed_services` may be needed by any job. Saying the same again within 5 s, or more than 30 complaints in 10 s, has
+no effect.
+
+`pairing_code` is declared but changes nothing yet. Messages that are declared only are marked below. Any message about
+rooms is answered with `room_error`.
 """
 
 JOBS = """
@@ -138,9 +151,20 @@ JOBS_DIAGRAM = """
 
 JOBS_IN_REDIS = """
 A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
-writing the job as `DISPATCHED` is one step, done before the frame leaves. So `CREATED` and `RESERVED` are never seen in
-Redis. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Nodes
-that never acknowledge go from `DISPATCHED` straight to an end. Nothing cancels jobs yet.
+writing the job as `DISPATCHED` is one step, done before the frame leaves. So `RESERVED` is never seen in Redis, and
+`CREATED` only of a job that waits for its first node: `job_note` writes it down, and one that found nobody too (as
+`FAILED`, attempt 0), up to 50 of them a second and instance; more are only counted. An attempt may end from any live
+state, because a fast node's result may overtake its acknowledgement. Nodes that never acknowledge go from
+`DISPATCHED` straight to an end. A job whose request was taken over, or whose caller has left before it was sent, is
+`CANCELLED` too.
+
+`lingua cancel` and `POST /v1/jobs/{job_id}/cancel` end a job that runs, waits for another try, or waits for its first
+one and was written down. `job_cancel` does it in Redis, then its owner is told by a signal; if that is lost, the owner
+finds out with its next step, at the latest when the attempt's time is up, and does not try again. What the node still
+says of the job is stale.
+
+The record also remembers its last 24 moves, each with its time, attempt, node and reason: in the fields `step0` to
+`step23`, which are written over in turn, while `steps` counts all moves.
 """
 
 # What earlier schedulers and their documents called these states.
@@ -156,13 +180,24 @@ ERRORS = """
 Codes are the same on WebSocket (`error`, `ui_event`, `job_result`) and HTTP (`{"error": "…", "detail": "…"}`).
 *Said by* tells who uses a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
 `ui_event` when the job fails for good; a code we do not know becomes `PROCESSING_ERROR`). *Another node* tells whether
-a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times.
+a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times and until `job.deadline_ms`.
 """
 
 ERRORS_OF_HTTP = """
-HTTP has two more: `NOT_FOUND` (404) and `METHOD_NOT_ALLOWED` (405). A page that needs Redis answers 503 with
-`SCHEDULER_DEPENDENCY_DOWN` while Redis is away.
+What needs Redis answers 503 with `SCHEDULER_DEPENDENCY_DOWN` while Redis is away. Which operation answers with which
+code, and when, is in [openapi.json](openapi.json), and for people at `/docs` of a running scheduler. These codes are
+known to HTTP alone:
 """
+
+HTTP_MEANINGS = {
+    "NOT_FOUND": "404: there is nothing at this address; `GET /` lists what there is",
+    "METHOD_NOT_ALLOWED": "405: the address takes other methods; the header `Allow` lists them",
+    "BODY_TOO_LARGE": "413: the body has more than `server.max_body_bytes`",
+    "UNSUPPORTED_MEDIA_TYPE": "415: a body has to be sent as `application/json`",
+    "SERVICE_UNAVAILABLE": "503: no socket is opened now, because the scheduler stops or has enough of them",
+    "UNKNOWN_NODE": "404: there is no such node; one that is driven over HTTP registers again",
+    "STALE_ATTEMPT": "409: the attempt is over or another node's; nothing was changed, and the node drops it",
+}
 
 ERROR_MEANINGS = {
     "INVALID_MESSAGE": "The frame cannot be read, or asks for something impossible; the message says what",
@@ -190,6 +225,10 @@ ERROR_MEANINGS = {
     "NO_CAPABLE_NODE": "No connected node serves the pair",
     "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
+    "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
+    "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
+    "JOB_NOT_FOUND": "No such job, or it is forgotten by now (`job.keep_ms`)",
+    "JOB_ENDED": "The job has ended already, so it cannot be cancelled; the detail names its state",
 }
 
 CLOSE_CODES = """
@@ -197,7 +236,7 @@ When the scheduler closes a socket, the close code says why. All of them invite 
 """
 
 CLOSE_MEANINGS = {
-    "COME_BACK": "The scheduler stops or restarts",
+    "COME_BACK": "The scheduler stops or restarts, or somebody evicted the node",
     "TRY_LATER": "Not now: Redis was away during registration, or no registration came",
     "SUPERSEDED": "The node connected again, and the newer connection has it",
     "TOO_SLOW": "The peer did not read: more than `server.outbox_max_bytes` were waiting for it",

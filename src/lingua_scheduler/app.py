@@ -1,5 +1,6 @@
 """Wires the scheduler together; decides nothing."""
 
+import asyncio
 import gc
 import os
 import secrets
@@ -11,33 +12,52 @@ from time import monotonic
 
 from aiohttp import web
 
+from lingua_scheduler.console.answers import errors_as_json, stamp
+from lingua_scheduler.console.callbacks import Courier
+from lingua_scheduler.console.dispatching import dispatching
+from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.instances import instance_operations
-from lingua_scheduler.console.operations import add_operations
-from lingua_scheduler.console.pages import Pages, errors_as_json
+from lingua_scheduler.console.jobs import job_operations
+from lingua_scheduler.console.nodes import NodeOperations
+from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
+from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.domain.instances import made_up_id
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.protocol.signals import CancelJob, JobsWait, SlotFreed
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.calls import Calls
+from lingua_scheduler.services.cancelling import Cancelling
+from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.http_nodes import HttpNodes
 from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.judging import Judge
+from lingua_scheduler.services.leadership import Leadership
+from lingua_scheduler.services.lookup import Lookup
 from lingua_scheduler.services.mailroom import Mailroom
+from lingua_scheduler.services.nudging import ANNOUNCE_S, Nudger
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.services.progress import Progress
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.sessions import Sessions
+from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.instances import Me
+from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery, every
@@ -67,32 +87,63 @@ class Scheduler:
         delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
         assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
-        self._pool_map = PoolMapCopy(store.pools)
+        self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
+        self._pool_map = PoolMapCopy(store.pools, self._leadership)
         recovery = Recovery(store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
-        placer = Placer(self.instance, store, self._pool_map, self._waiting, settings)
-        explainer = Explainer(store.nodes, Admission(settings.pools.admission))
-        dispatcher = Dispatcher(store, self._registry, placer, explainer, assignments, self._waiting, settings)
-        self._intake = Intake(sessions, dispatcher, delivery, settings, clock)
-        progress = Progress(store, assignments, self._waiting, delivery, settings.job.timeout_max_ms)
+        explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
+        self._recorder = Recorder(self.instance, store, self._pool_map, explainer, settings.job.keep_ms)
+        placer = Placer(self.instance, store, self._pool_map, self._waiting, self._recorder, settings)
+        judge = Judge(store.jobs, settings.nodes)
+        dispatcher = Dispatcher(
+            store,
+            judge,
+            self._registry,
+            placer,
+            explainer,
+            self._recorder,
+            assignments,
+            self._waiting,
+            settings,
+        )
+        self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
+        self._nudger = Nudger(self.instance, store.signals, self._waiting)
+        self._waiting.on_unclaimed = self._nudger.unclaimed
+        requests = Requests(self.instance, store, dispatcher, settings)
+        self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
+        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
+        self._calls = Calls(self.instance, store, requests, settings)
+        self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
+        progress = Progress(
+            store, judge, self._complaints, assignments, self._waiting, delivery, settings.job.timeout_max_ms
+        )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
-        overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting)
+        overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
+        self._courier = Courier()
+        self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
         self._sockets = Sockets(settings.server)
         self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
         session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
-        app = web.Application(middlewares=[errors_as_json])
+        app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_body_bytes)
+        app.on_response_prepare.append(stamp)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
-        Pages(store, self._intake, overview, release).add_to(app)
+        add_operations(app, FleetOperations(overview, self._registry).operations)
+        add_operations(app, NodeOperations(self._http_nodes, progress).operations)
+        add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
+        add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
+        Pages(store, self._intake, release).add_to(app)
+        self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
         self.presence.on_lost = self._registry.reassert
 
     async def start(self) -> None:
         """Serve; raises OSError when the port is taken, IdTaken when the instance's id is."""
+        await self._leadership.stand()
         await self._pool_map.refresh()
         await self._warn_of_others()
         self._store.line.on_up = self._redis_up
@@ -106,10 +157,16 @@ class Scheduler:
             raise
         await self.presence.join(f"{self._settings.server.host}:{self.port}")
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
+        # Three chances to renew it before it ends.
+        self._chores.start(every("leadership", self._settings.pools.leader_ms / 4000, self._leadership.stand))
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("poke", POKE_S, self._poke))
+        self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
+        self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
+        self._chores.start(self._store.signals.listen(self._handlers()))
+        self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -123,18 +180,29 @@ class Scheduler:
 
     async def stop(self) -> None:
         """Take no more work, let running jobs finish, tell everybody to come back."""
-        _log.info("scheduler.stopping", jobs=len(self._intake.jobs))
+        _log.info("scheduler.stopping", jobs=len(self._intake.jobs) + len(self._calls.jobs))
         self._node_socket.is_open = False
+        self._http_nodes.is_open = False
         self._intake.stop_taking_work()
-        unfinished = await self._intake.jobs.settle(self._settings.server.stop_timeout_ms / 1000)
+        self._calls.stop_taking_work()
+        patience_s = self._settings.server.stop_timeout_ms / 1000
+        nurseries = (self._intake.jobs, self._calls.jobs)
+        unfinished = sum(await asyncio.gather(*(jobs.settle(patience_s) for jobs in nurseries)))
         self._intake.say_goodbye()
         for link in self._registry.links:
             link.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
         await self._sockets.close()
         await self._runner.cleanup()
-        await self._intake.jobs.close()
+        await self._http_nodes.close()
+        await self._courier.close()
+        await asyncio.gather(*(jobs.close() for jobs in nurseries))
+        await self._complaints.close()
+        await self._recorder.close()
         await self.mailroom.stop()
         await self._chores.close()
+        await self._survival.writes.settle(1.0)
+        await self._survival.writes.close()
+        await self._leadership.resign()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
 
     async def _warn_of_others(self) -> None:
@@ -146,6 +214,13 @@ class Scheduler:
                 instances=sorted(others),
                 note="their nodes are out of reach from here; if they are gone, their nodes go too, within seconds",
             )
+
+    def _handlers(self) -> Handlers:
+        return {
+            CancelJob: self._cancelling.heard,
+            JobsWait: self._nudger.others_wait,
+            SlotFreed: self._nudger.slot_freed,
+        }
 
     async def _poke(self) -> None:
         self._waiting.poke()

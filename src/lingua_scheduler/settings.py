@@ -17,6 +17,7 @@ from msgspec import Meta
 _APP_DIR = "lingua-scheduler"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _DAY_MS = 86_400_000
+_AROUND_AUDIO_BYTES = 8_192
 _EXPECTED = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 _META_KEYS = ("description", "ge", "le", "extra")
 _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
@@ -34,6 +35,8 @@ _KeepMs = Annotated[int, Meta(ge=1, le=30 * _DAY_MS)]
 _Percent = Annotated[int, Meta(ge=1, le=100)]
 _Factor = Annotated[float, Meta(ge=0, le=100)]
 _Bytes = Annotated[int, Meta(ge=1024, le=2**30)]
+# Shorter than a job takes, and a repeat would start a second one.
+_RepeatMs = Annotated[int, Meta(ge=1000, le=30 * _DAY_MS)]
 _PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
 _WaitMs = Annotated[int, Meta(ge=0, le=_DAY_MS)]
 # An empty host would listen on every interface, which nobody should get by accident.
@@ -65,6 +68,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     stop_timeout_ms: Annotated[_WaitMs, _doc("How long running jobs may finish after SIGTERM")] = 15_000
     max_frame_bytes: Annotated[_Bytes, _doc("Larger frames are answered with an error")] = 4_194_304
+    max_body_bytes: Annotated[_Bytes, _doc("Larger HTTP bodies are answered with 413")] = 4_194_304
     outbox_max_bytes: Annotated[_Bytes, _doc("Unsent bytes before a slow socket is closed")] = 8_388_608
     ping_interval_ms: Annotated[_PeriodMs, _doc("Time between pings that find a silent socket")] = 20_000
     max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000
@@ -88,10 +92,16 @@ class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
     missed_heartbeats: Annotated[_UpToThousand, _doc("Missed heartbeats after which a node is gone")] = 3
     default_max_jobs: Annotated[_Count, _doc("Slots of a node that names none")] = 4
     max_jobs: Annotated[_Count, _doc("Most slots a node may claim")] = 256
+    callback_timeout_ms: Annotated[_PeriodMs, _doc("Longest a node's callback_url may take to answer")] = 2_000
     max_cpu_percent: Annotated[_Percent, _doc("Above this a node is degraded and gets no new work")] = 100
     max_memory_percent: Annotated[_Percent, _doc("Likewise for its memory")] = 95
     max_gpu_percent: Annotated[_Percent, _doc("Likewise for its GPU")] = 100
     max_gpu_memory_percent: Annotated[_Percent, _doc("Likewise for its GPU's memory")] = 100
+    quarantine_failures: Annotated[_UpToThousand, _doc("Failures among its last jobs that quarantine a node")] = 5
+    quarantine_window: Annotated[_UpToThousand, _doc("How many of its last jobs count")] = 20
+    quarantine_consecutive: Annotated[_UpToThousand, _doc("Failures in a row that quarantine it too")] = 3
+    quarantine_ms: Annotated[_PeriodMs, _doc("First quarantine; a failed probe doubles it, up to ten times")] = 60_000
+    unavailable_ms: Annotated[_PeriodMs, _doc("No jobs that need a service after its node said it has none")] = 60_000
 
 
 class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +109,7 @@ class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
     shard_size: Annotated[_UpToThousand, _doc("Most nodes in one shard")] = 100
     max_shards: Annotated[_UpToThousand, _doc("Most shards the fleet may grow to")] = 1000
     refresh_ms: Annotated[_PeriodMs, _doc("Time between looks for a newer pool map")] = 10_000
+    leader_ms: Annotated[_PeriodMs, _doc("How long a leader that says nothing still leads")] = 6000
 
 
 class SelectionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +130,9 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_max_ms: Annotated[_PeriodMs, _doc("Most time a job gets, however long its audio")] = 60_000
     linger_ms: Annotated[_WaitMs, _doc("Slot kept after a job was given up that its node may still run")] = 30_000
     max_retries: Annotated[int, Meta(ge=0, le=100), _doc("Further attempts after the first one fails")] = 2
+    deadline_ms: Annotated[_PeriodMs, _doc("No attempt begins later than this after the utterance ended")] = 120_000
+    retry_percent: Annotated[_Percent, _doc("Most retries, as a share of all jobs of an instance")] = 10
+    retry_burst: Annotated[_Count, _doc("Retries beyond that share when many attempts are lost at once")] = 1000
     keep_ms: Annotated[_KeepMs, _doc("How long a finished job can be looked up")] = 3_600_000
 
 
@@ -160,6 +174,18 @@ class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_dead_letters: Annotated[_Count, _doc("Dead letters kept for each instance; the oldest give way")] = 10_000
 
 
+class RequestsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    claim_ms: Annotated[_PeriodMs, _doc("Time to place a request's job before a repeat takes over")] = 15_000
+    keep_ms: Annotated[_RepeatMs, _doc("How long a repeated request is answered with its job")] = 600_000
+
+
+class CallsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    max_jobs: Annotated[_Count, _doc("Jobs of HTTP callers under way before newcomers are refused")] = 1000
+    max_results: Annotated[_Count, _doc("Results kept for HTTP callers before the oldest are forgotten")] = 10_000
+    max_result_bytes: Annotated[_Bytes, _doc("Likewise in bytes, all results together")] = 67_108_864
+    keep_ms: Annotated[_KeepMs, _doc("How long the result of an HTTP caller can be fetched")] = 600_000
+
+
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[LogLevel, _doc("Least severe event that is written")] = "info"
     format: Annotated[LogFormat, _doc("How events are written; auto = console on a terminal")] = "auto"
@@ -177,6 +203,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     delivery: DeliverySettings = DeliverySettings()
     instances: InstancesSettings = InstancesSettings()
     inbox: InboxSettings = InboxSettings()
+    requests: RequestsSettings = RequestsSettings()
+    calls: CallsSettings = CallsSettings()
     logs: LogsSettings = LogsSettings()
 
 
@@ -226,6 +254,8 @@ def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Map
     _check_order("job.timeout_base_ms", "job.timeout_max_ms", values, origins)
     _check_order("instances.beat_ms", "instances.dead_ms", values, origins)
     _check_order("inbox.handle_timeout_ms", "inbox.retry_ms", values, origins)
+    _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
+    _check_bodies(values, origins)
     tables: dict[str, dict[str, object]] = {}
     for name, value in values.items():
         section, _, key = name.partition(".")
@@ -307,6 +337,17 @@ def _check_order(low: str, high: str, values: Mapping[str, Any], origins: Mappin
         raise SettingsError(
             f"{low} = {values[low]} ({origins[low]}) is above {high} = {values[high]} ({origins[high]}); "
             "lower the first or raise the second"
+        )
+
+
+def _check_bodies(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """An utterance of the largest size must fit into a body: base64, and something around it."""
+    audio, body = "sessions.max_utterance_bytes", "server.max_body_bytes"
+    needed = values[audio] * 4 // 3 + _AROUND_AUDIO_BYTES
+    if values[body] < needed:
+        raise SettingsError(
+            f"{body} = {values[body]} ({origins[body]}) is too little for an utterance of {audio} = {values[audio]} "
+            f"({origins[audio]}) as base64; it takes at least {needed}"
         )
 
 

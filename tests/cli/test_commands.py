@@ -24,6 +24,7 @@ from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.settings import fields
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.schedulers import serve_process
+from tests.support.terminals import terminal
 from tests.support.waiting import until
 
 SETTINGS, PORT, SCHEDULER = 2, 4, 5
@@ -284,6 +285,33 @@ def test_without_hurry_it_speaks_at_the_pace_of_speech(scheduler: str, tmp_path:
     shown = lingua("translate", str(short), "--from", "en", "--to", "zh", "--url", scheduler)
     assert shown.exit_code == 0
     assert "I heard 0.3 seconds" in shown.stdout
+
+
+@needs_linux
+async def test_on_a_terminal_a_bar_shows_how_much_was_said(scheduler: str, tmp_path: Path) -> None:
+    file = sound(tmp_path / "speech.wav", seconds=0.6)
+    arguments = ("translate", str(file), "--from", "en", "--to", "zh", "--url", scheduler)
+    with terminal() as screen:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "lingua_scheduler", *arguments), stdout=PIPE, stderr=screen.program_end
+        )
+        code, printed = await ended(process)
+        await until(lambda: "speaking" in screen.shown and "of 0.6 s" in screen.shown)
+    assert code == 0
+    assert "I heard 0.6 seconds" in printed
+
+
+@pytest.mark.parametrize("form", ["{host}", "http://{host}", "ws://{host}/", "ws://{host}/ws/session"])
+def test_the_address_may_be_written_in_any_form(scheduler: str, speech: Path, form: str) -> None:
+    address = form.format(host=scheduler.removeprefix("ws://"))
+    shown = lingua("translate", str(speech), "--from", "en", "--to", "zh", "--fast", "--url", address)
+    assert "I heard 1.0 seconds" in shown.stdout
+
+
+def test_without_a_file_or_a_microphone_there_is_nothing_to_translate(speech: Path) -> None:
+    refused = lingua("translate", "--from", "en", "--to", "zh")
+    assert refused.exit_code == SETTINGS
+    assert refused.stderr == "lingua: nothing to translate: name a WAV file, or speak with --microphone\n"
 
 
 def test_a_pair_nobody_serves_is_said_in_words(scheduler: str, speech: Path) -> None:

@@ -150,6 +150,36 @@ def test_the_duration_is_kept_to_the_sample(count: int, rate: int) -> None:
     assert len(wav._resampled(array("h", [0]) * count, rate)) == count * SAMPLE_RATE // rate
 
 
+# Other forms
+
+
+@pytest.mark.parametrize(("bits", "code"), [(32, "f"), (64, "d")])
+def test_floating_point_is_read_and_what_is_too_loud_is_clipped(path: Path, bits: int, code: str) -> None:
+    data = struct.pack(f"<6{code}", 0.0, 0.5, -0.5, 1.0, 2.5, -7.0)
+    path.write_bytes(header(audio_format=3, bits=bits, data=data))
+    assert samples_of(wav.read(path)) == [0, 16_383, -16_383, 32_767, 32_767, -32_767]
+
+
+@pytest.mark.parametrize(("kind", "bits", "data"), [(1, 24, b"\x00\x00\x40"), (3, 32, struct.pack("<f", 0.5))])
+def test_the_extended_form_that_studios_write_is_read(path: Path, kind: int, bits: int, data: bytes) -> None:
+    guid = struct.pack("<H", kind) + b"\x00\x00\x00\x00\x10\x00\x80\x00\x00\xaa\x00\x38\x9b\x71"
+    extension = struct.pack("<HHI", 22, bits, 4) + guid
+    path.write_bytes(header(audio_format=0xFFFE, bits=bits, data=data * 8, extension=extension))
+    assert {round(sample, -2) for sample in samples_of(wav.read(path))} == {16_400}
+
+
+def test_chunks_that_are_not_sound_are_passed_over(path: Path) -> None:
+    remark = b"LIST" + struct.pack("<I", 3) + b"abc" + b"\x00"  # odd, hence padded
+    path.write_bytes(header(data=b"\x01\x00" * 4).replace(b"data", remark + b"data"))
+    assert samples_of(wav.read(path)) == [1] * 4
+
+
+def test_a_pipe_that_did_not_know_its_length_is_read_to_its_end(path: Path) -> None:
+    known = b"data" + struct.pack("<I", 8)
+    path.write_bytes(header(data=b"\x01\x00" * 4).replace(known, b"data\xff\xff\xff\xff"))
+    assert samples_of(wav.read(path)) == [1] * 4
+
+
 # Odd files
 
 
@@ -172,9 +202,16 @@ def test_a_file_that_ends_in_the_middle_of_a_frame_is_read(path: Path, width: in
 
 
 def header(
-    *, audio_format: int = 1, channels: int = 1, rate: int = SAMPLE_RATE, bits: int = 16, data: bytes = b""
+    *,
+    audio_format: int = 1,
+    channels: int = 1,
+    rate: int = SAMPLE_RATE,
+    bits: int = 16,
+    data: bytes = b"",
+    extension: bytes = b"",
 ) -> bytes:
     fmt = struct.pack("<HHIIHH", audio_format, channels, rate, rate * channels * bits // 8, channels * bits // 8, bits)
+    fmt += extension
     chunks = b"fmt " + struct.pack("<I", len(fmt)) + fmt + b"data" + struct.pack("<I", len(data)) + data
     return b"RIFF" + struct.pack("<I", len(chunks) + 4) + b"WAVE" + chunks
 
@@ -188,14 +225,19 @@ def header(
         b"\x00" * 1000,
         b"ID3\x03mp3 in disguise",
         header()[:30],
-        header(audio_format=3, bits=32, data=bytes(8)),  # floating point
+        header(audio_format=6, bits=8, data=bytes(8)),  # a telephone's packing
+        header(audio_format=3, bits=16, data=bytes(8)),  # half a floating-point number
+        header().replace(b"data", b"LIST"),
         header(channels=0),
         header(bits=0),
         pytest.param(
             header(rate=0, data=bytes(8)),
         ),
     ],
-    ids=["empty", "cut", "text", "zeros", "mp3", "half a header", "float", "no channels", "no bits", "no rate"],
+    ids=[
+        *("empty", "cut", "text", "zeros", "mp3", "half a header", "a-law", "half", "no sound"),
+        *("no channels", "no bits", "no rate"),
+    ],
 )
 def test_what_is_no_sound_we_can_read_is_said_so(path: Path, content: bytes) -> None:
     path.write_bytes(content)

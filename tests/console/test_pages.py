@@ -90,7 +90,9 @@ async def test_metrics_are_shown_without_redis_and_say_so(without_redis: Field) 
 
 async def test_an_empty_fleet_is_shown_as_one(peers: Field) -> None:
     assert await peers.get("/v1/nodes") == (200, {"nodes": []})
-    assert await peers.get("/v1/pools") == (200, {"pairs": {}})
+    status, pools = await peers.get("/v1/pools")
+    assert (status, pools["pairs"], pools["version"]) == (200, {}, 1)
+    assert pools["leader"] == pools["generated_by"]
     status, body = await peers.get("/v1/status")
     assert status == 200
     assert (body["sessions"], body["nodes_connected"], body["jobs_waiting"]) == (0, 0, 0)
@@ -124,17 +126,14 @@ async def test_pools_count_their_nodes_as_speech_and_as_text(peers: Field) -> No
     both = ["en", "zh"]
     await peers.node()
     await peers.node(language_capabilities={"asr_languages": both, "semantic_languages": both, "tts_languages": ["zh"]})
-    assert await peers.get("/v1/pools") == (
-        200,
-        {
-            "pairs": {
-                "en:en": {"speech": 1, "text": 2},
-                "en:zh": {"speech": 2, "text": 2},
-                "zh:en": {"speech": 1, "text": 2},
-                "zh:zh": {"speech": 2, "text": 2},
-            }
-        },
-    )
+    status, pools = await peers.get("/v1/pools")
+    assert status == 200
+    assert pools["pairs"] == {
+        "en:en": {"speech": 1, "text": 2},
+        "en:zh": {"speech": 2, "text": 2},
+        "zh:en": {"speech": 1, "text": 2},
+        "zh:zh": {"speech": 2, "text": 2},
+    }
 
 
 async def test_the_status_counts_sessions_slots_and_jobs(peers: Field) -> None:
@@ -174,13 +173,16 @@ async def test_a_running_job_is_shown_as_a_taken_slot(peers: Field) -> None:
 # Errors
 
 
-async def test_the_front_page_names_every_other_page(peers: Field) -> None:
-    _, page = await peers.get("/")
-    named = {word for word in page.split() if word.startswith("/")}
-    assert {"/health", "/health/ready", "/metrics", "/asyncapi.json", "/v1/status", "/v1/nodes", "/v1/pools"} <= named
-    for path in named - {"/ws/session", "/ws/node"}:
-        if "{" not in path:
-            assert (await peers.get(path))[0] == 200, path
+async def test_the_front_page_names_every_page_and_operation(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
+        _, page = await peers.get("/")
+        named = {tuple(line.split()[:2]) for line in page.splitlines()[2:]}
+        pages = {"/health", "/health/ready", "/metrics", "/docs", "/openapi.json", "/asyncapi.json", "/v1/status"}
+        assert {("GET", path) for path in pages} <= named
+        assert {(operation.method, operation.path) for operation in scheduler.operations} <= named
+        for method, path in named - {("GET", "/ws/session"), ("GET", "/ws/node")}:
+            if method == "GET" and "{" not in path:
+                assert (await peers.get(path))[0] == 200, path
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/status/", "/health/unwell"])
@@ -205,6 +207,15 @@ async def test_without_redis_what_cannot_be_known_is_said_so_as_json(without_red
     assert (status, kind) == (503, "application/json")
     assert body["error"] == "SCHEDULER_DEPENDENCY_DOWN"
     assert body["detail"].startswith("Redis is away")
+
+
+async def test_a_request_id_comes_back_with_pages_and_sockets_too(peers: Field) -> None:
+    given = {"X-Request-Id": "r-1"}
+    async with aiohttp.ClientSession(headers=given) as http:
+        async with http.get(f"http://127.0.0.1:{peers.port}/health") as response:
+            assert response.headers["X-Request-Id"] == "r-1"
+        async with http.ws_connect(f"ws://127.0.0.1:{peers.port}/ws/session") as socket:
+            assert socket._response.headers["X-Request-Id"] == "r-1"
 
 
 @pytest.mark.parametrize("path", ["/ws/session", "/ws/node"])

@@ -82,3 +82,8 @@ def test_a_map_is_a_copy() -> None:
     counts[POOL][0] = 99
     counts["more"] = {0: 1}
     assert pool_map.nodes == {POOL: {0: 1}}
+
+
+def test_a_pool_may_be_in_one_shard_or_several_or_none() -> None:
+    pool_map = PoolMap({"one": {3: 5, 4: 0}, "two": {3: 5, 4: 1}})
+    assert [pool_map.is_in_one_shard(pool) for pool in ("one", "two", "none")] == [True, False, False]

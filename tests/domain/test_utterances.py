@@ -62,7 +62,7 @@ def test_a_pause_ends_an_utterance_after_its_hangover() -> None:
     assert cutter.tick(200 + 2_999) == []
     assert cutter.tick(200 + 3_000) == []
     assert cutter.tick(200 + 3_149) == []
-    assert cutter.tick(200 + 3_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220)]
+    assert cutter.tick(200 + 3_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220, 2)]
 
 
 def test_a_chunk_in_time_keeps_the_utterance_open() -> None:
@@ -106,7 +106,7 @@ def test_a_long_speech_is_cut_at_its_longest_duration() -> None:
     assert speak(cutter, "x" * 50) == []
     assert cutter.wake_at_ms == 9_800 + 150
     assert cutter.tick(9_949) == []
-    assert cutter.tick(9_950) == [Cut(0, 0, b"x" * 49, 9_800, CutReason.MAX_DURATION, 220)]
+    assert cutter.tick(9_950) == [Cut(0, 0, b"x" * 49, 9_800, CutReason.MAX_DURATION, 220, 49)]
 
 
 def test_the_last_chunk_of_a_long_speech_is_kept_for_the_job_that_ends_its_turn() -> None:
@@ -167,7 +167,7 @@ def test_a_final_ends_the_utterance_after_its_hangover() -> None:
     speak(cutter, "ab")
     assert cutter.final(300) == []
     assert cutter.tick(499) == []
-    assert cutter.tick(500) == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280)]
+    assert cutter.tick(500) == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280, 2)]
 
 
 def test_the_tail_chunk_that_comes_after_the_final_belongs_to_the_same_utterance() -> None:
@@ -291,7 +291,7 @@ def test_of_two_reasons_the_later_wins(first: str, then: str, winner: CutReason,
 def test_when_nothing_more_will_come_what_was_said_is_an_utterance_at_once() -> None:
     cutter = Cutter(RULES)
     speak(cutter, "ab")
-    assert cutter.flush() == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280)]
+    assert cutter.flush() == [Cut(0, 0, b"ab", 400, CutReason.IS_FINAL, 280, 2)]
     assert cutter.flush() == []
 
 
@@ -354,7 +354,7 @@ def test_the_parts_of_one_long_speech_and_its_end_are_one_turn() -> None:
 def test_what_is_cut_after_a_whole_utterance_is_numbered_after_it() -> None:
     cutter = Cutter(RULES)
     cutter.chunk(b"a", 20, 0)
-    assert cutter.claim_index(4) == 0
+    cutter.claim_index(4)
     assert [cut.utterance_index for cut in cutter.flush()] == [5]
 
 
@@ -367,9 +367,11 @@ def test_a_whole_utterance_with_an_earlier_number_does_not_turn_the_count_back()
 
 def test_a_whole_utterance_is_a_turn_of_its_own() -> None:
     cutter = Cutter(RULES)
-    assert cutter.claim_index(0) == 0
-    cutter.close_turn()
-    assert cutter.claim_index(1) == 1
+    assert cutter.turn == 0
+    cutter.claim_index(0)
+    assert cutter.turn == 1
+    cutter.claim_index(1)
+    assert cutter.turn == 2
 
 
 # When to look again
@@ -480,7 +482,7 @@ def test_a_very_short_fragment_waits_for_what_follows() -> None:
     assert cutter.chunk(b"b", 200, 4_000) == []
     assert cutter.wake_at_ms == 7_000
     cutter.tick(7_000)
-    assert cutter.tick(7_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220)]
+    assert cutter.tick(7_150) == [Cut(0, 0, b"ab", 400, CutReason.TIMEOUT, 220, 2)]
 
 
 def test_a_very_short_fragment_that_nothing_follows_is_an_utterance_after_all() -> None:

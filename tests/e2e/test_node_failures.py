@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from tests.support.fleet import history
 from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, registration, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -80,6 +81,80 @@ async def test_a_node_that_never_acknowledges_loses_the_job(server: RedisProcess
         assert grants[0]["verdict"] == "stale"
         views = {view.node_id: (view.held, view.free) for view in await store.nodes.view()}
         assert views == {silent.node_id: (0, 4), good.node_id: (0, 4)}
+
+
+async def test_a_node_that_acknowledges_and_hangs_loses_the_job(server: RedisProcess) -> None:
+    async def hang(node: FakeNode, job: Frame) -> None:
+        about = {key: job[key] for key in ("job_id", "attempt_id", "session_id", "trace_id")}
+        await node.socket.send({"type": "job_ack", "node_id": node.node_id} | about)
+
+    changes = {"job__timeout_base_ms": 300, "job__timeout_factor": 0.0}
+    async with scheduler_on(server.url, **changes) as (scheduler, store), field(scheduler.port) as peers:
+        hanging = await peers.node(hang, advanced_features=["job_ack"])
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: hanging.socket.of_type("job_grant"))
+        good = await peers.node()
+        assert (await client.outcome())["type"] == "translation_result"
+        assert good.jobs[0]["attempt_id"] == 2
+        cancels = await until(lambda: hanging.socket.of_type("job_cancel"))
+        assert cancels[0]["reason"] == "job_timeout"
+        steps = await history(store, good.jobs[0]["job_id"])
+        assert [(step.state, step.attempt, step.node_id, step.reason) for step in steps] == [
+            ("DISPATCHED", 1, hanging.node_id, ""),
+            ("ACCEPTED", 1, hanging.node_id, ""),
+            ("RETRYING", 1, hanging.node_id, "job_timeout"),
+            ("DISPATCHED", 2, good.node_id, ""),
+            ("DONE", 2, good.node_id, ""),
+        ]
+        # What it says at last changes nothing.
+        await answer(hanging, hanging.jobs[0])
+        await until(lambda: len(hanging.socket.of_type("job_grant")) == 2)
+        views = {view.node_id: (view.held, view.free) for view in await store.nodes.view()}
+        assert views == {hanging.node_id: (0, 4), good.node_id: (0, 4)}
+
+
+async def test_a_deadline_and_a_failure_at_once_make_one_retry(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, job__reservation_ttl_ms=200) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        silent = await peers.node(stay_silent, advanced_features=["job_ack"])
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: silent.jobs)
+        goods = [await peers.node(stay_silent) for _ in range(3)]
+        await until(lambda: silent.socket.of_type("job_cancel"))
+        error = {"code": "PROCESSING_ERROR", "message": ""}
+        await silent.socket.send(result_of(silent.jobs[0], silent.node_id, success=False, error=error))
+        grants = await until(lambda: silent.socket.of_type("job_grant"))
+        assert grants[0]["verdict"] == "stale"
+        second = await first_to_get_it(goods)
+        await answer(second, second.jobs[0])
+        assert (await client.outcome())["type"] == "translation_result"
+        assert [job["attempt_id"] for node in goods for job in node.jobs] == [2]
+
+
+async def test_a_node_that_refuses_half_of_its_jobs_costs_nobody_a_sentence(peers: Field) -> None:
+    async def refuse_half(node: FakeNode, job: Frame) -> None:
+        if len(node.jobs) % 2:
+            error = {"code": "NODE_OVERLOADED", "message": "no room"}
+            await node.socket.send(result_of(job, node.node_id, success=False, error=error))
+        else:
+            await answer(node, job)
+
+    half = await peers.node(refuse_half)
+    await peers.node()
+    client = await peers.client()
+    for index in range(30):
+        await client.utterance(index)
+    outcomes = [await client.outcome() for _ in range(30)]
+    assert [outcome["type"] for outcome in outcomes] == ["translation_result"] * 30
+    assert [outcome["utterance_index"] for outcome in outcomes] == list(range(30))
+    _, status = await peers.get("/v1/status")
+    assert status["slots"]["taken"] == 0
+    (view,) = [node for node in status["nodes"] if node["node_id"] == half.node_id]
+    assert view["quarantined_for_ms"] is None  # to refuse is no fault
 
 
 async def test_an_acknowledging_node_is_granted_its_job_and_told_when_the_result_is_safe(peers: Field) -> None:

@@ -327,6 +327,35 @@ def test_a_session_idle_for_five_minutes_still_translates_its_next_sentence(serv
     jumping.run(story)
 
 
+# Sent twice
+
+
+async def test_a_repeated_request_gets_no_second_job_and_another_one_under_its_id_is_refused(peers: Field) -> None:
+    node = await peers.node(stay_silent)
+    client = await peers.client()
+    await client.utterance(0, request_id="r1")
+    await until(lambda: node.jobs)
+    await client.utterance(0, request_id="r1")
+    await client.utterance(1, request_id="r1")
+    await client.utterance(2, b"\x01\x02" * 320, request_id="r1")
+    refused = await client.outcome()
+    assert (refused["type"], refused["code"]) == ("error", "INVALID_MESSAGE")
+    await answer(node, node.jobs[0])
+    assert (await client.outcome())["utterance_index"] == 0
+    await client.utterance(1, request_id="r2")
+    await until(lambda: len(node.jobs) == 2)
+    assert node.jobs[1]["utterance_index"] == 1
+
+
+async def test_a_request_that_came_to_nothing_may_be_tried_anew(peers: Field) -> None:
+    client = await peers.client()
+    await client.utterance(0, request_id="r1")
+    assert (await client.outcome())["type"] == "missing_result"
+    await peers.node()
+    await client.utterance(1, request_id="r1")
+    assert (await client.outcome())["type"] == "translation_result"
+
+
 # Everybody at once
 
 

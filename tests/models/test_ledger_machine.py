@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, target_of
 from lingua_scheduler.store import jobs
 from lingua_scheduler.store.jobs import DispatchRules, JobOrder
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
-from tests.models.world import ACK_MS, LIVE, ModelJob, ModelNode, World
+from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World
 from tests.support.clocks import Clock
 from tests.support.fleet import entry
 from tests.support.servers import RedisProcess
@@ -145,7 +146,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert outcome == ("gone" if node is None else "removed" if node.link == link else "superseded")
         if outcome == "removed":
             assert set(attempts) == self.world.hand_back(node_id)
-            del self.world.nodes[node_id]
+            self.world.remove(node_id)
 
     @rule()
     def sweep_nodes(self) -> None:
@@ -155,7 +156,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for node_id in silent:
             outcome, attempts = self.run(self.store.nodes.remove(0, Owner("", ""), node_id, frozenset()))
             assert (outcome, set(attempts)) == ("removed", self.world.hand_back(node_id))
-            del self.world.nodes[node_id]
+            self.world.remove(node_id)
 
     @rule(pool=st.sampled_from(POOLS), both=st.booleans())
     def dispatch(self, pool: str, both: bool) -> None:
@@ -188,23 +189,24 @@ class LedgerMachine(RuleBasedStateMachine):
         if job is not None and (job.state != "RETRYING" or job.attempt.number >= number):
             assert placed.outcome == "stale"
             return
-        fit = self.world.candidates(pools[0], excluded, self.now)
-        for also in pools[1:]:
-            fit &= self.world.members(also)
+        fit = self.world.choices(pools, excluded, self.now)
         if not fit:
             others = self.world.members(pools[0]) - set(excluded)
             expected = "full" if others else "exhausted" if self.world.members(pools[0]) else "nobody"
             assert placed.outcome == expected
             return
         assert placed.outcome == "dispatched"
-        assert placed.node_id in fit, "a dead, full, drained or excluded node was chosen"
+        assert placed.node_id in fit, "a dead, full, drained, quarantined or excluded node was chosen"
         assert self.world.load(placed.node_id) == min(map(self.world.load, fit)), "not the least loaded"
         node = self.world.nodes[placed.node_id]
         assert (placed.epoch, placed.owner) == (node.epoch, Owner("i", node.link))
         attempt = Attempt(job_id, number, placed.node_id, 0)
-        self.world.jobs[job_id] = ModelJob("DISPATCHED", attempt, node.epoch, 20_000)
+        self.world.jobs[job_id] = ModelJob("DISPATCHED", attempt, node.epoch, 20_000, self.now)
         self.world.leases[attempt] = self.now + (ACK_MS if node.acknowledges else 20_000)
         self.attempts.append((attempt, node.epoch))
+        if self.world.sick.get(placed.node_id, self.now + 1) <= self.now:
+            # The one probe.
+            self.world.sick[placed.node_id] = self.now + 20_000
 
     @precondition(lambda self: self.world.leases)
     @rule(
@@ -231,9 +233,24 @@ class LedgerMachine(RuleBasedStateMachine):
             outcome = self.run(self.store.jobs.advance(attempt, epoch, event))
             assert outcome == self.world.advance(attempt, epoch, "ACCEPTED", self.now)
         else:
-            said = self.run(self.store.jobs.end(attempt, epoch, event))
-            state = target_of(event).value
-            assert said.outcome == self.world.end(attempt, epoch, state, if_overdue=False, linger_ms=0, now=self.now)
+            self._ends(attempt, epoch, event, if_overdue=False, linger_ms=0)
+
+    def _ends(self, attempt: Attempt, epoch: str, event: JobEvent, *, if_overdue: bool, linger_ms: int) -> None:
+        """An end the node is judged by."""
+        reason = "" if event in (JobEvent.FINISH, JobEvent.FIND_NO_TEXT) else ErrorCode.PROCESSING_ERROR.value
+        said = self.run(
+            self.store.jobs.end(
+                attempt, epoch, event, reason, if_overdue=if_overdue, linger_ms=linger_ms, quarantine=QUARANTINE
+            )
+        )
+        state = target_of(event).value
+        outcome = self.world.end(attempt, epoch, state, if_overdue=if_overdue, linger_ms=linger_ms, now=self.now)
+        assert said.outcome == outcome
+        verdict = ""
+        if outcome == "ended" and event is not JobEvent.FAIL:
+            given_ms = self.world.jobs[attempt.job_id].given_ms
+            verdict = self.world.judge(attempt.node_id, not reason, given_ms, self.now)
+        assert said.verdict == verdict
 
     @precondition(lambda self: self.attempts)
     @rule(pick=st.integers(0, 1000), event=st.sampled_from([JobEvent.ACCEPT, JobEvent.START]), lie=st.booleans())
@@ -254,10 +271,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def end(self, pick: int, event: JobEvent, who: str, if_overdue: bool, linger_ms: int) -> None:
         attempt, epoch = self._pick(pick)
         epoch = {"node": epoch, "liar": "77", "owner": ""}[who]
-        state = target_of(event).value
-        said = self.run(self.store.jobs.end(attempt, epoch, event, if_overdue=if_overdue, linger_ms=linger_ms))
-        expected = self.world.end(attempt, epoch, state, if_overdue=if_overdue, linger_ms=linger_ms, now=self.now)
-        assert said.outcome == expected
+        self._ends(attempt, epoch, event, if_overdue=if_overdue, linger_ms=linger_ms)
 
     @rule()
     def sweep_leases(self) -> None:
@@ -314,13 +328,15 @@ class LedgerMachine(RuleBasedStateMachine):
 
     async def _compare(self) -> None:
         keys, line, world = self.store.keys.shard(0), self.store.line, self.world
-        leases, held, free, limits, seen, summary, *members = await asyncio.gather(
+        leases, held, free, limits, seen, summary, sick, trouble, *members = await asyncio.gather(
             line.call("ZRANGE", keys.leases, 0, -1, "WITHSCORES"),
             line.call("ZRANGE", keys.held, 0, -1, "WITHSCORES"),
             line.call("ZRANGE", keys.free, 0, -1, "WITHSCORES"),
             line.call("HGETALL", keys.limits),
             line.call("ZRANGE", keys.seen, 0, -1, "WITHSCORES"),
             line.call("HGETALL", keys.summary),
+            line.call("ZRANGE", keys.sick, 0, -1, "WITHSCORES"),
+            line.call("HGETALL", keys.trouble),
             *(line.call("SMEMBERS", keys.pool(pool)) for pool in POOLS),
         )
         assert as_numbers(leases) == {attempt.lease: deadline for attempt, deadline in world.leases.items()}
@@ -331,6 +347,10 @@ class LedgerMachine(RuleBasedStateMachine):
         assert as_numbers(seen) == {node_id: node.alive_until for node_id, node in world.nodes.items()}
         assert [set(found) for found in members] == [world.members(pool) for pool in POOLS]
         assert as_numbers(summary) == {pool: len(world.members(pool)) for pool in POOLS if world.members(pool)}
+        assert as_numbers(sick) == world.sick
+        assert dict(zip(trouble[::2], trouble[1::2], strict=True)) == {
+            node_id: f"{entry.outcomes} {entry.times} {entry.since}" for node_id, entry in world.trouble.items()
+        }
         live = [job for job in world.jobs.values() if job.state in LIVE]
         states = await asyncio.gather(*(line.call("HGET", keys.job(job.attempt.job_id), "state") for job in live))
         assert states == [job.state for job in live]

@@ -59,6 +59,7 @@ def _has_workers(machine: LedgerMachine) -> bool:
 
 
 LINKS = ("c1", "c2")
+SAYINGS = (JobEvent.ACCEPT, JobEvent.FINISH, JobEvent.LOSE_ATTEMPT)
 # How often a step is taken, what it needs, and what it does.
 WALK: list[tuple[int, Callable[[LedgerMachine], bool], Step]] = [
     (4, _always, _register),
@@ -77,7 +78,7 @@ WALK: list[tuple[int, Callable[[LedgerMachine], bool], Step]] = [
     (3, _has_attempts, _end),
     (3, _has_attempts, lambda m, d: m.advance(d.randrange(1000), d.choice([JobEvent.ACCEPT, JobEvent.START]), d.random() < 0.3)),
     (1, _has_leases, lambda m, d: m.an_owner_gives_up(d.randrange(1000))),
-    (4, _has_leases, lambda m, d: m.a_holder_speaks(d.randrange(1000), d.choice([JobEvent.ACCEPT, JobEvent.FINISH]), d.random() < 0.3)),
+    (4, _has_leases, lambda m, d: m.a_holder_speaks(d.randrange(1000), d.choice(SAYINGS), d.random() < 0.3)),
     (1, _has_workers, lambda m, d: m.a_working_node_falls_silent(d.randrange(2))),
 ]  # fmt: skip
 
@@ -98,8 +99,8 @@ def walk(server: RedisProcess) -> None:
 MUTANTS = {
     "a dispatch does not take a slot": ("job_dispatch", "redis.call('ZINCRBY', free, -1, chosen)", ""),
     "a dead node may be chosen": ("job_dispatch", "tonumber(alive[i] or 0) > moment", "true"),
-    "an excluded node may be chosen": ("job_dispatch", "open > 0 and not out[node]", "open > 0"),
-    "a full node may be chosen": ("job_dispatch", "open > 0 and", "open >= 0 and"),
+    "an excluded node may be chosen": ("job_dispatch", "is_fit = not out[node] and", "is_fit ="),
+    "a full node may be chosen": ("job_dispatch", "is_fit and open > 0 and", "is_fit and open >= 0 and"),
     "the most loaded node is chosen": (
         "job_dispatch",
         "if load < best_load then",
@@ -112,6 +113,21 @@ MUTANTS = {
     "a lowered limit turns free slots negative": ("attempt_end", "math.max(0, limit - running)", "limit - running"),
     "an attempt given up frees its slot at once": ("attempt_end", "current and linger_ms ~= '0'", "false"),
     "what is not overdue is ended": ("attempt_end", "overdue == '1' and", "false and"),
+    "a node is never quarantined": ("attempt_end", "mark == 'x' and is_over", "false"),
+    "a node stays quarantined after a success": (
+        "attempt_end",
+        "mark == 'o' and (is_probe or",
+        "mark == 'o' and (false or",
+    ),
+    "what was given before a quarantine renews it": (
+        "attempt_end",
+        "tonumber(given_ms or 0) > tonumber(since)",
+        "true",
+    ),
+    "a quarantined node may be chosen": ("job_dispatch", "even_quarantined or not quarantined[node]", "true"),
+    "a small fleet goes dark": ("job_dispatch", "some_are_sick and not some_are_well", "false"),
+    "a quarantine that ran out is forgotten": ("job_dispatch", "if due[chosen] then", "if false then"),
+    "a quarantine outlives its node": ("node_remove", "redis.call('HDEL', trouble, node)", ""),
     "a late acknowledgement is granted": ("attempt_advance", "tonumber(deadline) <= moment", "false"),
     "an acknowledgement does not extend the lease": ("attempt_advance", "moment + known[5]", "deadline"),
     "registering keeps the epoch": ("node_register", "math.max(moment, (tonumber(epoch) or 0) + 1)", "(epoch or 1)"),

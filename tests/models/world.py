@@ -3,8 +3,11 @@
 from dataclasses import dataclass, field
 
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.quarantine import QuarantineRules
 
 ACK_MS = 5_000
+# Small numbers, so that nodes come and go often.
+QUARANTINE = QuarantineRules(failures=3, window=5, consecutive=2, first_ms=6_000, longest_ms=15_000)
 LIVE = {"DISPATCHED", "ACCEPTED", "RUNNING"}
 
 
@@ -31,6 +34,14 @@ class ModelJob:
     attempt: Attempt
     epoch: str
     run_ms: int
+    given_ms: int
+
+
+@dataclass
+class Trouble:
+    outcomes: str = ""
+    times: int = 0
+    since: int = 0
 
 
 @dataclass
@@ -38,6 +49,9 @@ class World:
     nodes: dict[str, ModelNode] = field(default_factory=dict)
     jobs: dict[str, ModelJob] = field(default_factory=dict)
     leases: dict[Attempt, int] = field(default_factory=dict)
+    trouble: dict[str, Trouble] = field(default_factory=dict)
+    # Node → quarantined until.
+    sick: dict[str, int] = field(default_factory=dict)
 
     def held(self, node_id: str) -> int:
         return sum(attempt.node_id == node_id for attempt in self.leases)
@@ -58,6 +72,43 @@ class World:
 
     def load(self, node_id: str) -> float:
         return 1 - (self.free(node_id) or 0) / self.nodes[node_id].limit
+
+    def choices(self, pools: tuple[str, ...], excluded: tuple[str, ...], now: int) -> set[str]:
+        """Those a job may go to, whatever their load."""
+        members = set.intersection(*map(self.members, pools))
+        fit = self.candidates(pools[0], excluded, now) & members
+        quarantined = {node_id for node_id, until in self.sick.items() if until > now}
+        well = {
+            node_id
+            for node_id in members - set(excluded) - quarantined
+            if self.nodes[node_id].takes and self.nodes[node_id].alive_until > now
+        }
+        return fit - quarantined if well else fit
+
+    def remove(self, node_id: str) -> None:
+        del self.nodes[node_id]
+        self.trouble.pop(node_id, None)
+        self.sick.pop(node_id, None)
+
+    def judge(self, node_id: str, is_good: bool, given_ms: int, now: int) -> str:
+        """The verdict of attempt_end."""
+        if node_id not in self.trouble and (is_good or node_id not in self.nodes):
+            return ""
+        entry = self.trouble.setdefault(node_id, Trouble())
+        entry.outcomes = (entry.outcomes + ("o" if is_good else "x"))[-QUARANTINE.window :]
+        is_probe = node_id in self.sick and given_ms > entry.since
+        if is_good:
+            if is_probe or (node_id not in self.sick and "x" not in entry.outcomes):
+                del self.trouble[node_id]
+                return "recovered" if self.sick.pop(node_id, None) else ""
+            return ""
+        too_many = entry.outcomes.count("x") >= QUARANTINE.failures
+        in_a_row = entry.outcomes.endswith("x" * QUARANTINE.consecutive)
+        if is_probe or (node_id not in self.sick and (too_many or in_a_row)):
+            self.sick[node_id] = now + min(QUARANTINE.first_ms * 2**entry.times, QUARANTINE.longest_ms)
+            entry.times, entry.since = entry.times + 1, now
+            return "quarantined"
+        return ""
 
     def hand_back(self, node_id: str) -> set[Attempt]:
         """Make every lease of a node overdue."""

@@ -300,6 +300,26 @@ async def test_it_beats_at_once_and_then_again_and_again(scheduler: FakeSchedule
         assert call.of("node_heartbeat")[-1]["resource_usage"]["running_jobs"] == 1
 
 
+async def test_a_job_whose_result_has_left_is_not_running_any_more(scheduler: FakeScheduler) -> None:
+    gate = Gate()
+    async with running(scheduler.port, Engine(gate), ABLE._replace(slots=100), heartbeat_interval_s=0) as node:
+        call = await scheduler.call()
+        await call.register()
+        for serial in range(100):
+            await call.assign(serial)
+            await call.grant()
+        gate.open.set()
+        await until(lambda: len(call.of("job_result")) == 100)
+        assert node.jobs_done == 100
+        finished = set()
+        for frame in call.of("job_result", "node_heartbeat"):
+            if frame["type"] == "job_result":
+                finished.add(frame["job_id"])
+            else:
+                # The scheduler would keep a slot for it, and nobody would give that back.
+                assert not finished.intersection(frame["running_job_ids"])
+
+
 async def test_it_asks_before_it_starts(scheduler: FakeScheduler) -> None:
     engine = Engine()
     async with running(scheduler.port, engine):
@@ -336,6 +356,15 @@ async def test_what_is_not_granted_in_time_is_not_started_and_takes_no_slot(sche
             pass
         await finished_job(scheduler, call, 2)
         assert [job.job_id for job in engine.jobs] == ["job-0-2"]
+
+
+async def test_a_job_cancelled_before_it_began_takes_no_slot(scheduler: FakeScheduler) -> None:
+    async with running(scheduler.port, Engine(), ABLE._replace(slots=1)):
+        call = await scheduler.call()
+        await call.register()
+        # In one write, so that both are read before the work begins.
+        await asyncio.gather(call.assign(1), call.send({"type": "job_cancel", "job_id": "job-0-1"}))
+        assert (await finished_job(scheduler, call, 2))["success"] is True
 
 
 async def test_its_own_cap_holds_whatever_the_scheduler_believes(scheduler: FakeScheduler) -> None:

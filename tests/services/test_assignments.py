@@ -7,7 +7,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Step
+from lingua_scheduler.services.assignments import CANCELLED_MAX, Assignment, Assignments, Cancelled, Lost, Step
 from tests.support.speech import work
 
 LONG_S = 60.0
@@ -68,6 +68,14 @@ async def test_when_time_is_up_there_is_no_report_and_one_may_wait_again(
     assert await waiting == Lost("late")
 
 
+async def test_who_waits_hears_that_the_node_moved_on(first: Assignment) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    first.advance()
+    assert await waiting is None
+    assert first.advances == 1
+
+
 async def test_a_report_in_the_tick_time_is_up_is_not_lost(assignments: Assignments, first: Assignment) -> None:
     waiting = asyncio.create_task(first.wait(0))
     await asyncio.sleep(0)
@@ -109,7 +117,7 @@ def test_the_current_attempt_is_found_by_its_name_or_by_job_and_node(
     assert assignments.of_node("job-0-1", "node-a") is first
     assert assignments.of_node("job-0-1", "node-b") is None
     assert assignments.of_node("job-0-2", "node-a") is None
-    assert (first.work, first.is_accepted) == (WORK, False)
+    assert (first.work, first.advances) == (WORK, 0)
 
 
 def test_a_retry_takes_the_place_of_the_attempt_before_it(assignments: Assignments, first: Assignment) -> None:
@@ -157,8 +165,27 @@ def test_whoever_watches_hears_of_every_step_once() -> None:
     first = assignments.open(FIRST, WORK)
     assert steps == []
     assignments.sent(first)
-    assignments.accepted(FIRST)
-    assignments.accepted(FIRST)  # started is accepted too
-    assignments.accepted(SECOND)  # nobody's
+    assignments.advanced(FIRST)
+    assignments.advanced(FIRST)  # started is accepted too
+    assignments.advanced(SECOND)  # nobody's
     assert steps == [(Step.DISPATCHED, FIRST), (Step.ACCEPTED, FIRST)]
-    assert first.is_accepted
+    assert first.advances == 2
+
+
+async def test_who_waits_for_a_cancelled_job_is_told_whatever_its_attempt(
+    assignments: Assignments, first: Assignment
+) -> None:
+    waiting = asyncio.create_task(first.wait(LONG_S))
+    await asyncio.sleep(0)
+    assignments.cancel("job-0-2")
+    assert first.report is None
+    assignments.cancel(FIRST.job_id)
+    assert await waiting == Cancelled()
+
+
+async def test_a_cancel_that_overtakes_the_attempt_is_remembered_for_a_while(assignments: Assignments) -> None:
+    assignments.cancel(FIRST.job_id)
+    assert assignments.open(FIRST, WORK).report == Cancelled()
+    for serial in range(CANCELLED_MAX):
+        assignments.cancel(f"job-1-{serial}")
+    assert assignments.open(SECOND, WORK).report is None

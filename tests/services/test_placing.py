@@ -1,17 +1,24 @@
 """Placing a job: the node that was asked for, the one that is remembered, and what happens when it cannot."""
 
 import asyncio
+import time
 
 import pytest
 
-from lingua_scheduler.domain.attempts import DispatchOutcome
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.services.placing import Placed, Placer, Try
+from lingua_scheduler.domain.pools import Admission
+from lingua_scheduler.services import recording
+from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.leadership import Leadership
+from lingua_scheduler.services.placing import Placed, Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.services.work import Binding, Wish
+from lingua_scheduler.services.work import Binding, Try, Wish
+from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.store import Store
-from tests.support.fleet import HERE, POOL, entry, join
+from tests.support.fleet import HERE, POOL, RULES, entry, join, ledger, order
 from tests.support.schedulers import settings_with
 from tests.support.speech import work
 from tests.support.waiting import until
@@ -25,15 +32,23 @@ class Desk:
 
     def __init__(self, store: Store, **settings: object) -> None:
         self.store = store
-        self.waiting = WaitingRoom(10)
-        pool_map = PoolMapCopy(store.pools)
-        self.placer = Placer("i-here", store, pool_map, self.waiting, settings_with(**settings))
+        self.waiting = WaitingRoom(100)
+        pool_map = PoolMapCopy(store.pools, Leadership("i-here", store.pools, 1_000))
+        explainer = Explainer(store, pool_map, Admission.STRICT)
+        self.recorder = Recorder("i-here", store, pool_map, explainer, 60_000)
+        self.placer = Placer("i-here", store, pool_map, self.waiting, self.recorder, settings_with(**settings))
         self._serial = 0
 
-    async def place(self, wish: Wish = NO_WISH, binding: Binding | None = None, tried: tuple[str, ...] = ()) -> Placed:
+    async def place(
+        self,
+        wish: Wish = NO_WISH,
+        binding: Binding | None = None,
+        tried: tuple[str, ...] = (),
+        wanted: Try | None = None,
+    ) -> Placed:
         self._serial += 1
-        wanted = work(binding=binding, wish=wish)
-        return await self.placer.place(wanted, Try(1 + len(tried), f"x-{self._serial}", 30_000, tried=tried))
+        wanted = wanted or Try(1 + len(tried), f"x-{self._serial}", 30_000, tried=tried)
+        return await self.placer.place(work(binding=binding, wish=wish), wanted)
 
     async def end(self, placed: Placed) -> None:
         assert placed.attempt is not None
@@ -141,3 +156,88 @@ async def test_slots_freed_by_another_instance_serve_the_whole_line_at_the_next_
     desk.waiting.poke()
     async with asyncio.timeout(5):
         assert [node_of(placed) for placed in await asyncio.gather(*waiting)] == ["n1"] * 5
+
+
+async def test_a_quarantined_node_alone_in_its_shard_is_left_alone_while_others_serve(store: Store) -> None:
+    await join(store, entry("bad"), shard=0)
+    await join(store, entry("good", max_jobs=20), shard=1)
+    for shard in (0, 1):
+        await store.line.call("ZADD", store.keys.load, 1, shard)
+    await store.line.call("ZADD", store.keys.shard(0).sick, int(time.time() * 1000) + 60_000, "bad")
+    desk = Desk(store, dispatch__queue_wait_ms=50)
+    assert {node_of(await desk.place()) for _ in range(20)} == {"good"}
+    # Busy or not, the good one is worth waiting for; when it has failed this very job, the bad one is better than none.
+    assert (await desk.place()).outcome is DispatchOutcome.FULL
+    assert node_of(await desk.place(tried=("good",))) == "bad"
+    await store.nodes.remove(1, HERE, "good", frozenset({POOL}))
+    assert node_of(await desk.place()) == "bad"
+
+
+async def in_two_shards(store: Store) -> Desk:
+    """Shard 0 has no slot left, shard 1 has one."""
+    for shard in (0, 1):
+        await store.nodes.place(f"n{shard}", 1, 1000)
+        await store.nodes.register(shard, HERE, entry(f"n{shard}", max_jobs=1))
+    await store.jobs.dispatch(0, order("other"), RULES)
+    return Desk(store)
+
+
+async def test_a_job_that_waited_goes_on_in_another_shard_and_is_found_there(store: Store) -> None:
+    desk = await in_two_shards(store)
+    await store.jobs.note(0, JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here"), 60_000)
+    wanted = Try(1, "w", 30_000, job_id="job-0-w", shard=0)
+    assert node_of(await desk.place(wanted=wanted)) == "n1"
+    found = await store.jobs.find("job-0-w")
+    assert found is not None
+    assert (found.shard, found.node_id, found.state) == (1, "n1", "DISPATCHED")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_job_cancelled_where_it_was_is_not_placed_in_another_shard(store: Store, number: int) -> None:
+    """The signal may be lost, and the other shard knows nothing of the job."""
+    desk = await in_two_shards(store)
+    job_id = "job-0-w"
+    if number == 1:
+        await store.jobs.note(0, JobNote(job_id, (POOL,), "s-00000001", 0, "i-here"), 60_000)
+    else:
+        await store.jobs.end(Attempt("job-0-other", 1, "n0", 0), "", JobEvent.LOSE_ATTEMPT)
+        job_id = "job-0-other"
+        await store.jobs.dispatch(0, order("third"), RULES)  # so that shard 1 has the only slot
+    record = await store.jobs.find(job_id)
+    assert record is not None
+    await store.jobs.cancel(record, 0)
+    tried = ("n0",) if number == 2 else ()
+    placed = await desk.place(wanted=Try(number, "w", 30_000, job_id=job_id, shard=0, tried=tried))
+    assert placed.outcome is DispatchOutcome.STALE
+    assert placed.attempt is None
+    assert await ledger(store, "n1", 1) == (0, 1, 0)
+    assert (await store.jobs.find(job_id)) is not None
+
+
+async def test_a_job_that_waits_can_be_sent_away_by_its_id(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    desk = Desk(store)
+    await desk.place()
+    wanted = Try(1, "w", 30_000)
+    waiting = asyncio.create_task(desk.place(wanted=wanted))
+    await until(lambda: len(desk.waiting) == 1)
+    assert wanted.job_id == "job-0-w"
+    desk.waiting.dismiss("job-0-somebody-else")
+    assert len(desk.waiting) == 1
+    desk.waiting.dismiss(wanted.job_id)
+    async with asyncio.timeout(2):
+        assert (await waiting).outcome is DispatchOutcome.FULL
+    assert len(desk.waiting) == 0
+
+
+async def test_a_flood_of_waiting_jobs_is_written_down_only_in_part(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "RECORDS_PER_S", 2)
+    await join(store, entry("n1", max_jobs=1))
+    desk = Desk(store, dispatch__queue_wait_ms=100)
+    await desk.place()
+    tries = [Try(1, f"w{serial}", 30_000) for serial in range(10)]
+    await asyncio.gather(*(desk.place(wanted=wanted) for wanted in tries))
+    assert 2 <= sum(wanted.job_id != "" for wanted in tries) < 10
+    assert len(await store.jobs.latest(state="CREATED")) == sum(wanted.job_id != "" for wanted in tries)

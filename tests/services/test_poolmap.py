@@ -6,9 +6,10 @@ import pytest
 
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.services import poolmap
+from lingua_scheduler.services.leadership import Leadership
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.pools import Pools, Published
 
 POOL = "en:zh:speech"
 
@@ -23,7 +24,10 @@ class CountedPools(Pools):
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
-    async def read_map(self) -> PoolMap:
+    async def published(self) -> Published:
+        return Published()
+
+    async def build_map(self) -> PoolMap:
         self.looks += 1
         seen = PoolMap(self.nodes)
         await self.may_answer.wait()
@@ -39,7 +43,7 @@ def pools() -> CountedPools:
 
 @pytest.fixture
 def copy(pools: CountedPools) -> PoolMapCopy:
-    return PoolMapCopy(pools)
+    return PoolMapCopy(pools, Leadership("i-here", pools, 1_000))
 
 
 async def test_a_copy_is_empty_until_it_was_read(pools: CountedPools, copy: PoolMapCopy) -> None:

@@ -45,7 +45,9 @@ def result(index: int, speech_chars: int = 0) -> TranslationResult:
 
 def opened(max_sessions: int = 10) -> tuple[Sessions, Session]:
     sessions = Sessions(SessionsSettings(), DeliverySettings(), max_sessions)
-    return sessions, sessions.open(INIT, Terms("en", "zh"))
+    session = sessions.make(INIT, Terms("en", "zh"), "i-here 1")
+    sessions.add(session)
+    return sessions, session
 
 
 async def test_what_is_remembered_is_bounded_in_size_for_those_away_and_those_here() -> None:

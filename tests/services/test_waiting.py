@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lingua_scheduler.services.waiting import WaitingRoom, node_queue
+from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.telemetry import metrics
 
 POOL, OTHER = "en:zh:speech", "en:fr:speech"
@@ -300,3 +300,81 @@ async def test_an_empty_room_keeps_nothing(line: Line) -> None:
     line.room.tried(POOL)
     assert line.tried == ["ann", "cas"]
     assert (len(line.room), line.room.must_queue(POOL)) == (0, False)
+
+
+# Sent away, and nudged from elsewhere
+
+
+async def test_who_is_sent_away_gives_up_and_nobody_loses_a_turn(line: Line) -> None:
+    for name in ("anna", "bert"):
+        ticket = line.room.ticket()
+        line.tasks[name] = asyncio.create_task(_wait_as(line, name, ticket))
+    await settled()
+    line.room.dismiss("bert")
+    line.room.dismiss("bert")
+    line.room.dismiss("nobody")
+    await settled()
+    assert (line.tried, line.gave_up) == ([], ["bert"])
+    await line.free()
+    assert line.tried == ["anna"]
+    line.room.tried(POOL)
+    assert not line.room.must_queue(POOL)
+    assert not line.room._by_job
+
+
+async def test_who_is_sent_away_and_leaves_in_the_same_tick_wakes_nobody(line: Line) -> None:
+    for name in ("anna", "bert"):
+        line.tasks[name] = asyncio.create_task(_wait_as(line, name, line.room.ticket()))
+    await settled()
+    line.room.dismiss("anna")
+    line.tasks["anna"].cancel()
+    await settled()
+    assert line.tried == []
+
+
+async def test_who_is_sent_away_in_the_tick_of_a_release_leaves_it_to_the_next(line: Line) -> None:
+    for name in ("anna", "bert"):
+        line.tasks[name] = asyncio.create_task(_wait_as(line, name, line.room.ticket()))
+    await settled()
+    line.room.dismiss("anna")
+    line.room.slot_freed(NODE, (POOL,))
+    await settled()
+    assert (line.tried, line.gave_up) == (["bert"], ["anna"])
+
+
+async def _wait_as(line: Line, name: str, ticket: int) -> None:
+    (line.tried if await line.room.wait(POOL, ticket, LONG_S, name) else line.gave_up).append(name)
+
+
+async def test_a_nudge_is_for_the_pool_it_names_and_its_retries(line: Line) -> None:
+    await line.join("anna")
+    await line.join("bert", retry_queue(POOL))
+    await line.join("carl", OTHER)
+    assert line.room.pools(10) == [POOL, OTHER]
+    assert line.room.pools(1) == [POOL]
+    line.room.poke_pool(POOL)
+    await settled()
+    assert sorted(line.tried) == ["anna", "bert"]
+
+
+async def test_a_nudge_goes_on_as_long_as_it_finds_slots(line: Line) -> None:
+    for name in ("anna", "bert", "carl"):
+        await line.join(name)
+    line.room.poke_pool(POOL)
+    await settled()
+    line.room.tried(POOL, found_a_slot=True)
+    await settled()
+    assert line.tried == ["anna", "bert"]
+    line.room.tried(POOL, found_a_slot=False)
+    await settled()
+    assert line.tried == ["anna", "bert"]
+
+
+async def test_only_a_slot_that_nobody_here_takes_is_told_to_others(line: Line) -> None:
+    unclaimed: list[object] = []
+    line.room.on_unclaimed = unclaimed.append
+    await line.join("anna")
+    await line.free()
+    assert unclaimed == []
+    await line.free()
+    assert unclaimed == [(POOL,)]

@@ -81,7 +81,7 @@ async def test_shards_spread_over_all_masters(store: Store, cluster: Cluster) ->
     for master in cluster.masters:
         assert len(master.command("KEYS", "*:seen")) == nodes_on[master.port]
     assert {view.node_id for view in await store.nodes.view()} == {f"n{shard}" for shard in SHARDS}
-    assert (await store.pools.read_map()).nodes == {POOL: dict.fromkeys(SHARDS, 1)}
+    assert (await store.pools.build_map()).nodes == {POOL: dict.fromkeys(SHARDS, 1)}
 
 
 async def test_fifty_racing_callers_on_three_slots_leave_three_winners_in_every_shard(

@@ -6,11 +6,12 @@ from collections import Counter
 import pytest
 
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.history import Step
 from lingua_scheduler.domain.jobs import JobEvent, JobState
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
+from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, history, join, ledger, order
 
 ENDS = (JobEvent.FINISH, JobEvent.FIND_NO_TEXT, JobEvent.LOSE_ATTEMPT, JobEvent.FAIL, JobEvent.CANCEL)
 
@@ -39,6 +40,8 @@ async def test_the_record_is_written_with_the_lease(store: Store, clock: Clock) 
         "epoch": registered.epoch,
         "run_ms": str(RUN_MS),
         "dispatched_ms": str(clock.now_ms),
+        "steps": "1",
+        "step0": f"DISPATCHED {clock.now_ms} 1 n1 ",
         "pool": POOL,
         "session": "s-00000001",
         "utterance": "0",
@@ -297,3 +300,75 @@ async def test_a_job_that_goes_on_in_another_shard_leaves_a_pointer(store: Store
     await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)
     await store.jobs.leave_pointer(0, attempt.job_id, 1, 5)
     assert (await store.jobs.read(0, attempt.job_id))["moved_to"] == "5"
+
+
+async def test_an_acknowledgement_timeout_and_a_failure_end_an_attempt_once(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", acknowledges=True))
+    for serial in range(20):
+        attempt, placed = await dispatch(store, order(serial))
+        clock.pass_ms(RULES.ack_ms)
+        ends = await asyncio.gather(
+            store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "ack_timeout", if_overdue=True),
+            store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "PROCESSING_ERROR"),
+        )
+        assert sorted(end.outcome for end in ends) == [EndOutcome.ENDED, EndOutcome.STALE]
+        await store.nodes.beat(0, HERE, "n1", 45_000)
+
+
+async def test_a_record_remembers_every_move_of_its_job(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", acknowledges=True))
+    began_ms = clock.now_ms
+    attempt, placed = await dispatch(store, order(1))
+    for event in (JobEvent.ACCEPT, JobEvent.ACCEPT, JobEvent.START):
+        clock.pass_ms(1)
+        await store.jobs.advance(attempt, placed.epoch, event)
+    clock.pass_ms(1)
+    await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT")
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
+    await store.jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "no other node")
+    assert await history(store, attempt.job_id) == [
+        Step(JobState.DISPATCHED, began_ms, 1, "n1", ""),
+        Step(JobState.ACCEPTED, began_ms + 1, 1, "n1", ""),
+        Step(JobState.RUNNING, began_ms + 3, 1, "n1", ""),
+        Step(JobState.RETRYING, began_ms + 4, 1, "n1", "NMT_TIMEOUT"),
+        Step(JobState.FAILED, began_ms + 4, 1, "n1", "no other node"),
+    ]
+
+
+async def test_a_history_is_bounded_and_keeps_what_came_last(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1", alive_ms=1_000_000))
+    for number in range(1, 41):
+        attempt, placed = await dispatch(store, order(1, attempt=number))
+        await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, f"try {number}")
+        clock.pass_ms(1)
+    steps = await history(store, "job-0-1")
+    assert [(step.attempt, step.reason) for step in steps[1::2]] == [(n, f"try {n}") for n in range(29, 41)]
+    assert len(steps) == 24
+
+
+async def test_a_history_goes_on_in_the_shard_the_job_went_to_and_back(store: Store) -> None:
+    await join(store, entry("n1"))
+    await join(store, entry("n2"), shard=1)
+    for number, shard, other in ((1, 0, 1), (2, 1, 0), (3, 0, 1)):
+        attempt, placed = await dispatch(store, order(1, attempt=number), shard)
+        await store.jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)
+        await store.jobs.leave_pointer(shard, attempt.job_id, number, other)
+    steps = await history(store, "job-0-1")
+    assert [(step.attempt, step.node_id, step.state) for step in steps] == [
+        (number, node, state)
+        for number, node in ((1, "n1"), (2, "n2"), (3, "n1"))
+        for state in (JobState.DISPATCHED, JobState.RETRYING)
+    ]
+
+
+async def test_a_job_nobody_knows_has_no_history(store: Store) -> None:
+    assert await history(store, "job-0-none") == []
+
+
+async def test_the_record_of_a_usual_job_stays_compact(store: Store) -> None:
+    await join(store, entry("node-1A2B3C4D", acknowledges=True))
+    attempt, placed = await dispatch(store, order(1))
+    await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    encoding = await store.line.call("OBJECT", "ENCODING", store.keys.shard(0).job(attempt.job_id))
+    assert encoding in ("listpack", "ziplist")

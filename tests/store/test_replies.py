@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.complaints import Complaint, ComplaintRules
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.leadership import Term
+from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.domain.requests import Request
+from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.requests import Claim
 from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -17,6 +24,7 @@ from tests.support.mail import DEAD_MS, ROOMY, letter, who
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 NOBODY = Owner("", "")
+REQUEST = Request("", "s-00000001", "r")
 LIBRARY = read_library()
 
 
@@ -57,11 +65,29 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, if_overdue=True)  # alive
     await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # stale: it is live
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # stale
-    await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT)  # ended
+    blame = QuarantineRules(failures=1, window=1, consecutive=1, first_ms=1_000, longest_ms=1_000)
+    await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT", quarantine=blame)  # ended
     await jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
     await jobs.end(Attempt("job-0-none", 1, "n1", 0), "", JobEvent.FINISH)  # gone
+    await jobs.dispatch(0, order(2, is_last_resort=False), RULES)  # sick
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # moved
     await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # closed
+
+    for service in ("asr", "asr", "tts"):  # suspended, debounced, limited
+        await store.services.suspend(0, "n1", Complaint(service), ("asr",), 1_000, ComplaintRules(500, 1_000, 1))
+    await store.services.suspend(0, "zz", Complaint("asr"), ("asr",), 1_000, ComplaintRules(500, 1_000, 1))  # gone
+    waiting = JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here")
+    await jobs.note(0, waiting, 60_000)  # noted
+    record = await jobs.find("job-0-w")
+    assert record is not None
+    await jobs.explain(0, "job-0-w", "{}")  # kept
+    await jobs.explain(0, "job-0-none", "{}")  # gone
+    await jobs.cancel(record._replace(attempt=9), 0)  # moved
+    await jobs.cancel(record, 0)  # cancelled
+    await jobs.cancel(record, 0)  # ended
+    await jobs.cancel(record._replace(job_id="job-0-none"), 0)  # gone
+    await jobs.note(0, waiting, 60_000)  # stale
+    await store.surveys.look(0, (POOL,))
 
     await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
     await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)
@@ -77,6 +103,32 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.remove(0, HERE, "n1", frozenset())  # gone
     await nodes.overdue(0, 10)
     await jobs.overdue(0, 10)
+
+    sessions = store.sessions
+    for owner in ("a 1", "b 1"):
+        await sessions.open("s", owner, "token", "{}", 60_000)  # opened, taken
+    await sessions.claim("s", "b 1", "wrong", 60_000)  # unknown
+    await sessions.claim("s", "b 1", "token", 60_000)  # claimed
+    for owner in ("a 1", "b 1"):  # taken, then noted, parked and closed
+        await sessions.note("s", owner, "[]", "", 60_000)
+        await sessions.park("s", owner, ["x"], most=2, keep_ms=60_000)
+        await sessions.close("s", owner)
+
+    _, term = await store.pools.claim("i-here", 60_000)  # leading
+    await store.pools.claim("i-elsewhere", 60_000)  # following
+    for _ in range(2):
+        await store.pools.publish(term, PoolMap({POOL: {0: 1}}))  # unknown, published, confirmed
+    await store.pools.publish(Term("i-elsewhere", term.epoch), PoolMap({}))  # stale
+    for _ in range(2):
+        await store.pools.resign(term)  # resigned, stale
+    mine, other = Claim(REQUEST, "t1", "i-here", "p"), Claim(REQUEST, "t2", "i-elsewhere", "p")
+    for claim in (mine, other, Claim(REQUEST, "t3", "i-here", "q")):  # claimed, pending, conflict
+        await store.requests.claim(claim, claim_ms=1_000, keep_ms=60_000)
+    for claim in (other, mine):  # lost, bound
+        await store.requests.bind(claim, attempt, keep_ms=60_000)
+    await store.requests.claim(other, claim_ms=1_000, keep_ms=60_000)  # bound
+    for claim in (other, mine):  # lost, released
+        await store.requests.release(claim)
     await every_reply_about_instances(store, clock)
 
 
@@ -165,8 +217,11 @@ async def ledger_of(store: Store) -> list[Any]:
         lambda: call("ZRANGE", keys.held, 0, -1, "WITHSCORES"),
         lambda: call("ZRANGE", keys.free, 0, -1, "WITHSCORES"),
         lambda: call("HGETALL", keys.limits),
+        lambda: call("HGETALL", keys.trouble),
+        lambda: call("ZRANGE", keys.sick, 0, -1, "WITHSCORES"),
         lambda: call("HGETALL", keys.summary),
         lambda: call("SMEMBERS", keys.pool(POOL)),
         lambda: call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES"),
+        lambda: call("HGETALL", store.keys.request(*REQUEST)),
     ]
     return [await look() for look in looks]

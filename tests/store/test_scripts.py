@@ -17,6 +17,7 @@ HANDED_OVER = {
     "pool": lambda keys: keys.shard(7).pool(POOL),
     "pools": lambda keys: keys.shard(7).pool("zh:en:text"),
     "also": lambda keys: keys.shard(7).pool("zh:en:speech"),
+    "complaints": lambda keys: keys.shard(7).complaints("n1"),
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
     "room": lambda keys: keys.room,
@@ -25,6 +26,12 @@ HANDED_OVER = {
     "inbox": lambda keys: keys.inbox("i1"),
     "dead": lambda keys: keys.dead_letters("i1"),
     "adopter": lambda keys: keys.adopter("i1"),
+    "session": lambda keys: keys.session("s-1"),
+    "parked": lambda keys: keys.parked("s-1"),
+    "leader": lambda keys: keys.leader,
+    "epochs": lambda keys: keys.leader_epochs,
+    "config": lambda keys: keys.map_config,
+    "request": lambda keys: keys.request("", "s", "r"),
 }
 
 

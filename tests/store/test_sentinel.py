@@ -1,11 +1,13 @@
 """Behind Sentinel: the line goes where the master is, and follows when another becomes it."""
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 
 import hiredis
 import pytest
 
+from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.store.addresses import Address, read_sentinel
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError
@@ -70,6 +72,19 @@ async def test_the_line_leaves_a_master_that_is_replaced_though_it_lives(sentine
     assert heir.command("EXISTS", store.keys.placement) == 1
     await store.close()
     sentinels.demote(master, heir)
+
+
+async def test_signals_go_through_the_master(sentinels: Sentinels) -> None:
+    store = Store(sentinels.url, key_prefix="test:v1")
+    await store.open()
+    heard: list[CancelJob] = []
+    listening = asyncio.create_task(store.signals.listen({CancelJob: heard.append}))
+    await until(store.signals.listening.is_set)
+    await store.signals.publish(CancelJob("i-1", "job-0-1"))
+    await until(lambda: heard == [CancelJob("i-1", "job-0-1")])
+    listening.cancel()
+    await asyncio.gather(listening, return_exceptions=True)
+    await store.close()
 
 
 async def test_a_name_no_sentinel_knows_is_said_in_one_sentence(sentinels: Sentinels) -> None:

@@ -1,6 +1,7 @@
 """Nodes written straight into the store, and jobs placed on them."""
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.history import Step
 from lingua_scheduler.domain.nodes import NodeState
 from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
 from lingua_scheduler.store.nodes import NodeEntry, Owner, Registered
@@ -60,3 +61,9 @@ async def ledger(store: Store, node_id: str, shard: int = 0) -> tuple[int, int |
     free = await store.line.call("ZSCORE", keys.free, node_id)
     held = await store.line.call("ZSCORE", keys.held, node_id)
     return len(leases), None if free is None else int(free), int(held or 0)
+
+
+async def history(store: Store, job_id: str) -> list[Step]:
+    """What a job went through, as far as its record tells."""
+    record = await store.jobs.find(job_id)
+    return list(record.history) if record else []

@@ -17,6 +17,10 @@ class Socket:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.socket = socket
+        connection = socket._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        self._transport = connection.transport
         self.said: list[Frame] = []
         self.heard: list[Frame] = []
         self._unread: asyncio.Queue[Frame | None] = asyncio.Queue()
@@ -58,10 +62,11 @@ class Socket:
 
     def fall_silent(self) -> None:
         """As if the cable was cut: nothing is read or answered any more, and nothing says so."""
-        connection = self.socket._response.connection
-        assert connection is not None
-        assert connection.transport is not None
-        connection.transport.pause_reading()
+        self._transport.pause_reading()
+
+    def drop(self) -> None:
+        """As if the machine lost power: no closing handshake."""
+        self._transport.abort()
 
     async def _read(self) -> None:
         async for frame in self.socket:
@@ -207,7 +212,15 @@ class Field:
         return client
 
     async def get(self, path: str) -> tuple[int, Any]:
-        async with self._http.get(f"http://127.0.0.1:{self.port}{path}") as response:
+        return await self.ask("GET", path)
+
+    async def post(self, path: str, body: Any = None) -> tuple[int, Any]:
+        """With a body, if there is one, as JSON."""
+        return await self.ask("POST", path, json=body) if body is not None else await self.ask("POST", path)
+
+    async def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
+        """Status and body; `more` as aiohttp takes it."""
+        async with self._http.request(method, f"http://127.0.0.1:{self.port}{path}", **more) as response:
             text = await response.text()
             return response.status, json.loads(text) if "json" in response.content_type else text
 
@@ -259,10 +272,10 @@ class FakeClient:
         }
         await self.socket.send(fields | more)
 
-    async def failure(self) -> Frame:
+    async def failure(self, within_s: float = 10.0) -> Frame:
         """The next event that says what went wrong."""
         while True:
-            event = await self.socket.next("ui_event")
+            event = await self.socket.next("ui_event", within_s=within_s)
             if event["status"] == "error":
                 return event
 

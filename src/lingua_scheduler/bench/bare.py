@@ -16,6 +16,7 @@ from lingua_scheduler.domain.languages import Pair
 from lingua_scheduler.domain.nodes import NodeState
 from lingua_scheduler.domain.pools import Admission, Facet, Languages, pool_name, pools_for
 from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.placing import FIRST_SAMPLE
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.embedded import EmbeddedServer
@@ -54,6 +55,7 @@ class BareStore:
             ack_ms=defaults.job.reservation_ttl_ms,
             keep_ms=defaults.job.keep_ms,
         )
+        self._judge = Judge(store.jobs, defaults.nodes)
         self._run_ms = defaults.job.timeout_base_ms
         self._serials = itertools.count(1)
         self._dice = random.Random(1)
@@ -69,7 +71,7 @@ class BareStore:
         await self.read_map()
 
     async def read_map(self) -> None:
-        self._map = await self.store.pools.read_map()
+        self._map = await self.store.pools.build_map()
 
     async def dispatch(self, pool: str, count: int, sample: int = FIRST_SAMPLE) -> list[Attempt]:
         """Place jobs, all in one write; those that found a node among `sample` that were looked at."""
@@ -90,7 +92,7 @@ class BareStore:
     async def end(self, attempts: Sequence[Attempt]) -> int:
         """End attempts as their nodes would, all in one write; how many ended."""
         ended = await asyncio.gather(
-            *(self.store.jobs.end(attempt, self._epochs[attempt.node_id], JobEvent.FINISH) for attempt in attempts)
+            *(self._judge.end(attempt, self._epochs[attempt.node_id], JobEvent.FINISH, "") for attempt in attempts)
         )
         return sum(one.outcome is EndOutcome.ENDED for one in ended)
 

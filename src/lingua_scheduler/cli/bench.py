@@ -116,7 +116,7 @@ def _run(names: list[str], plan: Plan) -> Run:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(_measure(names, plan))
     except (KeyboardInterrupt, asyncio.CancelledError):
-        raise SystemExit(130) from None
+        raise SystemExit(Exit.INTERRUPTED) from None
     except (BenchFailed, EmbeddedError, StoreError, RedisAway) as error:
         fail(f"the benchmark stopped: {error}", Exit.SCHEDULER)
 

@@ -51,7 +51,7 @@ def demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None, once: 
     try:
         asyncio.run(_demo(port or _free_port(), node_count, tgt_lang, data_dir, once))
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(Exit.INTERRUPTED) from None
 
 
 async def _demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None, once: bool) -> None:

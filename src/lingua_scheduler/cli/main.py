@@ -19,6 +19,10 @@ WHERE = {
     "resume": "drain:resume",
     "instances": "instances:instances",
     "dead-letters": "letters:dead_letters",
+    "jobs": "jobs:jobs",
+    "job": "jobs:job",
+    "explain": "jobs:explain",
+    "cancel": "jobs:cancel",
     "bench": "bench:bench",
     "version": "version:version",
 }

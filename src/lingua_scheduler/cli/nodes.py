@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.status import STATE_STYLES
+from lingua_scheduler.cli.status import shown_state
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.store.nodes import NodeView
 from lingua_scheduler.store.store import Store
@@ -44,7 +44,7 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
         about = described(view)
         table.add_row(
             view.node_id,
-            Text(view.state, style=STATE_STYLES.get(view.state, "")),
+            shown_state(about),
             f"{view.held}/{view.max_jobs}",
             str(view.shard),
             f"{about['alive_for_ms'] / 1000:.0f} s",
@@ -100,6 +100,10 @@ def _shown(name: str, value: Any) -> str:
         spelled = "any" if pairs is None else " ".join(":".join(pair) for pair in pairs)
         lists = [f"{kind} {' '.join(value.get(kind, ()))}" for kind in ("asr", "semantic", "tts")]
         return "\n".join([*lists, f"nmt {spelled}"])
+    if name == "quarantined_for_ms":
+        return "no" if value is None else f"{value / 1000:.0f} s" if value else "its next job is a probe"
+    if name == "unavailable_for_ms":
+        return "\n".join(f"{service} for {ms / 1000:.0f} s" for service, ms in value.items()) or "none"
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
@@ -112,6 +116,7 @@ async def _views(store: Store) -> list[NodeView]:
 def described(view: NodeView) -> dict[str, Any]:
     said = msgspec.json.decode(view.profile)
     epoch, instance, link, acknowledges = view.owner.split(" ")
+    now_ms = int(time.time() * 1000)
     return {
         "node_id": view.node_id,
         "state": view.state,
@@ -119,7 +124,9 @@ def described(view: NodeView) -> dict[str, Any]:
         "max_jobs": view.max_jobs,
         "held": view.held,
         "free": view.free,
-        "alive_for_ms": max(0, view.alive_until_ms - int(time.time() * 1000)),
+        "alive_for_ms": max(0, view.alive_until_ms - now_ms),
+        "quarantined_for_ms": view.quarantined_for_ms(now_ms),
+        "unavailable_for_ms": view.unavailable_for_ms(now_ms),
         "pairs": sorted({pool.rsplit(":", 1)[0] for pool in view.pools}),
         "languages": dict(zip(("asr", "semantic", "tts", "nmt"), said.get("languages") or (), strict=False)),
         "services": said.get("services", []),

@@ -18,6 +18,7 @@ class Exit:
     REDIS = 3
     PORT = 4
     SCHEDULER = 5
+    INTERRUPTED = 130
 
 
 def fail(message: str, code: int) -> NoReturn:

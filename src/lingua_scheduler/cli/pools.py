@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from lingua_scheduler.store.store import Store
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
 def pools(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
     """Show every language pair: how many nodes serve it as speech and as text, and their free slots.
+
+    The last line is about the map the instances work with: its version, its age, and who leads.
 
     \b
     lingua pools
@@ -39,11 +42,22 @@ def pools(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
         free = Text(str(about["free"]), style="red" if about["free"] == 0 else "")
         counts = (str(about["speech"]), str(about["text"]))
         table.add_row(Text(pair, style=lonely), *counts, free, str(about["slots"]), str(about["shards"]))
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    console.print(Text(_about_the_map(found["map"]), style="dim"))
+
+
+def _about_the_map(about: dict[str, Any]) -> str:
+    if not about["version"]:
+        return "no map is published; every instance builds its own"
+    leader = f"led by {about['leader']}" if about["leader"] else "nobody leads"
+    return f"map version {about['version']} by {about['generated_by']}, {about['age_ms'] / 1000:.0f} s old; {leader}"
 
 
 async def read(store: Store) -> dict[str, Any]:
-    pool_map, nodes = await asyncio.gather(store.pools.read_map(), store.nodes.view())
+    pool_map, nodes, published, leader = await asyncio.gather(
+        store.pools.build_map(), store.nodes.view(), store.pools.published(), store.pools.leader()
+    )
     pairs: dict[str, dict[str, int]] = {}
     for pool, shards in sorted(pool_map.nodes.items()):
         src, tgt, facet = pool.split(":")
@@ -55,4 +69,14 @@ async def read(store: Store) -> dict[str, Any]:
             if pair in pairs:
                 pairs[pair]["free"] += node.free or 0
                 pairs[pair]["slots"] += node.max_jobs
-    return {"pairs": pairs}
+    age_ms = max(0, int(time.time() * 1000) - published.generated_at_ms) if published.version else None
+    return {
+        "pairs": pairs,
+        "map": {
+            "version": published.version,
+            "generated_by": published.generated_by,
+            "generated_at_ms": published.generated_at_ms,
+            "age_ms": age_ms,
+            "leader": leader.instance if leader else None,
+        },
+    }

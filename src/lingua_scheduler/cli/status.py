@@ -67,12 +67,23 @@ def picture(found: dict[str, Any], url: str) -> RenderableType:
     for node in found["nodes"]:
         nodes.add_row(
             node["node_id"],
-            Text(node["state"], style=STATE_STYLES.get(node["state"], "")),
+            shown_state(node),
             f"{node['held']}/{node['max_jobs']}",
             _short(node["pairs"], 4),
             _short(node["services"], 2),
         )
     return Group(head, Text(), nodes)
+
+
+def shown_state(node: dict[str, Any]) -> Text:
+    """Whether a node gets work, and if not, why and for how long."""
+    remaining_ms = node.get("quarantined_for_ms")
+    if remaining_ms is not None:
+        return Text(f"quarantined {remaining_ms / 1000:.0f} s" if remaining_ms else "on probation", style="red")
+    state = Text(node["state"], style=STATE_STYLES.get(node["state"], ""))
+    if unavailable := node.get("unavailable_for_ms"):
+        state.append(f" without {' '.join(unavailable)}", style="yellow")
+    return state
 
 
 def _short(words: list[str], most: int) -> str:

@@ -1,36 +1,49 @@
 """Sound files: any WAV in, 16 kHz mono PCM16 out; and back."""
 
+import struct
 import sys
 import wave
 from array import array
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 SAMPLE_RATE = 16_000
+
+_PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_FORMAT = struct.Struct("<HHIIHH")
+# In the extended form the real format is the beginning of a longer name.
+_SUBFORMAT_AT = 24
+_SIGNED_FROM_UNSIGNED = bytes(byte ^ 0x80 for byte in range(256))
 
 
 class BadSound(ValueError):
     """The file cannot be read as sound; the message says why."""
 
 
+class _Format(NamedTuple):
+    kind: int
+    channels: int
+    rate: int
+    sample_bytes: int
+
+
 def read(path: Path) -> bytes:
     """PCM16, 16 kHz, mono, whatever the file's rate, width and channels."""
     try:
-        with wave.open(str(path), "rb") as file:
-            rate, width, channels = file.getframerate(), file.getsampwidth(), file.getnchannels()
-            raw = file.readframes(file.getnframes())
-    except (wave.Error, EOFError) as error:
-        raise BadSound(f"{path} is not a WAV file we can read: {error}") from error
+        with path.open("rb") as file:
+            head = file.read(12)
+            if len(head) < 12 or head[:4] != b"RIFF" or head[8:] != b"WAVE":
+                raise BadSound(f"{path} is not a WAV file we can read: it does not begin like one")
+            body = file.read()
     except OSError as error:
         raise BadSound(f"{path} cannot be opened: {error.strerror}") from error
-    if rate < 1:
-        raise BadSound(f"{path} is not a WAV file we can read: its sample rate is {rate}")
-    samples = _samples(raw, width)
-    mono = (
-        samples
-        if channels == 1
-        else array("h", (sum(samples[i : i + channels]) // channels for i in range(0, len(samples), channels)))
-    )
-    return _little_endian(_resampled(mono, rate))
+    try:
+        form, raw = _parsed(body)
+        samples = _samples(form, raw)
+    except BadSound as error:
+        raise BadSound(f"{path} is not a WAV file we can read: {error}") from None
+    return _little_endian(_resampled(_mono(samples, form.channels), form.rate))
 
 
 def write(path: Path, pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
@@ -41,18 +54,62 @@ def write(path: Path, pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
         file.writeframes(pcm16)
 
 
-def _samples(raw: bytes, width: int) -> "array[int]":
-    if width == 1:
-        return array("h", ((byte - 128) << 8 for byte in raw))
-    if width == 2:
-        samples = array("h", raw[: len(raw) // 2 * 2])
+def _parsed(body: bytes) -> tuple[_Format, bytes]:
+    """The chunks up to the sound. A length that is too great (a pipe did not know it) means: to the end."""
+    form: _Format | None = None
+    at = 0
+    while at + 8 <= len(body):
+        name = body[at : at + 4]
+        (length,) = struct.unpack_from("<I", body, at + 4)
+        content = body[at + 8 : at + 8 + length]
+        if name == b"fmt ":
+            form = _format(content)
+        elif name == b"data":
+            if form is None:
+                raise BadSound("its format comes after its sound")
+            return form, content
+        at += 8 + length + length % 2
+    raise BadSound("it holds no sound")
+
+
+def _format(content: bytes) -> _Format:
+    if len(content) < _FORMAT.size:
+        raise BadSound("its format is cut short")
+    kind, channels, rate, _, _, bits = _FORMAT.unpack_from(content)
+    if kind == _EXTENSIBLE and len(content) >= _SUBFORMAT_AT + 2:
+        (kind,) = struct.unpack_from("<H", content, _SUBFORMAT_AT)
+    if rate < 1 or channels < 1:
+        raise BadSound(f"its sample rate is {rate}, and it has {channels} channels")
+    widths = {_PCM: (8, 16, 20, 24, 32), _FLOAT: (32, 64)}.get(kind, ())
+    if bits not in widths:
+        raise BadSound(f"its sound is packed in a way we do not know (format {kind}, {bits} bits); save it as PCM")
+    return _Format(kind, channels, rate, (bits + 7) // 8)
+
+
+def _samples(form: _Format, raw: bytes) -> "array[int]":
+    width = form.sample_bytes
+    raw = raw[: len(raw) // width * width]
+    if form.kind == _FLOAT:
+        values = array("f" if width == 4 else "d", raw)
         if sys.byteorder == "big":
-            samples.byteswap()
+            values.byteswap()
+        return array("h", (int(max(-1.0, min(1.0, value)) * 32_767) for value in values))
+    # The two most significant bytes of a sample; a single byte is unsigned.
+    pcm16 = bytearray(len(raw) // width * 2)
+    pcm16[1::2] = raw.translate(_SIGNED_FROM_UNSIGNED) if width == 1 else raw[width - 1 :: width]
+    if width > 1:
+        pcm16[0::2] = raw[width - 2 :: width]
+    samples = array("h", bytes(pcm16))
+    if sys.byteorder == "big":
+        samples.byteswap()
+    return samples
+
+
+def _mono(samples: "array[int]", channels: int) -> "array[int]":
+    if channels == 1:
         return samples
-    # The two most significant bytes of a wider sample.
-    return array(
-        "h", (int.from_bytes(raw[i + width - 2 : i + width], "little", signed=True) for i in range(0, len(raw), width))
-    )
+    frames = zip(*(samples[channel::channels] for channel in range(channels)), strict=False)
+    return array("h", (sum(frame) // channels for frame in frames))
 
 
 def _resampled(samples: "array[int]", rate: int) -> "array[int]":
@@ -60,22 +117,20 @@ def _resampled(samples: "array[int]", rate: int) -> "array[int]":
     if rate == SAMPLE_RATE or not samples:
         return samples
     step = rate / SAMPLE_RATE
-    if step > 1:
-        span = round(step)
-        samples = array(
-            "h",
-            (
-                sum(samples[max(0, i - span + 1) : i + 1]) // len(samples[max(0, i - span + 1) : i + 1])
-                for i in range(len(samples))
-            ),
-        )
+    span = max(1, round(step))
+    sums = list(accumulate(samples, initial=0))
     last = len(samples) - 1
+
+    def mean(end: int) -> int:
+        begin = max(0, end - span + 1)
+        return (sums[end + 1] - sums[begin]) // (end + 1 - begin)
+
     out = array("h")
     for i in range(int(len(samples) / step)):
         place = i * step
         left = int(place)
-        right = min(left + 1, last)
-        out.append(int(samples[left] + (samples[right] - samples[left]) * (place - left)))
+        before = mean(left)
+        out.append(int(before + (mean(min(left + 1, last)) - before) * (place - left)))
     return out
 
 

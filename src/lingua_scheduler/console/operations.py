@@ -1,25 +1,26 @@
 """One HTTP operation as a value: what it takes, what it answers, what may go wrong. Routes and docs are made of it."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
+from structlog.contextvars import bound_contextvars
 
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.console.answers import REQUEST_ID, Problem, json_response
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
+from lingua_scheduler.protocol.http import LANGUAGE, MAX_LANGUAGE_CHARS, NODE_ID
+
+__all__ = ["OPERATIONS", "Call", "Known", "Operation", "Problem", "add_operations"]
 
 B = TypeVar("B")
 Q = TypeVar("Q")
 
-
-class Problem(Exception):
-    """An answer other than the wished one: a status, a code for machines, a sentence for people."""
-
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
+_IN_BRACES = re.compile(r"{(\w+)}")
+_JSON = "application/json"
 
 
 class Call(NamedTuple, Generic[B, Q]):
@@ -29,6 +30,8 @@ class Call(NamedTuple, Generic[B, Q]):
     body: B
     query: Q
     request_id: str
+    # For those who wait long: whether the caller is still there.
+    is_connected: Callable[[], bool] = lambda: True
 
 
 class Known(NamedTuple):
@@ -51,39 +54,150 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body: type | None = None
     query: type | None = None
     problems: tuple[Known, ...] = ()
+    description: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        return _IN_BRACES.findall(self.path)
+
+    @property
+    def all_problems(self) -> tuple[Known, ...]:
+        """Its own, and those that come with being an operation."""
+        told = {(known.status, known.code): known for known in (*_shared_problems(self), *self.problems)}
+        return tuple(sorted(told.values()))
+
+
+class Parameter(NamedTuple):
+    """What may stand for a `{name}` in a path."""
+
+    pattern: str
+    max_length: int
+    meaning: str
+    example: str
+
+
+_PARAMETERS = {
+    "node_id": Parameter(NODE_ID, 64, "A node's id; GET /v1/nodes lists them", "node-1A2B3C4D"),
+    "src": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "The language that is spoken", "en"),
+    "tgt": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "The language to translate into", "zh"),
+    "job_id": Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "A job's id", "job-0-i-1a2b3c4d-1"),
+}
+_ANY_PARAMETER = Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "", "1")
+
+OPERATIONS: web.AppKey[list[Operation]] = web.AppKey("operations", list[Operation])
+
+
+def parameter(name: str) -> Parameter:
+    return _PARAMETERS.get(name, _ANY_PARAMETER)
 
 
 def add_operations(app: web.Application, operations: Iterable[Operation]) -> None:
+    """Serve them, and remember them for the documents."""
+    known = app.setdefault(OPERATIONS, [])
     for operation in operations:
-        app.router.add_route(operation.method, operation.path, _handler(operation))
+        known.append(operation)
+        handle = _handler(operation)
+        if operation.method == "GET":
+            app.router.add_get(operation.path, handle)  # and HEAD
+        else:
+            app.router.add_route(operation.method, operation.path, handle)
+
+
+def _shared_problems(operation: Operation) -> Iterator[Known]:
+    # A query that an operation does not know is refused, so this may happen to all of them.
+    invalid = "The path, the query or the body is not what this takes; the detail names the part"
+    yield Known(400, ErrorCode.INVALID_MESSAGE.value, invalid)
+    if operation.body is not None:
+        yield Known(413, HttpCode.BODY_TOO_LARGE.value, "The body has more than `server.max_body_bytes`")
+        yield Known(415, HttpCode.UNSUPPORTED_MEDIA_TYPE.value, f"The body is not sent as {_JSON}")
+    yield Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away; try again shortly")
 
 
 def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Response]]:
+    read_body = _body_reader(operation)
+
     async def handle(request: web.Request) -> web.Response:
-        call = Call(
-            path=request.match_info,
-            body=await _body(operation, request),
-            query=_query(operation, request),
-            request_id=request.headers.get("X-Request-Id", ""),
-        )
-        return web.Response(body=msgspec.json.encode(await operation.handle(call)), content_type="application/json")
+        request_id = request[REQUEST_ID]
+        with bound_contextvars(request_id=request_id):
+            path, query = _path(operation, request), _query(operation, request)
+            call = Call(path, await read_body(request), query, request_id, lambda: _is_connected(request))
+            return json_response(await operation.handle(call))
 
     return handle
 
 
-async def _body(operation: Operation, request: web.Request) -> Any:
-    if operation.body is None:
-        return None
-    try:
-        return msgspec.json.decode(await request.read(), type=operation.body)
-    except msgspec.DecodeError as error:
-        raise Problem(400, ErrorCode.INVALID_MESSAGE.value, f"the body is not what this takes: {error}") from None
+def _is_connected(request: web.Request) -> bool:
+    return request.transport is not None and not request.transport.is_closing()
+
+
+def _path(operation: Operation, request: web.Request) -> dict[str, str]:
+    for name in operation.names:
+        allowed, value = parameter(name), request.match_info[name]
+        if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value):
+            raise _invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
+    return dict(request.match_info)
 
 
 def _query(operation: Operation, request: web.Request) -> Any:
+    known = [field.encode_name for field in msgspec.structs.fields(operation.query)] if operation.query else []
+    given: dict[str, str] = {}
+    for name, value in request.query.items():
+        if name not in known:
+            raise _invalid(_about_unknown(name, known))
+        if name in given:
+            raise _invalid(f'"{name}" is given twice in the query')
+        given[name] = value
     if operation.query is None:
         return None
     try:
-        return msgspec.convert(dict(request.query), type=operation.query, strict=False)
+        return msgspec.convert(given, type=operation.query, strict=False)
     except msgspec.ValidationError as error:
-        raise Problem(400, ErrorCode.INVALID_MESSAGE.value, f"the query is not what this takes: {error}") from None
+        refusal = _invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
+    raise refusal
+
+
+def _about_unknown(name: str, known: Iterable[str]) -> str:
+    nearest = get_close_matches(name[:64], list(known), n=1, cutoff=0.4)
+    takes = ", ".join(known) or "nothing"
+    step = f'did you mean "{nearest[0]}"?' if nearest else f"the query takes {takes}"
+    return f'there is no "{name[:64]}" in the query of this; {step}'
+
+
+def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]]:
+    if operation.body is None:
+        return _nothing
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(operation.body)
+
+    async def read(request: web.Request) -> Any:
+        if request.content_type != _JSON:
+            detail = f"the body is sent as {request.content_type[:64]}; send JSON, and the header Content-Type: {_JSON}"
+            raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
+        try:
+            return decode_body(await _raw(request), decoder)
+        except UnreadableFrame as error:
+            refusal = _invalid(str(error))
+        raise refusal
+
+    return read
+
+
+async def _nothing(_: web.Request) -> None:
+    return None
+
+
+async def _raw(request: web.Request) -> bytes:
+    most = request.client_max_size
+    is_too_large = request.content_length is not None and request.content_length > most
+    try:
+        if not is_too_large:
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge:
+        pass
+    except web.RequestPayloadError:
+        # Said to be compressed and is not, or cut off.
+        raise _invalid("the body cannot be read: it is not encoded as its headers say") from None
+    raise Problem(413, HttpCode.BODY_TOO_LARGE, f"the body has more than the {most} bytes that are allowed")
+
+
+def _invalid(detail: str) -> Problem:
+    return Problem(400, ErrorCode.INVALID_MESSAGE, detail)

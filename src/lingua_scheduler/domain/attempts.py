@@ -9,6 +9,7 @@ class DispatchOutcome(StrEnum):
     FULL = "full"
     EXHAUSTED = "exhausted"  # every node that could was tried already
     NOBODY = "nobody"
+    SICK = "sick"  # only quarantined nodes could, and there may be better ones in other shards
     BUSY = "busy"  # the preferred node was demanded and has no free slot
     UNFIT = "unfit"  # the preferred node was demanded and is gone or does not serve this
     STALE = "stale"
@@ -24,6 +25,18 @@ class EndOutcome(StrEnum):
     STALE = "stale"
     ALIVE = "alive"  # it was to end only if overdue, and is not
     GONE = "gone"  # Redis knows nothing of the job
+
+
+class NoteOutcome(StrEnum):
+    NOTED = "noted"
+    STALE = "stale"  # it has an attempt by now, or has ended
+
+
+class CancelOutcome(StrEnum):
+    CANCELLED = "cancelled"
+    ENDED = "ended"  # it had ended before
+    MOVED = "moved"
+    GONE = "gone"
 
 
 class AdoptOutcome(StrEnum):

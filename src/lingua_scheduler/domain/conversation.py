@@ -1,10 +1,13 @@
 """One client's conversation, sans-IO: speech, time, playback and outcomes in; utterances and outcomes in order out."""
 
+from collections import deque
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Generic, NamedTuple, TypeVar
 
 from lingua_scheduler.domain.ordering import Ordering, Released
 from lingua_scheduler.domain.sequence import Received
+from lingua_scheduler.domain.survival import Beginning, CutNote
 from lingua_scheduler.domain.turns import Context, Groups, Part
 from lingua_scheduler.domain.utterances import Cut, CutRules, Cutter
 
@@ -44,8 +47,11 @@ class Conversation(Generic[T]):
         self._ordering: Ordering[T] = Ordering(hold_ms, max_held)
         self._groups = Groups(session_id)
         self._received = Received()
-        # Below this, numbers were told to be known when the client came back.
-        self._known_below = 0
+        # A client that came back was told which frames we have, and is held to their numbers.
+        self._was_resumed = False
+        # The frames whose audio is not part of an utterance yet, and those of the latest utterances.
+        self._uncut: list[int] = []
+        self._cuts: deque[CutNote] = deque(maxlen=MAX_UNDER_WAY)
         self.is_closed = False
 
     @property
@@ -71,6 +77,10 @@ class Conversation(Generic[T]):
         return self._cutter.next_index
 
     @property
+    def turn(self) -> int:
+        return self._cutter.turn
+
+    @property
     def is_speaking(self) -> bool:
         """Whether an utterance has begun and not ended."""
         return self._cutter.held_bytes > 0
@@ -83,36 +93,47 @@ class Conversation(Generic[T]):
             return hold_ms if pause_ms is None else pause_ms
         return min(pause_ms, hold_ms)
 
+    @property
+    def cuts(self) -> Sequence[CutNote]:
+        """What somebody else needs to go on with this conversation."""
+        return self._cuts
+
+    def begin_at(self, beginning: Beginning) -> None:
+        """Go on with a conversation that was held elsewhere."""
+        self._cutter.begin_at(beginning.next_index, beginning.turn)
+        self._received = Received(beginning.next_seq)
+
     def resumed(self) -> None:
         """The client was told what we have; what it sends again of that is not taken twice."""
-        self._known_below = self._received.next
+        self._was_resumed = True
 
     def is_repeat(self, seq: int) -> bool:
         """Only clients that resume are held to their numbers: others may count as they like."""
-        return self._known_below > 0 and seq in self._received
+        return self._was_resumed and seq in self._received
 
     def chunk(self, seq: int, audio: bytes, duration_ms: int, is_final: bool, now_ms: float) -> list[Cut]:
         if self.is_closed:
             return []
         self._received.add(seq)
+        if audio:
+            self._uncut.append(seq)
         cuts = self._cutter.chunk(audio, duration_ms, now_ms)
         if is_final:
             cuts += self._cutter.final(now_ms)
         return self._expected(cuts)
 
-    def utterance(self, index: int) -> tuple[Entry, int]:
-        """A whole utterance with its own number; its turn, when it is taken."""
+    def utterance(self, index: int) -> Entry:
+        """A whole utterance with its own number, and a turn of its own: the current one, if it is taken."""
         if self.is_closed:
-            return Entry.CLOSED, -1
+            return Entry.CLOSED
         if index > MAX_INDEX:
-            return Entry.TOO_FAR, -1
+            return Entry.TOO_FAR
         if len(self._ordering) >= MAX_UNDER_WAY:
-            return Entry.TOO_MANY, -1
+            return Entry.TOO_MANY
         if not self._ordering.expect(index):
-            return Entry.KNOWN, -1
-        turn = self._cutter.claim_index(index)
-        self._cutter.close_turn()
-        return Entry.TAKEN, turn
+            return Entry.KNOWN
+        self._cutter.claim_index(index)
+        return Entry.TAKEN
 
     def playback_started(self, now_ms: float) -> None:
         self._cutter.playback_started(now_ms)
@@ -140,6 +161,7 @@ class Conversation(Generic[T]):
     def drop(self) -> int:
         """Nobody listens any more: how many bytes of what was said are forgotten with it."""
         self.is_closed = True
+        self._uncut.clear()
         return self._cutter.drop()
 
     def context(self, group_now_ms: float) -> Context | None:
@@ -152,4 +174,8 @@ class Conversation(Generic[T]):
     def _expected(self, cuts: list[Cut]) -> list[Cut]:
         for cut in cuts:
             self._ordering.expect(cut.utterance_index)
+            frames, self._uncut = self._uncut[: cut.chunks], self._uncut[cut.chunks :]
+            # A final that overtook its last chunk is sent again with it.
+            end_seq = min(self._uncut, default=self._received.next)
+            self._cuts.append(CutNote(cut.utterance_index, min(frames), end_seq, cut.turn, cut.reason.closes_turn))
         return cuts

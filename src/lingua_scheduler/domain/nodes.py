@@ -70,6 +70,13 @@ class LoadLimits(NamedTuple):
         return any(said is not None and said > limit for said, limit in zip(load, self, strict=True))
 
 
+class Service(NamedTuple):
+    """Something installed on a node; several may be of one kind."""
+
+    service_id: str
+    kind: str
+
+
 class Profile(NamedTuple):
     """What a node says of itself; only a change of this costs more than a beat."""
 
@@ -83,8 +90,12 @@ class Profile(NamedTuple):
     boot_id: str
     version: str
     platform: str
-    services: tuple[str, ...] = ()
+    installed: tuple[Service, ...] = ()
     is_overloaded: bool = False
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        return tuple(service.service_id for service in self.installed)
 
     @property
     def languages(self) -> Languages:

@@ -31,6 +31,9 @@ class PoolMap:
         reached = self._reached[pool]
         return shards[bisect_right(reached, dice * reached[-1])]
 
+    def is_in_one_shard(self, pool: str) -> bool:
+        return len(self._shards.get(pool, ())) == 1
+
     def other_shards(self, pool: str, first: int) -> list[int]:
         """Where to look when the first was full: the fullest first."""
         shards = self._nodes.get(pool, {})

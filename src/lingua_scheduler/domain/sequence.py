@@ -7,8 +7,8 @@ MAX_AHEAD = 64
 class Received:
     """Numbers arrive in any order: a final may overtake the chunk before it."""
 
-    def __init__(self) -> None:
-        self._next = 0
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
         self._ahead: set[int] = set()
 
     @property

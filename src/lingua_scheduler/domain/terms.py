@@ -8,6 +8,8 @@ from lingua_scheduler.domain.pools import Facet, pool_name
 TWO_WAY_AUTO = "two_way_auto"
 # Every one of them is a pool that the node must be in.
 MAX_AUTO_LANGS = 16
+# The kinds of service a job may need, in the order of the pipeline's fields.
+SERVICES = ("asr", "nmt", "tts", "semantic", "tone")
 
 
 class Pipeline(NamedTuple):
@@ -16,6 +18,11 @@ class Pipeline(NamedTuple):
     use_tts: bool = True
     use_semantic: bool = True
     use_tone: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The kinds of service a node must not lack."""
+        return tuple(service for service, is_used in zip(SERVICES, self, strict=True) if is_used)
 
 
 class Terms(NamedTuple):

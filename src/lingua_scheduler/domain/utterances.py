@@ -53,6 +53,8 @@ class Cut(NamedTuple):
     duration_ms: int
     reason: CutReason
     padding_ms: int
+    # Of how many chunks it was made.
+    chunks: int = 1
 
 
 class Cutter:
@@ -86,6 +88,10 @@ class Cutter:
     @property
     def next_index(self) -> int:
         return self._next_index
+
+    @property
+    def turn(self) -> int:
+        return self._turn
 
     @property
     def wake_at_ms(self) -> float | None:
@@ -161,12 +167,13 @@ class Cutter:
         self._ending = None
         return dropped
 
-    def claim_index(self, index: int) -> int:
-        """A whole utterance arrives with its own number; what is cut next is numbered after it."""
-        self._next_index = max(self._next_index, index + 1)
-        return self._turn
+    def begin_at(self, next_index: int, turn: int) -> None:
+        """Go on where another cutter ended."""
+        self._next_index, self._turn = next_index, turn
 
-    def close_turn(self) -> None:
+    def claim_index(self, index: int) -> None:
+        """A whole utterance arrives with its own number and is a turn of its own; what is cut next comes after it."""
+        self._next_index = max(self._next_index, index + 1)
         self._turn += 1
         self._turn_has_parts = False
 
@@ -217,6 +224,7 @@ class Cutter:
             duration_ms=sum(durations_ms),
             reason=reason,
             padding_ms=self._rules.padding_ms(reason),
+            chunks=len(parts),
         )
         self._next_index += 1
         self._turn_has_parts = not reason.closes_turn

@@ -115,7 +115,7 @@ class _Conversation:
             case AsrPartial():
                 self._progress.partial(link, message)
             case NodeError():
-                _log.warning("node.complained", node_id=link.node_id, code=message.code[:64])
+                self._progress.trouble(link, message)
 
     async def _register(self, message: NodeRegister) -> None:
         if self.link is not None and message.node_id not in (None, self.link.node_id):

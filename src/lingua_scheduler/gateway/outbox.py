@@ -13,6 +13,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _TEXT = 0x81  # a whole text frame
 _PING = b"\x89\x00"
+# How long a peer may take to read what was sent and to answer the goodbye.
+CLOSE_TIMEOUT_S = 3.0
 # Joining a short payload to its header is cheaper than two buffers.
 _JOIN_BELOW_BYTES = 2048
 
@@ -49,7 +51,15 @@ class Outbox:
     def close(self, code: CloseCode, reason: str) -> None:
         if not self._is_closing:
             self._is_closing = True
-            self._closers.start(self._socket.close(code=code, message=reason.encode()))
+            self._closers.start(self._say_goodbye(code, reason))
+
+    async def _say_goodbye(self, code: CloseCode, reason: str) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._socket.close(code=code, message=reason.encode())
+        except TimeoutError:
+            # A peer that does not read cannot be told, and would keep its socket and its buffer for ever.
+            self._transport.abort()
 
     async def answers(self, within_s: float) -> bool:
         """Ping, and see whether a pong comes back; the socket's pump tells us of it."""

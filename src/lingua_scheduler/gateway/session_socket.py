@@ -28,6 +28,7 @@ from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.settings import SessionsSettings
+from lingua_scheduler.store.connection import RedisAway
 
 PROTOCOL_VERSION = "1.0"
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
@@ -52,7 +53,7 @@ class SessionSocket:
             async for frame in self._sockets.frames(socket, outbox, "session"):
                 session = None
                 try:
-                    session = self._take(outbox, frame)
+                    session = await self._take(outbox, frame)
                 except UnreadableFrame as error:
                     refuse(outbox, "session", str(error))
                 if session is not None:
@@ -68,13 +69,17 @@ class SessionSocket:
                 self._intake.detached(session, outbox)
         return socket
 
-    def _take(self, outbox: Outbox, frame: Frame) -> Session | None:
+    async def _take(self, outbox: Outbox, frame: Frame) -> Session | None:
         """Handle one frame; the session it spoke for, if any."""
         if not frame.is_text:
             return self._take_binary(outbox, frame.data)
         message = codec.decode_session(frame.data)
         if isinstance(message, SessionInit):
-            return self._open(outbox, message)
+            try:
+                return await self._open(outbox, message)
+            except RedisAway:
+                refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+                return None
         if not isinstance(message, AudioChunk | Utterance | ClientHeartbeat | SessionClose | TtsStarted | TtsPlayEnded):
             outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
             return None
@@ -91,7 +96,7 @@ class SessionSocket:
                 if refusal is not None:
                     refuse(outbox, "session", refusal.message, refusal.code)
             case ClientHeartbeat():
-                session.sent.forget_arrived()
+                self._intake.renew(session)
                 outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
             case SessionClose():
                 self._intake.close(session)
@@ -128,8 +133,10 @@ class SessionSocket:
         session.attach(outbox)
         return session
 
-    def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
-        known = self._sessions.find_by_token(message.resume_token) if message.resume_token else None
+    async def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        known = None
+        if message.resume_token:
+            known = self._sessions.find_by_token(message.resume_token) or await self._intake.adopt(message)
         if known is not None:
             outbox.post(self._ack(known, "session resumed", is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
@@ -138,7 +145,7 @@ class SessionSocket:
                 outbox.post(SessionCloseAck(session_id=known.session_id))
                 return None
             return known
-        session = self._intake.open(outbox, message)
+        session = await self._intake.open(outbox, message)
         if isinstance(session, Refusal):
             refuse(outbox, "session", session.message, session.code)
             return None

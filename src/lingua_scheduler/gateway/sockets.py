@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aiohttp import WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.gateway.outbox import Outbox
+from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Outbox
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics
@@ -15,7 +15,6 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 # Above the limit a frame is answered with an error; this many times above it the socket closes unread.
 HARD_LIMIT_FACTOR = 4
-CLOSE_TIMEOUT_S = 3.0
 
 
 class Frame(NamedTuple):

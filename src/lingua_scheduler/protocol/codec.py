@@ -17,6 +17,7 @@ _MAX_QUOTED_CHARS = 40
 _MAX_DEPTH = 100
 
 M = TypeVar("M")
+B = TypeVar("B")
 
 
 class UnreadableFrame(ValueError):
@@ -39,7 +40,7 @@ _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _BRACKET = re.compile(r"[\[\]{}]")
 
-_TOO_DEEP = "the frame is nested too deeply"
+_TOO_DEEP = "the {what} is nested too deeply"
 
 _encoder = msgspec.json.Encoder()
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
@@ -57,7 +58,7 @@ class _Reader(Generic[M]):
             message = self._decoder.decode(frame)
             if not _is_too_deep(frame):
                 return message
-            refusal = UnreadableFrame(_TOO_DEEP)
+            refusal = UnreadableFrame(_TOO_DEEP.format(what="frame"))
         except _DECODE_ERRORS as error:
             refusal = self._refusal(frame, error)
         # Outside the handler, because a UnicodeError holds the whole frame and would travel as the context.
@@ -114,18 +115,18 @@ def _occurs_more_often(char: str, text: str, times: int) -> bool:
     return True
 
 
-def _about_the_frame(error: Exception) -> str:
+def _about_the_frame(error: Exception, what: str = "frame") -> str:
     match error:
         case RecursionError():
-            return _TOO_DEEP
+            return _TOO_DEEP.format(what=what)
         case UnicodeError():
-            return "the frame is not UTF-8 text"
+            return f"the {what} is not UTF-8 text"
         case msgspec.ValidationError() if _PLACE.search(str(error)):
             return 'the "type" field is not a string'
         case msgspec.ValidationError():
-            return "the frame is not a JSON object"
+            return f"the {what} is not a JSON object"
         case _:
-            return f"the frame is not JSON: {error}"
+            return f"the {what} is not JSON: {error}"
 
 
 def _about_the_field(complaint: str) -> str:
@@ -159,6 +160,23 @@ def decode_session(frame: bytes | str) -> SessionIncoming:
 def decode_node(frame: bytes | str) -> NodeIncoming:
     """What a node tells the scheduler; raises UnreadableFrame."""
     return _node_reader.read(frame)
+
+
+def decode_body(body: bytes, decoder: msgspec.json.Decoder[B]) -> B:
+    """What a caller sends over HTTP; raises UnreadableFrame."""
+    try:
+        read = decoder.decode(body)
+        if not _is_too_deep(body):
+            return read
+        refusal = UnreadableFrame(_TOO_DEEP.format(what="body"))
+    except _DECODE_ERRORS as error:
+        said = str(error)
+        is_about_a_field = isinstance(error, msgspec.ValidationError) and (
+            _PLACE.search(said) or _MISSING_FIELD.fullmatch(said)
+        )
+        refusal = UnreadableFrame(_about_the_field(said) if is_about_a_field else _about_the_frame(error, "body"))
+    # Outside the handler, for the same reason as above.
+    raise refusal
 
 
 def decode_for_client(frame: bytes | str) -> SessionOutgoing | None:

@@ -200,6 +200,8 @@ class JobAssign(Message, kw_only=True, tag="job_assign"):
     is_timeout_triggered: bool = False
     is_max_duration_triggered: bool = False
     start_within_ms: Count | None = None
+    # Where the audio is, when it is not in `audio`; we pass it on and never look at it.
+    audio_ref: str | None = None
 
 
 class JobCancel(Message, kw_only=True, tag="job_cancel"):

@@ -84,7 +84,9 @@ class Node:
         self._heartbeat_interval_s = heartbeat_interval_s
         self._tell = on_event or _say_nothing
         self._boot_id = secrets.token_hex(8)
+        # What takes a slot, and what is still to be waited for: a job that is over sends its result.
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._grants: dict[str, asyncio.Future[bool]] = {}
         self._kept: dict[str, JobResult] = {}
         self._socket: aiohttp.ClientWebSocketResponse | None = None
@@ -112,9 +114,9 @@ class Node:
     async def stop(self, finish_within_s: float = 10.0) -> None:
         """Finish running jobs, then leave."""
         self._stopping.set()
-        if self._running:
-            await asyncio.wait(list(self._running.values()), timeout=finish_within_s)
-        for task in list(self._running.values()):
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=finish_within_s)
+        for task in list(self._tasks):
             task.cancel()
         if self._socket is not None:
             await self._socket.close()
@@ -180,11 +182,33 @@ class Node:
             return
         task = asyncio.create_task(self._work(job))
         self._running[job.job_id] = task
-        task.add_done_callback(lambda _: self._running.pop(job.job_id, None))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # One that is cancelled before its first step never gets to its end.
+        task.add_done_callback(lambda _: self._let_go(job, task))
+
+    def _let_go(self, job: JobAssign, task: "asyncio.Task[None] | None") -> None:
+        if self._running.get(job.job_id) is task:
+            del self._running[job.job_id]
 
     async def _work(self, job: JobAssign) -> None:
-        if not await self._may_start(job):
+        try:
+            result = await self._result(job)
+        finally:
+            # Over before the result leaves: a heartbeat behind it must not claim the slot again.
+            self._let_go(job, asyncio.current_task())
+        if result is None:
             return
+        self.jobs_done += 1
+        while len(self._kept) >= MAX_KEPT_RESULTS:
+            self._kept.pop(next(iter(self._kept)))
+        self._kept[job.job_id] = result
+        await self._send(result)
+
+    async def _result(self, job: JobAssign) -> JobResult | None:
+        """Do the work; None when it must not start."""
+        if not await self._may_start(job):
+            return None
         started = time.monotonic()
         await self._send(JobStarted(**self._about(job)))
 
@@ -211,11 +235,7 @@ class Node:
             result = self._failure(job, "PROCESSING_ERROR", f"the engine failed: {type(error).__name__}", started)
         # A result must not overtake what was understood on the way to it.
         await asyncio.gather(*partials)
-        self.jobs_done += 1
-        while len(self._kept) >= MAX_KEPT_RESULTS:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[job.job_id] = result
-        await self._send(result)
+        return result
 
     async def _may_start(self, job: JobAssign) -> bool:
         """Ask before starting: an assignment that waited in a buffer past its lease is somebody else's by now."""

@@ -17,29 +17,40 @@ class Step(StrEnum):
     ACCEPTED = "NODE_ACCEPTED"
 
 
+# Cancelled jobs that are remembered in case their attempt is only just beginning here.
+CANCELLED_MAX = 1_000
+
+
 class Lost(NamedTuple):
     """An attempt that ended without the node's word."""
 
     reason: str
 
 
-Report = JobResult | Lost
+class Cancelled(NamedTuple):
+    """Somebody does not want the job any more."""
+
+    reason: str = "cancelled"
+
+
+Report = JobResult | Lost | Cancelled
 
 
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "attempt", "is_accepted", "report", "work")
+    __slots__ = ("_bell", "advances", "attempt", "report", "work")
 
     def __init__(self, attempt: Attempt, work: Work) -> None:
         self.attempt = attempt
         self.work = work
-        self.is_accepted = False
+        # How often the node moved on (accepted, started), and its deadline with it.
+        self.advances = 0
         self.report: Report | None = None
         self._bell: asyncio.Future[None] | None = None
 
     async def wait(self, timeout_s: float) -> Report | None:
-        """The report, or None when time is up."""
+        """The report, or None when time is up or the node moved on."""
         if self.report is None:
             loop = asyncio.get_running_loop()
             self._bell = loop.create_future()
@@ -50,6 +61,10 @@ class Assignment:
                 timer.cancel()
                 self._bell = None
         return self.report
+
+    def advance(self) -> None:
+        self.advances += 1
+        self._ring()
 
     def settle(self, report: Report) -> None:
         if self.report is None:
@@ -67,6 +82,7 @@ class Assignments:
     def __init__(self, watch: Callable[[Step, Assignment], None]) -> None:
         self._watch = watch
         self._by_job: dict[str, Assignment] = {}
+        self._cancelled: dict[str, None] = {}
 
     def __len__(self) -> int:
         return len(self._by_job)
@@ -74,17 +90,29 @@ class Assignments:
     def open(self, attempt: Attempt, work: Work) -> Assignment:
         assignment = Assignment(attempt, work)
         self._by_job[attempt.job_id] = assignment
+        if attempt.job_id in self._cancelled:
+            assignment.settle(Cancelled())
         return assignment
 
     def sent(self, assignment: Assignment) -> None:
         self._watch(Step.DISPATCHED, assignment)
 
-    def accepted(self, attempt: Attempt) -> None:
-        """The node has it, or has started; the first word counts."""
+    def advanced(self, attempt: Attempt) -> None:
+        """The node has it, or has started; whoever watches hears the first of the two."""
         assignment = self.find(attempt)
-        if assignment is not None and not assignment.is_accepted:
-            assignment.is_accepted = True
-            self._watch(Step.ACCEPTED, assignment)
+        if assignment is not None:
+            assignment.advance()
+            if assignment.advances == 1:
+                self._watch(Step.ACCEPTED, assignment)
+
+    def cancel(self, job_id: str) -> None:
+        """Whoever waits for the job hears of it, also if its attempt is about to begin."""
+        self._cancelled[job_id] = None
+        if len(self._cancelled) > CANCELLED_MAX:
+            del self._cancelled[next(iter(self._cancelled))]
+        assignment = self._by_job.get(job_id)
+        if assignment is not None:
+            assignment.settle(Cancelled())
 
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:

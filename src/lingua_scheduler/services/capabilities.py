@@ -1,7 +1,7 @@
 """Reading what a node says it can do into what the scheduler decides by."""
 
 from lingua_scheduler.domain.languages import MAX_PAIRS, Pair, is_code, valid_codes
-from lingua_scheduler.domain.nodes import Load, LoadLimits, Profile
+from lingua_scheduler.domain.nodes import Load, LoadLimits, Profile, Service
 from lingua_scheduler.domain.pools import Languages
 from lingua_scheduler.protocol.node import LanguageCapabilities, NodeHeartbeat, NodeRegister
 from lingua_scheduler.protocol.shapes import translation_pairs
@@ -24,7 +24,7 @@ def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> P
         boot_id=(message.boot_id or "")[:64],
         version=message.version[:64],
         platform=message.platform[:32],
-        services=_services(message),
+        installed=_installed(message),
     )
 
 
@@ -43,7 +43,7 @@ def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: L
         down=_down(message, "semantic" in before.down),
         max_jobs=slots,
         reports_jobs=before.reports_jobs or message.running_job_ids is not None,
-        services=_services(message),
+        installed=_installed(message),
         is_overloaded=limits.exceeded_by(load),
     )
 
@@ -80,5 +80,6 @@ def _slots(claimed: int | None, default: int, most: int) -> int:
     return default if claimed is None else min(claimed, most)
 
 
-def _services(message: NodeRegister | NodeHeartbeat) -> tuple[str, ...]:
-    return tuple(sorted(service.service_id[:64] for service in message.installed_services or ()))[:64]
+def _installed(message: NodeRegister | NodeHeartbeat) -> tuple[Service, ...]:
+    said = message.installed_services or ()
+    return tuple(sorted(Service(service.service_id[:64], service.type[:16]) for service in said))[:64]

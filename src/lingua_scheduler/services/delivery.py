@@ -9,9 +9,8 @@ from lingua_scheduler.domain.ordering import Released
 from lingua_scheduler.domain.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.assignments import Assignment, Step
-from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
 from lingua_scheduler.services.timings import network_timings, service_timings
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
@@ -35,10 +34,10 @@ class Delivery:
         self._tells_steps = tells_steps
         self._clock = clock
 
-    def settle(self, session: Session, work: Work, outcome: Outcome) -> None:
-        """The one outcome of an utterance; it leaves when those before it have left."""
+    def settle(self, session: Session, work: Work, outcome: Outcome) -> list[Answer]:
+        """The one outcome of an utterance; it leaves when those before it have left. What left now is returned."""
         metrics.JOBS.labels(outcome.state.value).inc()
-        message: Message
+        message: Answer
         if outcome.state is JobState.DONE and outcome.result is not None:
             message = _translation(session, work, outcome, outcome.result)
         else:
@@ -46,14 +45,17 @@ class Delivery:
             message = _missing(session, work.utterance_index, reason)
             if outcome.error is not None:
                 session.post(_failure_event(session, work, outcome, outcome.error))
-        self.release(session, session.conversation.settle(work.utterance_index, message, self._clock() * 1000))
+            elif outcome.state is JobState.CANCELLED:
+                session.post(_cancel_event(session, work, outcome))
+        return self.release(session, session.conversation.settle(work.utterance_index, message, self._clock() * 1000))
 
-    def silence(self, session: Session, utterance_index: int) -> None:
+    def silence(self, session: Session, utterance_index: int) -> list[Answer]:
         """An utterance without audio needs no job."""
         missing = _missing(session, utterance_index, "silence_detected")
-        self.release(session, session.conversation.settle(utterance_index, missing, self._clock() * 1000))
+        return self.release(session, session.conversation.settle(utterance_index, missing, self._clock() * 1000))
 
-    def release(self, session: Session, released: Iterable[Released[Message]]) -> None:
+    def release(self, session: Session, released: Iterable[Released[Answer]]) -> list[Answer]:
+        left: list[Answer] = []
         for place in released:
             message = place.item
             if message is None:
@@ -63,6 +65,8 @@ class Delivery:
                 _stamp(session, message)
                 session.playing = message.job_id, message.utterance_index
             session.post(message)
+            left.append(message)
+        return left
 
     def partial(self, work: Work, partial: from_node.AsrPartial) -> None:
         session = self._sessions.find(work.session_id)
@@ -179,5 +183,18 @@ def _failure_event(session: Session, work: Work, outcome: Outcome, error: ErrorC
         event="ERROR",
         status="error",
         error_code=error.value,
+        hint=outcome.detail,
+    )
+
+
+def _cancel_event(session: Session, work: Work, outcome: Outcome) -> UiEvent:
+    """Not an error, and an event that every client knows: the utterance is over."""
+    return UiEvent(
+        trace_id=work.trace_id,
+        session_id=session.session_id,
+        job_id=outcome.job_id,
+        utterance_index=work.utterance_index,
+        event="INPUT_ENDED",
+        status="ok",
         hint=outcome.detail,
     )

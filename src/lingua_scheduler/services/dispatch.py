@@ -1,23 +1,31 @@
 """From an utterance to its outcome: find a node, hand the job over, follow it, try another when it fails."""
 
+import asyncio
+import random
 import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
+from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT, PART_TIMEOUT
+from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Lost, Report
+from lingua_scheduler.services.assignments import Assignment, Assignments, Cancelled, Lost, Report
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.orders import assignment_of
-from lingua_scheduler.services.placing import Placer, Try
+from lingua_scheduler.services.placing import Placer
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.registry import NodeLink, Registry
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.services.work import Outcome, Work
+from lingua_scheduler.services.work import Outcome, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Dispatched
@@ -26,14 +34,18 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
+WITHDRAWN = Lost("withdrawn")
+
 
 class Dispatcher:
     def __init__(
         self,
         store: Store,
+        judge: Judge,
         registry: Registry,
         placer: Placer,
         explainer: Explainer,
+        recorder: Recorder,
         assignments: Assignments,
         waiting: WaitingRoom,
         settings: Settings,
@@ -41,24 +53,30 @@ class Dispatcher:
         # An instance's id may be long, and is used again when it restarts; this is short, and new.
         self._token = secrets.token_hex(4)
         self._store = store
+        self._judge = judge
         self._registry = registry
         self._placer = placer
         self._explainer = explainer
+        self._recorder = recorder
         self._assignments = assignments
         self._waiting = waiting
         self._settings = settings.job
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
+        self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
         serial = f"{self._token}-{next(self._serials):x}"
-        wanted = Try(1, serial, self._run_ms(work))
+        give_up_at = monotonic() + self._settings.deadline_ms / 1000
+        wanted = Try(1, serial, self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
-        while wanted.number <= self._settings.max_retries + 1:
+        self._retries.earn()
+        while True:
             try:
                 # The same try again when Redis is back: if it was placed after all, the answer is the same.
-                placed = await self._store.insist(partial(self._placer.place, work, wanted), self._patience_s)
+                patience_s = min(self._patience_s, give_up_at - monotonic())
+                placed = await self._store.insist(partial(self._placer.place, work, wanted), patience_s)
             except RedisAway as error:
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
@@ -70,8 +88,12 @@ class Dispatcher:
                 outcome = _outcome(report, (monotonic() - sent_at) * 1000)
                 if outcome is not None:
                     return outcome
-                report = Lost(report.error.code if report.error else "failed")
+                report = Lost((report.error and report.error.code) or ErrorCode.PROCESSING_ERROR.value)
+            if isinstance(report, Cancelled):
+                return _cancelled(placed.attempt.job_id)
             lost = report
+            if lost is WITHDRAWN:
+                return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
             metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
             _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
             wanted = msgspec.structs.replace(
@@ -81,76 +103,134 @@ class Dispatcher:
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
             )
-        return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+            headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {_bounded(lost.reason)}"
+            self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
+            if not await self._may_try_again(wanted, lost):
+                return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+
+    async def _may_try_again(self, wanted: Try, lost: Lost) -> bool:
+        """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
+        retry = wanted.number - 1
+        if retry > self._settings.max_retries:
+            return False
+        pause_s = pause_ms(lost.reason, retry, random.random()) / 1000
+        if monotonic() + pause_s >= wanted.give_up_at:
+            metrics.RETRIES.labels("too_late").inc()
+            return False
+        if not self._retries.take():
+            metrics.RETRIES.labels("over_budget").inc()
+            return False
+        metrics.RETRIES.labels("made").inc()
+        if pause_s:
+            await asyncio.sleep(pause_s)
+        return True
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
         assignment = self._assignments.open(attempt, work)
         try:
+            if assignment.report is not None:
+                # Cancelled before it left; nobody has it, so its slot need not linger.
+                return await self._end_lost(attempt, "cancelled") or assignment.report
             link = self._registry.find(attempt.node_id)
             if link is None or link.owner != dispatched.owner:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
+            if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment)):
+                return stopped
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
             if link.profile.reports_jobs:
                 link.sent[attempt.job_id] = (attempt, monotonic())
             if not link.peer.post(assignment_of(work, attempt, ack_ms)):
                 return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
             self._assignments.sent(assignment)
-            report = await self._follow(assignment, link, ack_ms, wanted.run_ms)
-            if isinstance(report, Lost):
+            silence = PART_TIMEOUT if work.is_part else JOB_TIMEOUT
+            report = await self._follow(assignment, link, ack_ms, wanted.run_ms, silence)
+            if not isinstance(report, JobResult):
                 link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
+            if isinstance(report, Cancelled) and not link.profile.reports_jobs:
+                self._waiting.slot_freed(link.node_id, link.pools)
             return report
         finally:
             self._assignments.close(assignment)
 
-    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int) -> Report:
+    async def _stopped(self, may_send: Callable[[Attempt], Awaitable[bool]], assignment: Assignment) -> Report | None:
+        """Why it must not leave: it was withdrawn, which is nobody's fault, or its lease ended while we asked."""
+        is_wanted = await may_send(assignment.attempt)
+        if assignment.report is not None or is_wanted:
+            return assignment.report
+        with suppress(RedisAway):  # the lease ends by itself
+            await self._store.jobs.end(assignment.attempt, "", JobEvent.CANCEL, WITHDRAWN.reason)
+        self._slot_freed(assignment.attempt)
+        return WITHDRAWN
+
+    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int, silence: str) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
-        timeout_ms = ack_ms or run_ms
+        timeout_ms, advances = ack_ms or run_ms, 0
         while (report := await assignment.wait(timeout_ms / 1000)) is None:
-            if assignment.is_accepted or not ack_ms:
+            if assignment.advances > advances:
+                # The node moved on, and its deadline with it, to later or sooner.
+                timeout_ms, advances = run_ms, assignment.advances
+                continue
+            if advances or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
                 linger_ms = self._settings.linger_ms if link.profile.reports_jobs else 0
-                lost = await self._end_lost(assignment.attempt, "job_timeout", linger_ms=linger_ms, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, silence, linger_ms=linger_ms, if_overdue=True)
             else:
-                lost = await self._end_lost(assignment.attempt, "ack_timeout", if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, if_overdue=True)
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
-            timeout_ms = run_ms
+            timeout_ms, advances = run_ms, assignment.advances
         return report
 
     async def _end_lost(
         self, attempt: Attempt, reason: str, *, linger_ms: int = 0, if_overdue: bool = False
-    ) -> Lost | None:
+    ) -> Lost | Cancelled | None:
         """End an attempt ourselves; None when it was to end only if overdue, and is not."""
         try:
-            ended = await self._store.jobs.end(
+            ended = await self._judge.end(
                 attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
             )
+            # It was not ours to end: perhaps it was cancelled, and the signal got lost. (Its slot may linger on.)
+            if ended.outcome in (EndOutcome.STALE, EndOutcome.ALIVE) and await self._store.jobs.is_cancelled(
+                attempt.shard, attempt.job_id
+            ):
+                return Cancelled()
         except RedisAway:
             # The lease ends by itself; the job goes on without it.
             return Lost(reason)
         if ended.outcome is EndOutcome.ALIVE:
             return None
+        if not linger_ms:
+            self._slot_freed(attempt)
+        return Lost(reason)
+
+    def _slot_freed(self, attempt: Attempt) -> None:
         link = self._registry.find(attempt.node_id)
-        if link is not None and not linger_ms:
+        if link is not None:
             link.sent.pop(attempt.job_id, None)
             self._waiting.slot_freed(link.node_id, link.pools)
-        return Lost(reason)
 
     async def _give_up(self, work: Work, wanted: Try, outcome: DispatchOutcome, lost: Lost) -> Outcome:
         """No node, or no other node: close the job if there is one, and say why."""
         error, detail = await self._why(work, outcome, lost)
-        if wanted.job_id:
-            try:
-                await self._store.jobs.close(wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail)
-            except RedisAway:
-                _log.warning("job.left_open", job_id=wanted.job_id)
+        try:
+            if wanted.number == 1:
+                is_closed = await self._recorder.refused(work, wanted, error, detail) is not NoteOutcome.STALE
+            else:
+                is_closed = await self._store.jobs.close(
+                    wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail
+                )
+                self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, detail)
+            if not is_closed and await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id):
+                return _cancelled(wanted.job_id)
+        except RedisAway:
+            _log.warning("job.left_open", job_id=wanted.job_id)
         return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in ("job_timeout", ErrorCode.JOB_TIMEOUT):
+        if lost.reason in (JOB_TIMEOUT, PART_TIMEOUT, ErrorCode.JOB_TIMEOUT):
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if lost.reason:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"
@@ -179,6 +259,10 @@ def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
         return Outcome(state, result.job_id, result, away_ms=away_ms)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
     return Outcome(state, result.job_id, error=known, detail="the node failed the job")
+
+
+def _cancelled(job_id: str) -> Outcome:
+    return Outcome(JobState.CANCELLED, job_id, detail="cancelled")
 
 
 def _bounded(reason: str) -> str:

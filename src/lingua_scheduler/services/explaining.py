@@ -1,20 +1,32 @@
-"""Why nobody serves a pair, in words: which ability is missing."""
+"""Why a job found no node, in words: which ability is missing, and why each node would not be taken."""
 
 import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
 
 import msgspec
 
+from lingua_scheduler.domain.candidates import Candidate, Verdict
 from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities, pools_for
-from lingua_scheduler.store.nodes import Nodes
+from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
+from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.store.store import Store
 
 # A look at this many nodes is enough for a sentence, and cheap enough to be asked for by anybody.
 MAX_NODES = 200
 CACHE_S = 2.0
+# A survey looks at this many shards, and what is kept of it is no larger than this.
+MAX_SHARDS = 4
+MAX_BYTES = 4_096
+HEADLINE_MAX_CHARS = 300
 
 
 class Explainer:
-    def __init__(self, nodes: Nodes, admission: Admission) -> None:
-        self._nodes = nodes
+    def __init__(self, store: Store, pool_map: PoolMapCopy, admission: Admission) -> None:
+        self._store = store
+        self._nodes = store.nodes
+        self._pool_map = pool_map
         self._admission = admission
         self._fleet: list[tuple[Languages, str]] = []
         self._looked_at = float("-inf")
@@ -31,6 +43,47 @@ class Explainer:
         if able:
             return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(set(able)))}"
         return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _ in self._fleet])
+
+    async def survey(self, pools: Sequence[str], tried: Sequence[str], headline: str = "") -> Explanation:
+        """Each candidate and why it would not be taken at this moment; without a headline, one that sums it up."""
+        shards = self._pool_map.map.shard_order(pools[0], 0.0)[:MAX_SHARDS]
+        is_served = bool(shards)
+        if not is_served:
+            shards = (await self._nodes.shards())[:MAX_SHARDS]
+        looks = await asyncio.gather(*(self._store.surveys.look(shard, pools, tried) for shard in shards))
+        found = [candidate for look in looks for candidate in look]
+        if not headline:
+            headline = _summary(pools[0], found) if is_served else await self.missing(pools[0])
+        return _fitting(headline[:HEADLINE_MAX_CHARS], found)
+
+
+def _summary(pool: str, found: Sequence[Candidate]) -> str:
+    src, tgt, _ = pool.split(":")
+    counts = Counter(candidate.verdict for candidate in found if candidate.verdict is not Verdict.NOT_IN_POOL)
+    if counts[Verdict.FREE]:
+        return f"{counts[Verdict.FREE]} of {counts.total()} nodes for {src}→{tgt} are free"
+    spelled = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in counts.most_common())
+    return f"no node for {src}→{tgt} can take it: {spelled or 'there is none'}"
+
+
+def _fitting(headline: str, found: Sequence[Candidate]) -> Explanation:
+    """Those that come nearest first, as many as fit."""
+    order = list(Verdict)
+    ranked = sorted(found, key=lambda candidate: order.index(candidate.verdict))
+    explanation = Explanation(
+        headline=headline,
+        looked_at_ms=int(time.time() * 1000),
+        counts={verdict.value: count for verdict, count in Counter(one.verdict for one in ranked).items()},
+    )
+    left = MAX_BYTES - len(msgspec.json.encode(explanation))
+    views = []
+    for candidate in ranked:
+        view = CandidateView(candidate.node_id, candidate.verdict.value, candidate.in_words())
+        left -= len(msgspec.json.encode(view)) + 1
+        if left < 0:
+            break
+        views.append(view)
+    return msgspec.structs.replace(explanation, candidates=views)
 
 
 def _languages(profile: str) -> Languages:

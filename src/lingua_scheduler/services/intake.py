@@ -1,22 +1,25 @@
 """Speech comes in: sessions open, chunks are cut into utterances, each utterance gets its outcome."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import monotonic
 
 from lingua_scheduler.domain.conversation import MAX_INDEX, Entry
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import Request, Seen
+from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import Cut, CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, SessionInit, Utterance
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.budget import AudioBudget, Room
 from lingua_scheduler.services.delivery import Delivery
-from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.registry import Refusal
-from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.requests import Placement, Requests, payload_of
+from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
+from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.terms import terms_of
 from lingua_scheduler.services.work import Binding, Outcome, Work
 from lingua_scheduler.settings import Settings
@@ -45,14 +48,16 @@ class Intake:
     def __init__(
         self,
         sessions: Sessions,
-        dispatcher: Dispatcher,
+        requests: Requests,
         delivery: Delivery,
+        survival: Survival,
         settings: Settings,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sessions = sessions
-        self._dispatcher = dispatcher
+        self._requests = requests
         self._delivery = delivery
+        self._survival = survival
         self._settings = settings.sessions
         self._affinity = settings.selection.affinity
         self._budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
@@ -60,15 +65,55 @@ class Intake:
         self.jobs = Nursery("jobs")
         self.is_open = True
 
-    def open(self, peer: Peer, init: SessionInit) -> Session | Refusal:
+    async def open(self, peer: Peer, init: SessionInit) -> Session | Refusal:
+        """It is in Redis before the client hears of it, so that another instance can go on with it."""
         terms = terms_of(init)
         if complaint := terms.complaint():
             return Refusal(ErrorCode.INVALID_MESSAGE, f"session_init: {complaint}")
         if self._sessions.is_full:
             return Refusal(ErrorCode.NODE_OVERLOADED, "too many sessions are open; try again later")
-        session = self._sessions.open(init, terms)
+        session = self._sessions.make(init, terms, self._survival.owner())
+        while not await self._survival.open(session, init):
+            session = self._sessions.make(init, terms, self._survival.owner())
+        self._sessions.add(session)
         session.attach(peer)
         return session
+
+    async def adopt(self, init: SessionInit) -> Session | None:
+        """A client comes back with a token that is not ours: perhaps its session was held elsewhere."""
+        session_id, _, secret = (init.resume_token or "").partition(".")
+        if not secret or self._sessions.is_full:
+            return None
+        owner = self._survival.owner()
+        claimed = await self._survival.claim(session_id, owner, init.resume_token or "", init.last_utterance_index)
+        if claimed is None:
+            return None
+        if (here := self._sessions.find(session_id)) is not None:
+            # Two sockets came with the token at once, and the other was quicker.
+            self._drop(here)
+        session = self._sessions.make(claimed.init, terms_of(claimed.init), owner, session_id)
+        session.resume_token = init.resume_token or ""
+        session.node_session_id = f"{session_id}-{claimed.generation}"
+        session.conversation.begin_at(claimed.beginning)
+        if claimed.binding is not None:
+            session.binding, session.bound_turn = claimed.binding, claimed.beginning.turn
+        for outcome in claimed.outcomes:
+            session.sent.add(outcome)
+        self._sessions.add(session)
+        _log.info("session.adopted", session_id=session_id, next_index=claimed.beginning.next_index)
+        return session
+
+    def renew(self, session: Session) -> None:
+        """A sign of life of its client."""
+        session.sent.forget_arrived()
+        self._survival.renew(session, self._taken)
+
+    def _taken(self, session: Session) -> None:
+        """Its client went on elsewhere: what is left of it here is of no use to anybody."""
+        _log.info("session.taken", session_id=session.session_id)
+        if session.peer is not None:
+            session.peer.close(CloseCode.SUPERSEDED, "the client connected elsewhere")
+        self._drop(session)
 
     def chunk(self, session: Session, seq: int, data: bytes, is_final: bool, client_ms: float | None = None) -> None:
         """A stretch of speech, or the word that it ends here. `client_ms` is when it left, by the client's clock."""
@@ -100,37 +145,54 @@ class Intake:
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: audio is {size} bytes, {most} are allowed")
         if not self.is_open:
             return Refusal(*_REFUSALS[Entry.TOO_MANY])
+        work = self._whole(session, message, terms)
+        if message.request_id is not None:
+            seen = session.requests.look(message.request_id, payload_of(work))
+            if seen is Seen.CONFLICT:
+                return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: this request_id was used for something else")
+            if seen is Seen.REPEAT:
+                return None
+        if refusal := self._enter(session, index, size):
+            if message.request_id is not None:
+                session.requests.forget(message.request_id)
+            return refusal
+        if message.audio:
+            self._start(session, work)
+        else:
+            self._settled(session, self._delivery.silence(session, index))
+        return None
+
+    def _enter(self, session: Session, index: int, size: int) -> Refusal | None:
         if not self._has_room(session, size):
             return Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM)
-        entry, turn = session.conversation.utterance(index)
-        if entry is not Entry.TAKEN:
-            self._budget.give_back(session, size)
-            known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already")
-            return Refusal(*_REFUSALS.get(entry, known))
-        if not message.audio:
-            self._delivery.silence(session, index)
+        entry = session.conversation.utterance(index)
+        if entry is Entry.TAKEN:
             return None
+        self._budget.give_back(session, size)
+        known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already")
+        return Refusal(*_REFUSALS.get(entry, known))
+
+    def _whole(self, session: Session, message: Utterance, terms: Terms) -> Work:
         detected, duration_ms = audio.measure(message.audio, message.sample_rate)
-        self._start(
-            session,
-            Work(
-                session_id=session.session_id,
-                utterance_index=index,
-                terms=terms,
-                pools=terms.pools(),
-                audio=message.audio,
-                audio_format=detected,
-                sample_rate=message.sample_rate,
-                duration_ms=duration_ms,
-                trace_id=message.trace_id or session.trace_id,
-                turn_id=f"turn-{session.session_id}-{turn}",
-                reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
-                padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
-                said_at_s=self._clock(),
-                context=session.conversation.context(now_ms()),
-            ),
+        request_id = message.request_id
+        return Work(
+            session_id=session.session_id,
+            node_session_id=session.node_session_id,
+            utterance_index=message.utterance_index,
+            terms=terms,
+            pools=terms.pools(),
+            audio=message.audio,
+            audio_format=detected,
+            sample_rate=message.sample_rate,
+            duration_ms=duration_ms,
+            trace_id=message.trace_id or session.trace_id,
+            turn_id=f"turn-{session.session_id}-{session.conversation.turn}",
+            reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
+            padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
+            said_at_s=self._clock(),
+            context=session.conversation.context(now_ms()),
+            request=None if request_id is None else Request(session.tenant_id, session.session_id, request_id),
         )
-        return None
 
     def playback_started(self, session: Session) -> None:
         session.conversation.playback_started(self._now_ms())
@@ -175,13 +237,14 @@ class Intake:
             self.ask_to_pause(session, "audio")
         return room is not Room.NONE
 
-    def _take(self, session: Session, cuts: Iterable[Cut]) -> None:
+    def _take(self, session: Session, cuts: list[Cut]) -> None:
         for cut in cuts:
             self._delivery.input_ended(session, cut)
             self._start(
                 session,
                 Work(
                     session_id=session.session_id,
+                    node_session_id=session.node_session_id,
                     utterance_index=cut.utterance_index,
                     terms=session.terms,
                     pools=session.pools,
@@ -198,6 +261,8 @@ class Intake:
                     binding=self._binding(session, cut.turn),
                 ),
             )
+        if cuts:
+            self._survival.note(session, self._taken)
         self._arm(session)
 
     def _binding(self, session: Session, turn: int) -> Binding:
@@ -212,7 +277,7 @@ class Intake:
 
     async def _translate(self, session: Session, work: Work) -> None:
         try:
-            outcome = await self._dispatcher.translate(work)
+            outcome = _outcome_of(await self._requests.translate(work))
         except Exception:
             # Every utterance has an outcome, whatever surprised us.
             _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
@@ -220,9 +285,18 @@ class Intake:
         finally:
             self._budget.give_back(session, len(work.audio))
         metrics.JOB_SECONDS.observe(self._clock() - work.said_at_s)
-        self._delivery.settle(session, work, outcome)
+        if work.request is not None and outcome.state is JobState.FAILED:
+            session.requests.forget(work.request.request_id)
+        if work.binding is not None and not work.reason.closes_turn:
+            # Only now is it known which node the turn sticks to.
+            self._survival.note(session, self._taken)
+        self._settled(session, self._delivery.settle(session, work, outcome))
         self._arm(session)
         self._drop_if_done(session)
+
+    def _settled(self, session: Session, left: list[Answer]) -> None:
+        if left and session.peer is None and self._sessions.find(session.session_id) is session:
+            self._survival.park(session, left, self._taken)
 
     def _drop_if_done(self, session: Session) -> None:
         if session.conversation.is_over:
@@ -231,6 +305,7 @@ class Intake:
 
     def _drop(self, session: Session) -> None:
         self._budget.give_back(session, session.conversation.drop())
+        self._survival.close(session)
         self._sessions.drop(session)
 
     def _arm(self, session: Session) -> None:
@@ -248,12 +323,23 @@ class Intake:
     def _ring(self, session: Session) -> None:
         session.timer = None
         due = session.conversation.tick(self._now_ms())
-        self._delivery.release(session, due.released)
+        self._settled(session, self._delivery.release(session, due.released))
         self._drop_if_done(session)
         self._take(session, due.cuts)
 
     def _now_ms(self) -> float:
         return self._clock() * 1000
+
+
+def _outcome_of(end: Outcome | Placement | Refusal) -> Outcome:
+    match end:
+        case Placement():
+            detail = "this request is translated elsewhere, and its outcome goes there"
+            return Outcome(JobState.CANCELLED, end.job_id, error=ErrorCode.PROCESSING_ERROR, detail=detail)
+        case Refusal():
+            return Outcome(JobState.FAILED, "", error=end.code, detail=end.message)
+        case _:
+            return end
 
 
 def _uplink_ms(client_ms: float | None) -> int | None:

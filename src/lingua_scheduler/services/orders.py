@@ -12,7 +12,7 @@ def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
     return JobAssign(
         job_id=attempt.job_id,
         attempt_id=attempt.number,
-        session_id=work.session_id,
+        session_id=work.node_session_id or work.session_id,
         utterance_index=work.utterance_index,
         src_lang=terms.src_lang,
         tgt_lang=terms.tgt_lang,
@@ -37,6 +37,7 @@ def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
         padding_ms=work.padding_ms,
         is_manual_cut=work.reason is CutReason.IS_FINAL,
         is_timeout_triggered=work.reason is CutReason.TIMEOUT,
-        is_max_duration_triggered=work.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH),
+        is_max_duration_triggered=work.is_part,
         start_within_ms=ack_ms or None,
+        audio_ref=work.audio_ref,
     )

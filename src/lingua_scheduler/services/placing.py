@@ -6,9 +6,11 @@ from time import monotonic
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
-from lingua_scheduler.services.work import Binding, Work
+from lingua_scheduler.services.work import Binding, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
 from lingua_scheduler.store.store import Store
@@ -19,19 +21,7 @@ FIRST_SAMPLE = 3
 
 
 # Another shard may still have a node.
-_GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY)
-
-
-class Try(msgspec.Struct, frozen=True, gc=False):
-    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
-
-    number: int
-    serial: str
-    run_ms: int
-    job_id: str = ""
-    # Where the last attempt was.
-    shard: int = -1
-    tried: tuple[str, ...] = ()
+_GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY, DispatchOutcome.SICK)
 
 
 class Placed(msgspec.Struct, frozen=True, gc=False):
@@ -42,12 +32,19 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
 class Placer:
     def __init__(
-        self, instance: str, store: Store, pool_map: PoolMapCopy, waiting: WaitingRoom, settings: Settings
+        self,
+        instance: str,
+        store: Store,
+        pool_map: PoolMapCopy,
+        waiting: WaitingRoom,
+        recorder: Recorder,
+        settings: Settings,
     ) -> None:
         self._instance = instance
         self._store = store
         self._pool_map = pool_map
         self._waiting = waiting
+        self._recorder = recorder
         self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
         self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
         self._rules = DispatchRules(
@@ -60,7 +57,7 @@ class Placer:
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL only after waiting in line, or when the line is full."""
         binding = await self._binding(work)
-        give_up_at = monotonic() + self._queue_wait_s
+        give_up_at = min(monotonic() + self._queue_wait_s, wanted.give_up_at)
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]
@@ -103,7 +100,8 @@ class Placer:
                     if self._waiting.is_full(queue):
                         metrics.DISPATCHES.labels("queue_full").inc()
                         return Placed(DispatchOutcome.FULL)
-                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic()):
+                    self._recorder.waits(work, wanted)
+                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic(), wanted.job_id):
                     metrics.DISPATCHES.labels("wait_over").inc()
                     return Placed(DispatchOutcome.FULL)
             found = False
@@ -136,18 +134,33 @@ class Placer:
         first = self._pool_map.map.first_shard(pool, random.random())
         if first is None:
             return Placed(DispatchOutcome.NOBODY)
-        placed = await self._try(first, work, wanted)
+        is_last = self._pool_map.map.is_in_one_shard(pool)
+        placed = await self._try(first, work, wanted, is_last_resort=is_last)
         if placed.outcome not in _GO_ON:
             return placed
+        sick = [first] if placed.outcome is DispatchOutcome.SICK else []
         for shard in self._pool_map.map.other_shards(pool, first):
-            latest = await self._try(shard, work, wanted)
+            latest = await self._try(shard, work, wanted, is_last_resort=False)
             if latest.outcome not in _GO_ON:
                 return latest
+            if latest.outcome is DispatchOutcome.SICK:
+                sick.append(shard)
             if latest.outcome is DispatchOutcome.FULL or placed.outcome is DispatchOutcome.NOBODY:
                 placed = latest
+        if sick and placed.outcome is not DispatchOutcome.FULL:
+            # There is nobody better anywhere, busy or not.
+            return await self._try(sick[0], work, wanted)
         return placed
 
-    async def _try(self, shard: int, work: Work, wanted: Try, preferred: str = "", only: bool = False) -> Placed:
+    async def _try(
+        self,
+        shard: int,
+        work: Work,
+        wanted: Try,
+        preferred: str = "",
+        only: bool = False,
+        is_last_resort: bool = True,
+    ) -> Placed:
         name = wanted.job_id or job_id(shard, wanted.serial)
         reply = await self._store.jobs.dispatch(
             shard,
@@ -162,14 +175,27 @@ class Placer:
                 preferred=preferred,
                 only_preferred=only,
                 excluded=wanted.tried,
+                needs=work.terms.pipeline.needs,
+                is_last_resort=is_last_resort,
             ),
             self._rules,
         )
         if reply.outcome is not DispatchOutcome.DISPATCHED:
             return Placed(reply.outcome)
-        if wanted.job_id and shard != wanted.shard:
-            await self._store.jobs.leave_pointer(wanted.shard, name, wanted.number - 1, shard)
-        return Placed(reply.outcome, Attempt(name, wanted.number, reply.node_id, shard), reply)
+        attempt = Attempt(name, wanted.number, reply.node_id, shard)
+        if wanted.job_id and shard != wanted.shard and not await self._moves(wanted, attempt):
+            return Placed(DispatchOutcome.STALE)
+        return Placed(reply.outcome, attempt, reply)
+
+    async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
+        """Leave a pointer where the job was; False when it was cancelled there meanwhile, which ends this attempt."""
+        jobs = self._store.jobs
+        if await jobs.leave_pointer(wanted.shard, wanted.job_id, wanted.number - 1, attempt.shard):
+            return True
+        if not await jobs.is_cancelled(wanted.shard, wanted.job_id):
+            return True
+        await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
+        return False
 
 
 def _is_worth_waiting(outcome: DispatchOutcome, wanted: Try) -> bool:

@@ -1,32 +1,47 @@
 """What nodes report about their jobs. Messages of one node are handled one after the other, in order."""
 
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, EndOutcome
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
-from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, ResultAck
+from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.store.store import Store
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import logs, metrics
+
+_log = logs.get()
 
 
 class Progress:
     def __init__(
-        self, store: Store, assignments: Assignments, waiting: WaitingRoom, delivery: Delivery, run_max_ms: int
+        self,
+        store: Store,
+        judge: Judge,
+        complaints: Complaints,
+        assignments: Assignments,
+        waiting: WaitingRoom,
+        delivery: Delivery,
+        run_max_ms: int,
     ) -> None:
         self._store = store
         self._jobs = store.jobs
+        self._judge = judge
+        self._complaints = complaints
         self._assignments = assignments
         self._waiting = waiting
         self._delivery = delivery
         self._run_max_ms = run_max_ms
 
-    async def ack(self, link: NodeLink, message: JobAck) -> None:
-        """A node asks before it starts: granted, or too late."""
+    async def ack(self, link: NodeLink, message: JobAck) -> bool:
+        """A node asks before it starts: granted, or too late (False)."""
         granted = await self._advance(link, message, JobEvent.ACCEPT)
         verdict = "granted" if granted else "stale"
         link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict=verdict))
+        return granted
 
     async def started(self, link: NodeLink, message: JobStarted) -> None:
         await self._advance(link, message, JobEvent.START)
@@ -37,16 +52,17 @@ class Progress:
         if outcome is AdvanceOutcome.STALE:
             metrics.STALE.labels(event.value).inc()
             return False
-        self._assignments.accepted(attempt)
+        self._assignments.advanced(attempt)
         return True
 
-    async def result(self, link: NodeLink, message: JobResult) -> None:
-        """The finish is in Redis before anybody hears of it; a stale result changes nothing."""
+    async def result(self, link: NodeLink, message: JobResult) -> bool:
+        """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
         error_code = message.error.code[:64] if message.error else None
         event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
+        reason = "" if message.success else error_code or ErrorCode.PROCESSING_ERROR.value
         ended = await self._store.insist(
-            lambda: self._jobs.end(attempt, link.epoch, event, error_code or ""), self._run_max_ms / 1000
+            lambda: self._judge.end(attempt, link.epoch, event, reason), self._run_max_ms / 1000
         )
         link.sent.pop(message.job_id, None)
         if ended.outcome is EndOutcome.ENDED:
@@ -55,11 +71,21 @@ class Progress:
             metrics.STALE.labels("result").inc()
             if link.profile.acknowledges:
                 link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))
-            return
+            return False
         # If Redis lost the job, the one who waits for exactly this attempt still knows it.
         self._assignments.settle(attempt, message)
+        if error_code == ErrorCode.MODEL_NOT_AVAILABLE and message.error is not None:
+            self._complaints.take(link, message.error.details)
         if link.profile.acknowledges:
             link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
+        return True
+
+    def trouble(self, link: NodeLink, message: NodeError) -> None:
+        """A node speaks of itself, not of a job."""
+        if message.code == ErrorCode.MODEL_NOT_AVAILABLE:
+            self._complaints.take(link, message.details)
+        else:
+            _log.warning("node.complained", node_id=link.node_id, code=message.code[:64])
 
     def partial(self, link: NodeLink, message: AsrPartial) -> None:
         """Losable, and never holding anything up; only the node that has the job is believed."""

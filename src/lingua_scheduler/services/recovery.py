@@ -24,6 +24,12 @@ class Recovery:
         results = await asyncio.gather(*(self._end(attempt, "disowned", if_overdue=False) for attempt in attempts))
         return sum(results)
 
+    async def end_unsent(self, attempt: Attempt) -> None:
+        """The order did not reach the node, as far as we know; if it has accepted the job, it did."""
+        assignment = self._assignments.find(attempt)
+        if assignment is None or not assignment.advances:
+            await self._end(attempt, "send_failed", if_overdue=False)
+
     async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True) -> bool:
         ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue)
         if ended.outcome is not EndOutcome.ENDED:

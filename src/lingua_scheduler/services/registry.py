@@ -8,9 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, shard_of
+from lingua_scheduler.domain.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
+    DrainOutcome,
     LoadLimits,
     PlaceOutcome,
     Profile,
@@ -30,6 +32,8 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 PING_WITHIN_S = 2.0
+# How often a node is listened to when it says that it lacks a service.
+COMPLAINT_RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)
 # Ids become parts of keys and leases.
 _NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}")
 
@@ -42,7 +46,7 @@ class Refusal(NamedTuple):
 class NodeLink:
     """A node whose socket this instance holds."""
 
-    __slots__ = ("alive_ms", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
+    __slots__ = ("alive_ms", "complaints", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
 
     def __init__(self, node_id: str, owner: Owner, peer: Peer, profile: Profile, alive_ms: int) -> None:
         self.node_id = node_id
@@ -55,6 +59,7 @@ class NodeLink:
         self.pools: frozenset[str] = frozenset()
         # Attempts handed to the socket and when, until the node has answered or disowned them.
         self.sent: dict[str, tuple[Attempt, float]] = {}
+        self.complaints = ComplaintFilter(COMPLAINT_RULES)
 
     @property
     def shard(self) -> int:
@@ -150,6 +155,33 @@ class Registry:
             # Its time runs out in Redis, and a sweep finds it.
             _log.warning("node.left_behind", node_id=link.node_id)
 
+    async def evict(self, node_id: str) -> list[Attempt] | None:
+        """Out at once, wherever its socket is; its attempts go elsewhere. None: there is no such node."""
+        link = self._links.get(node_id)
+        if link is not None:
+            lost = await self._remove(link.place, link.owner, node_id, link.pools, "node_evicted")
+            if self._is_current(link):
+                del self._links[node_id]
+                metrics.NODES.set(len(self._links))
+            link.peer.close(CloseCode.COME_BACK, "somebody evicted the node; connect again")
+            return lost
+        place = await self._nodes.place_of(node_id)
+        view = None if place is None else await self._nodes.view_one(node_id, place.shard)
+        if place is None or view is None:
+            return None
+        _, instance, connection, _ = view.owner.split(" ")
+        return await self._remove(place, Owner(instance, connection), node_id, frozenset(view.pools), "node_evicted")
+
+    async def drain(self, node_id: str, *, resume: bool = False) -> tuple[DrainOutcome, int]:
+        """Out of the pools, or back into them; how many jobs the node still holds."""
+        found = await self._nodes.drain(node_id, resume=resume)
+        self._pool_map.changed()
+        return found
+
+    async def show_life(self, link: NodeLink) -> BeatOutcome:
+        """A sign of life that says nothing else."""
+        return await self._beat(link)
+
     async def remove_overdue(self, shard: int, node_id: str) -> None:
         """The sweep's way: only if no sign of life came in time."""
         place = await self._nodes.place_of(node_id)
@@ -193,7 +225,7 @@ class Registry:
     async def _beat(self, link: NodeLink) -> BeatOutcome:
         outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms)
         match outcome:
-            case BeatOutcome.GONE:
+            case BeatOutcome.GONE if self._is_current(link):
                 await self._write(link)
                 return BeatOutcome.ALIVE
             case BeatOutcome.SUPERSEDED:
@@ -205,12 +237,18 @@ class Registry:
         registered = await self._nodes.update(link.shard, link.owner, self._entry(link), was)
         self._pool_map.changed()
         match registered.outcome:
+            case RegisterOutcome.GONE if not self._is_current(link):
+                return BeatOutcome.GONE
             case RegisterOutcome.GONE:
                 await self._write(link)
             case RegisterOutcome.SUPERSEDED:
                 link.peer.close(CloseCode.SUPERSEDED, "the node is connected elsewhere")
                 return BeatOutcome.SUPERSEDED
         return BeatOutcome.ALIVE
+
+    def _is_current(self, link: NodeLink) -> bool:
+        """A node that was evicted must not write itself back through its closing socket."""
+        return self._links.get(link.node_id) is link
 
     async def _write(self, link: NodeLink) -> bool:
         """Write the node as new, in its place or the lowest free one; False when there is none."""
@@ -227,14 +265,18 @@ class Registry:
         await self._recovery.end_overdue(registered.handed_back, "node_returned")
         return True
 
-    async def _remove(self, place: Place, owner: Owner, node_id: str, pools: frozenset[str], reason: str) -> None:
+    async def _remove(
+        self, place: Place, owner: Owner, node_id: str, pools: frozenset[str], reason: str
+    ) -> list[Attempt]:
+        """The attempts that were lost with it."""
         outcome, attempts = await self._nodes.remove(place.shard, owner, node_id, pools)
         if outcome is not RemoveOutcome.REMOVED:
-            return
+            return []
         self._pool_map.changed()
         await self._recovery.end_overdue(attempts, reason)
         await self._nodes.unplace(node_id, place)
         _log.info("node.removed", node_id=node_id, reason=reason, attempts=len(attempts))
+        return attempts
 
     def _entry(self, link: NodeLink) -> NodeEntry:
         profile = link.profile
@@ -253,6 +295,7 @@ class Registry:
                     "platform": profile.platform,
                     "services": profile.services,
                     "languages": profile.languages,
+                    "reports_jobs": profile.reports_jobs,
                 }
             ).decode(),
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 
 from lingua_scheduler.domain.conversation import Conversation
+from lingua_scheduler.domain.requests import RequestMemory
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
@@ -17,7 +18,8 @@ from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 
-Outcome = TranslationResult | MissingResult
+# What an utterance is answered with: a result, or the word that there is none.
+Answer = TranslationResult | MissingResult
 
 # What one session remembers for a client that comes back, in number and in speech; the oldest make room.
 MAX_REMEMBERED = 64
@@ -30,22 +32,22 @@ class Remembered:
     """The latest outcomes, bounded in number and size; the newest is always kept."""
 
     def __init__(self) -> None:
-        self._outcomes: deque[tuple[float, Outcome]] = deque()
+        self._outcomes: deque[tuple[float, Answer]] = deque()
         self._chars = 0
 
-    def __iter__(self) -> Iterator[Outcome]:
+    def __iter__(self) -> Iterator[Answer]:
         return (outcome for _, outcome in self._outcomes)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: Answer) -> None:
         self._outcomes.append((monotonic(), outcome))
         self._chars += _chars(outcome)
         while len(self._outcomes) > 1 and (len(self._outcomes) > MAX_REMEMBERED or self._chars > MAX_REMEMBERED_CHARS):
             self.pop()
 
-    def first(self) -> Outcome | None:
+    def first(self) -> Answer | None:
         return self._outcomes[0][1] if self._outcomes else None
 
-    def pop(self) -> Outcome:
+    def pop(self) -> Answer:
         _, outcome = self._outcomes.popleft()
         self._chars -= _chars(outcome)
         return outcome
@@ -55,24 +57,34 @@ class Remembered:
             self.pop()
 
 
-def _chars(outcome: Outcome) -> int:
+def _chars(outcome: Answer) -> int:
     return len(outcome.tts_audio) if isinstance(outcome, TranslationResult) else 0
 
 
 class Session:
     """One client: what it asked for, what it said, what it still has to hear."""
 
-    def __init__(self, conversation: Conversation[Message], session_id: str, terms: Terms, trace_id: str) -> None:
+    def __init__(
+        self, conversation: Conversation[Answer], session_id: str, terms: Terms, init: SessionInit, owner: str
+    ) -> None:
         self.conversation = conversation
         self.session_id = session_id
+        # How nodes know it: one that was held elsewhere has a name they have not seen yet.
+        self.node_session_id = session_id
+        # Our hold on it, and what was written about it.
+        self.owner = owner
+        self.noted_at_s = 0.0
+        self.is_noting = self.must_note = False
         self.terms = terms
         self.pools = terms.pools()
-        self.trace_id = trace_id
+        self.tenant_id = init.tenant_id or ""
+        self.trace_id = init.trace_id or secrets.token_hex(8)
+        self.requests = RequestMemory()
         self.peer: Peer | None = None
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
         self.backlog = Remembered()
         self.sent = Remembered()
-        self.resume_token = secrets.token_urlsafe(16)
+        self.resume_token = f"{session_id}.{secrets.token_urlsafe(16)}"
         self.timer: asyncio.TimerHandle | None = None
         self.grace: asyncio.TimerHandle | None = None
         # What sticks to a node: the current turn, or the whole session.
@@ -93,9 +105,9 @@ class Session:
     def post(self, message: Message) -> None:
         """To the socket that spoke last; outcomes wait for the next one while there is none."""
         if self.peer is not None and self.peer.post(message):
-            if isinstance(message, Outcome):
+            if isinstance(message, Answer):
                 self.sent.add(message)
-        elif isinstance(message, Outcome):
+        elif isinstance(message, Answer):
             self.backlog.add(message)
 
     def resume(self, peer: Peer, last_index: int | None) -> None:
@@ -150,16 +162,17 @@ class Sessions:
         """Sessions that just ended count too, as long as they are remembered."""
         return len(self._by_token) >= self._max_sessions
 
-    def open(self, init: SessionInit, terms: Terms) -> Session:
-        session_id = f"s-{secrets.token_hex(4).upper()}"
-        while session_id in self._by_id:
+    def make(self, init: SessionInit, terms: Terms, owner: str, session_id: str = "") -> Session:
+        """A session that nobody can find yet; without a name it gets one."""
+        while not session_id or session_id in self._by_id:
             session_id = f"s-{secrets.token_hex(4).upper()}"
-        conversation = Conversation[Message](session_id, self._rules, self._delivery.hold_ms, self._delivery.max_held)
-        session = Session(conversation, session_id, terms, init.trace_id or secrets.token_hex(8))
-        self._by_id[session_id] = session
+        conversation = Conversation[Answer](session_id, self._rules, self._delivery.hold_ms, self._delivery.max_held)
+        return Session(conversation, session_id, terms, init, owner)
+
+    def add(self, session: Session) -> None:
+        self._by_id[session.session_id] = session
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
-        return session
 
     def find(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)

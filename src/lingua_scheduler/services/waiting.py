@@ -2,7 +2,7 @@
 
 import asyncio
 from bisect import insort
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import count
 
 from lingua_scheduler.telemetry import metrics
@@ -21,7 +21,7 @@ def retry_queue(pool: str) -> str:
 class _Waiter:
     __slots__ = ("ticket", "woken")
 
-    def __init__(self, ticket: int, woken: asyncio.Future[None]) -> None:
+    def __init__(self, ticket: int, woken: asyncio.Future[bool]) -> None:
         self.ticket = ticket
         self.woken = woken
 
@@ -40,6 +40,10 @@ class WaitingRoom:
         self._trying: dict[str, int] = {}
         # Lines whose head was woken without a release of ours.
         self._poked: set[str] = set()
+        # Those that can be sent away by name.
+        self._by_job: dict[str, _Waiter] = {}
+        # Told of slots that nobody here waits for.
+        self.on_unclaimed: Callable[[Collection[str]], None] | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self._queues.values()))
@@ -53,18 +57,19 @@ class WaitingRoom:
     def is_full(self, pool: str) -> bool:
         return len(self._queues.get(pool, ())) >= self._queue_max
 
-    async def wait(self, pool: str, ticket: int, timeout_s: float) -> bool:
-        """True when it is worth trying again; then `tried` must be called. False when time ran out."""
+    async def wait(self, pool: str, ticket: int, timeout_s: float, job_id: str = "") -> bool:
+        """True when it is worth trying again; then `tried` must be called. False when time ran out, or on `dismiss`."""
         waiter = _Waiter(ticket, asyncio.get_running_loop().create_future())
         queue = self._queues.setdefault(pool, [])
         insort(queue, waiter)
+        if job_id:
+            self._by_job[job_id] = waiter
         metrics.QUEUED.inc()
         try:
             async with asyncio.timeout(timeout_s):
-                await waiter.woken
-            return True
+                return await waiter.woken
         except BaseException as error:
-            if waiter.woken.done() and not waiter.woken.cancelled():
+            if waiter.woken.done() and not waiter.woken.cancelled() and waiter.woken.result():
                 # Woken in the very tick it left: somebody else gets the chance.
                 self.tried(pool)
                 self._wake(pool)
@@ -73,6 +78,7 @@ class WaitingRoom:
             raise
         finally:
             metrics.QUEUED.dec()
+            self._by_job.pop(job_id, None)
             if waiter in queue:
                 queue.remove(waiter)
                 if not queue and self._queues.get(pool) is queue:
@@ -99,6 +105,8 @@ class WaitingRoom:
         heads = [(queue[0].ticket, pool) for pool, queue in self._queues.items() if pool in pools]
         if heads:
             self._wake(min(heads)[1])
+        elif self.on_unclaimed is not None:
+            self.on_unclaimed(pools)
         # Retries look too: whether this slot is of any use to them only Redis knows.
         for name in [name for name in self._queues if name.startswith("retry ") and name[6:] in pools]:
             self._wake(name)
@@ -109,6 +117,24 @@ class WaitingRoom:
         for pool in self._poked:
             self._wake(pool)
 
+    def poke_pool(self, pool: str) -> None:
+        """A slot of this pool became free elsewhere."""
+        for queue in (pool, retry_queue(pool)):
+            if queue in self._queues:
+                self._poked.add(queue)
+                self._wake(queue)
+
+    def dismiss(self, job_id: str) -> None:
+        """Nobody wants this job any more: it waits no longer."""
+        waiter = self._by_job.get(job_id)
+        if waiter is not None and not waiter.woken.done():
+            waiter.woken.set_result(False)
+
+    def pools(self, most: int) -> list[str]:
+        """What is waited for, apart from nodes that only their own instance can reach."""
+        names = dict.fromkeys(queue.removeprefix("retry ") for queue in self._queues if not queue.startswith("node "))
+        return list(names)[:most]
+
     def _wake(self, pool: str) -> None:
         """Wake the first who is still there."""
         queue = self._queues.get(pool, [])
@@ -118,5 +144,5 @@ class WaitingRoom:
                 del self._queues[pool]
             if not waiter.woken.done():
                 self._trying[pool] = self._trying.get(pool, 0) + 1
-                waiter.woken.set_result(None)
+                waiter.woken.set_result(True)
                 return

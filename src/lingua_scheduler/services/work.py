@@ -1,11 +1,14 @@
 """What travels through dispatch: an utterance to be translated, the node it sticks to, and how it ended."""
 
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.turns import Context
 from lingua_scheduler.domain.utterances import CutReason
@@ -45,11 +48,37 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     turn_id: str
     reason: CutReason
     padding_ms: int
+    # How nodes know the session, when that is not its name.
+    node_session_id: str = ""
     # When all of it had been said, on the clock of the process.
     said_at_s: float = 0.0
     context: Context | None = None
     binding: Binding | None = None
     wish: Wish = Wish()
+    # Where the node finds the audio, when it does not come with the job.
+    audio_ref: str | None = None
+    request: Request | None = None
+    # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
+    may_send: Callable[[Attempt], Awaitable[bool]] | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """The speech goes on after it."""
+        return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
+
+
+class Try(msgspec.Struct, gc=False):
+    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
+
+    number: int
+    serial: str
+    run_ms: int
+    job_id: str = ""
+    # Where the last attempt was, or where the job was written down when it began to wait.
+    shard: int = -1
+    tried: tuple[str, ...] = ()
+    # No longer than this, on the monotonic clock.
+    give_up_at: float = float("inf")
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):

@@ -114,6 +114,11 @@ class ClusterLine:
             raise RedisAway(self._failure)
         return line.call(*command)
 
+    async def another_connection(self) -> AbstractConnection:
+        """To any node that is there."""
+        there = [address for address, line in self._lines.items() if line.up.is_set()]
+        return self._url.connect(random.choice(there or list(self._url.seeds)))
+
     # A command that was refused
 
     def _refused(self, asked: Address, waiter: Waiter, command: Command, error: RedisError) -> None:

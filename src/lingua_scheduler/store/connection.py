@@ -39,6 +39,9 @@ class Line(Protocol):
     def call(self, *command: Argument) -> Waiter:
         """Queue a command; the future holds its reply, or RedisAway, or the server's error."""
 
+    async def another_connection(self) -> AbstractConnection:
+        """Not connected yet, for what cannot share the line, such as listening."""
+
 
 def give_error(waiter: Waiter, _command: Command, error: RedisError) -> None:
     """The caller gets the error; but a server that may not write now is as good as away, and is left."""
@@ -131,6 +134,9 @@ class ServerLine:
         self._waiters.append((waiter, command))
         self._wake.set()
         return waiter
+
+    async def another_connection(self) -> AbstractConnection:
+        return await self._make_connection()
 
     @property
     def pending(self) -> int:

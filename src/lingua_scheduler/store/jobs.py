@@ -1,20 +1,25 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
 import random
+from functools import cache
 
 import msgspec
 
 from lingua_scheduler.domain.attempts import (
     AdvanceOutcome,
     Attempt,
+    CancelOutcome,
     DispatchOutcome,
     EndOutcome,
+    NoteOutcome,
     parse_lease,
 )
-from lingua_scheduler.domain.jobs import LIVE, JobEvent, legal_before, target_of
+from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
+from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
 from lingua_scheduler.store.scripts import Scripts
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
@@ -26,7 +31,13 @@ _AFTER = {event: target_of(event).value for event in JobEvent}
 # Looking a word up in a table is several times cheaper than asking the enum.
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
+_VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
+
+
+@cache
+def _spelled(rules: QuarantineRules) -> str:
+    return " ".join(map(str, rules))
 
 
 class DispatchRules(msgspec.Struct, frozen=True, gc=False):
@@ -52,6 +63,10 @@ class JobOrder(msgspec.Struct, frozen=True, gc=False):
     preferred: str = ""
     only_preferred: bool = False
     excluded: tuple[str, ...] = ()
+    # Kinds of service the node must not lack.
+    needs: tuple[str, ...] = ()
+    # Whether a quarantined node is better than none.
+    is_last_resort: bool = True
 
 
 class Dispatched(msgspec.Struct, frozen=True, gc=False):
@@ -67,12 +82,26 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
     session_id: str = ""
     utterance_index: int = -1
+    verdict: Verdict = Verdict.UNCHANGED
 
 
-class Jobs:
+class JobNote(msgspec.Struct, frozen=True, gc=False):
+    """A job without an attempt: it waits for its first one, or found nobody and says why."""
+
+    job_id: str
+    pools: tuple[str, ...]
+    session_id: str
+    utterance_index: int
+    owner: str
+    error: str = ""
+    detail: str = ""
+
+
+class Jobs(Records):
+    """What happens to jobs; how they are looked up is in `Records`."""
+
     def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
-        self._line = line
-        self._keys = keys
+        super().__init__(line, keys)
         self._scripts = scripts
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
@@ -89,6 +118,8 @@ class Jobs:
             preferred=order.preferred,
             only=int(order.only_preferred),
             excluded=" ".join(order.excluded),
+            needs=" ".join(order.needs),
+            last=int(order.is_last_resort),
             sample=rules.sample,
             sample_k=rules.sample_k,
             ack_ms=rules.ack_ms,
@@ -98,11 +129,13 @@ class Jobs:
             live=_LIVE,
             state=_AFTER[JobEvent.SEND],
             dice=DICE.getrandbits(31),
+            most=RECENT_MAX,
+            session=order.session_id,
             record=(
                 "pool", order.pools[0],
-                "session", order.session_id,
                 "utterance", str(order.utterance_index),
                 "owner", order.owner,
+                *_also(order.pools),
             ),
         )  # fmt: skip
         outcome = _DISPATCH_OUTCOMES[reply[0]]
@@ -135,10 +168,12 @@ class Jobs:
         *,
         if_overdue: bool = False,
         linger_ms: int = 0,
+        quarantine: QuarantineRules | None = None,
     ) -> Ended:
         """End a live attempt; `epoch` empty when it is not a node that says so.
 
-        With `linger_ms` the slot stays taken for a while, because the node may still be at it.
+        With `linger_ms` the slot stays taken for a while, because the node may still be at it. Without the rules of
+        `quarantine` the node is not judged by it.
         """
         keys = self._keys.shard(attempt.shard)
         reply = await self._scripts.run(
@@ -154,11 +189,13 @@ class Jobs:
             state=_AFTER[event],
             reason=reason,
             linger_ms=linger_ms,
+            mark=Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+            rules="" if quarantine is None else _spelled(quarantine),
         )
         outcome = _END_OUTCOMES[reply[0]]
         if outcome is not EndOutcome.ENDED:
             return Ended(outcome)
-        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1))
+        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1), _VERDICTS[reply[4]])
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -173,20 +210,76 @@ class Jobs:
         )
         return bool(reply[0] == "closed")
 
-    async def leave_pointer(self, shard: int, job_id: str, attempt: int, moved_to: int) -> None:
-        """The job's next attempt lives in another shard."""
-        await self._scripts.run(
+    async def leave_pointer(self, shard: int, job_id: str, attempt: int, moved_to: int) -> bool:
+        """The job's next attempt lives in another shard; False when the job does not wait for one any more."""
+        reply = await self._scripts.run(
             "job_move",
             job_key=self._keys.shard(shard).job(job_id),
             attempt=attempt,
             before=_BEFORE[JobEvent.RESERVE],
             shard=moved_to,
         )
+        return bool(reply[0] == "moved")
+
+    async def note(self, shard: int, note: JobNote, keep_ms: int) -> NoteOutcome:
+        """Write down a job that has no attempt: as failed if it names an error, else as waiting for its first."""
+        keys = self._keys.shard(shard)
+        has_failed = note.error != ""
+        reply = await self._scripts.run(
+            "job_note",
+            keys,
+            job_key=keys.job(note.job_id),
+            job=note.job_id,
+            session=note.session_id,
+            before=_CLOSABLE[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
+            state=_AFTER[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
+            reason=note.error,
+            stamp="ended_ms" if has_failed else "created_ms",
+            most=RECENT_MAX,
+            keep_ms=keep_ms,
+            record=(
+                "pool", note.pools[0],
+                "utterance", str(note.utterance_index),
+                "owner", note.owner,
+                "detail", note.detail,
+                *_also(note.pools),
+            ),
+        )  # fmt: skip
+        return NoteOutcome(reply[0])
+
+    async def cancel(self, record: JobRecord, linger_ms: int) -> tuple[CancelOutcome, str]:
+        """End a job for good, if it still is as it was read; the state it had ended in, where it had."""
+        keys = self._keys.shard(record.shard)
+        reply = await self._scripts.run(
+            "job_cancel",
+            keys,
+            job_key=keys.job(record.job_id),
+            job=record.job_id,
+            attempt=record.attempt,
+            before=_BEFORE[JobEvent.CANCEL],
+            live=_LIVE,
+            state=_AFTER[JobEvent.CANCEL],
+            reason="cancelled",
+            linger_ms=linger_ms,
+        )
+        outcome = CancelOutcome(reply[0])
+        return outcome, reply[1] if outcome is CancelOutcome.ENDED else ""
+
+    async def is_cancelled(self, shard: int, job_id: str) -> bool:
+        state = await self._line.call("HGET", self._keys.shard(shard).job(job_id), "state")
+        return bool(state == JobState.CANCELLED)
+
+    async def explain(self, shard: int, job_id: str, explanation: str) -> bool:
+        """Keep an explanation on the record; False when there is none any more."""
+        job_key = self._keys.shard(shard).job(job_id)
+        reply = await self._scripts.run("job_explain", job_key=job_key, explanation=explanation)
+        return bool(reply[0] == "kept")
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)
         return [parse_lease(lease, shard) for lease in leases]
 
-    async def read(self, shard: int, job_id: str) -> dict[str, str]:
-        flat = await self._line.call("HGETALL", self._keys.shard(shard).job(job_id))
-        return dict(zip(flat[::2], flat[1::2], strict=True))
+
+def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
+    """Most jobs need one pool; the others are worth a field only where there are some."""
+    return ("also", " ".join(pools[1:])) if len(pools) > 1 else ()

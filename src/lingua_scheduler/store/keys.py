@@ -18,7 +18,10 @@ SHARD_KEYS = {
     "limits": "limits",
     "owners": "owners",
     "leases": "leases",
+    "trouble": "trouble",
+    "sick": "sick",
     "summary": "pairs",
+    "recent": "recent",
 }
 
 
@@ -34,10 +37,15 @@ class ShardKeys:
         self.limits = self.named["limits"]
         self.owners = self.named["owners"]
         self.leases = self.named["leases"]
+        self.trouble = self.named["trouble"]
+        self.sick = self.named["sick"]
         self.summary = self.named["summary"]
+        self.recent = self.named["recent"]
+        self.sick = self.named["sick"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"
+        self._complaints = f"{base}:complaints:"
 
     def node(self, node_id: str) -> str:
         return self._node + node_id
@@ -47,6 +55,9 @@ class ShardKeys:
 
     def job(self, job_id: str) -> str:
         return self._job + job_id
+
+    def complaints(self, node_id: str) -> str:
+        return self._complaints + node_id
 
 
 class Keys:
@@ -58,6 +69,10 @@ class Keys:
         self.room = f"{prefix}:{{shards}}:room"
         self.instances_alive = f"{prefix}:{{instances}}:alive"
         self.instances_about = f"{prefix}:{{instances}}:about"
+        self.leader = f"{prefix}:{{pools}}:leader"
+        self.leader_epochs = f"{prefix}:{{pools}}:epochs"
+        self.map_config = f"{prefix}:{{pools}}:config"
+        self.signals = f"{prefix}:signals"
 
     def inbox(self, instance: str) -> str:
         return f"{self._prefix}:{{instance:{instance}}}:inbox"
@@ -72,6 +87,18 @@ class Keys:
         """A caller's key may be anything, so its digest stands for it."""
         digest = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
         return f"{self._prefix}:{{affinity:{digest}}}"
+
+    def request(self, tenant_id: str, session_id: str, request_id: str) -> str:
+        """The parts may be anything too; their lengths keep ("a", "bc") and ("ab", "c") apart."""
+        scope = "".join(f"{len(part)}:{part}" for part in (tenant_id, session_id, request_id))
+        digest = hashlib.sha256(scope.encode()).hexdigest()
+        return f"{self._prefix}:{{request:{digest}}}"
+
+    def session(self, session_id: str) -> str:
+        return f"{self._prefix}:{{session:{session_id}}}"
+
+    def parked(self, session_id: str) -> str:
+        return f"{self._prefix}:{{session:{session_id}}}:parked"
 
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
@@ -90,10 +117,18 @@ TABLE = (
     KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, whether it acknowledges"),
     KeyDoc("…:{s7}:leases", "zset", "job#attempt#node → deadline (ms, Redis's clock)"),
     KeyDoc(
+        "…:{s7}:trouble",
+        "hash",
+        "node → last outcomes (`o` good, `x` bad), quarantines in a row, when the last began; only if it failed",
+    ),
+    KeyDoc("…:{s7}:sick", "zset", "`node` → quarantined until, `node service` → unavailable until (ms, Redis's clock)"),
+    KeyDoc(
         "…:{s7}:job:<id>",
         "hash",
-        "state, attempt, node, session, owner, times, reason; never audio, never text",
+        "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
+    KeyDoc("…:{s7}:complaints:<node>", "zset", "service and version a node said it lacks → when (ms); expires"),
+    KeyDoc("…:{s7}:recent", "stream", "the jobs that began in the shard lately: job, session; bounded"),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
@@ -103,5 +138,25 @@ TABLE = (
     KeyDoc("…:{instance:<id>}:inbox", "stream", "letters to an instance; the one place where speech passes through"),
     KeyDoc("…:{instance:<id>}:dead", "stream", "letters that could not be handled, with the reason; bounded"),
     KeyDoc("…:{instance:<id>}:adopter", "hash", "who looks after a dead instance's inbox, in which epoch, until when"),
+    KeyDoc("…:{pools}:leader", "string", "the leading instance and its epoch; expires unless it is renewed"),
+    KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
+    KeyDoc("…:{pools}:config", "hash", "the published pool map, its version, when and by whom it was built"),
+    KeyDoc(
+        "…:{session:<id>}",
+        "hash",
+        "owner, digest of the resume token, what the client asked for, the latest utterances as frame numbers; expires",
+    ),
+    KeyDoc(
+        "…:{session:<id>}:parked",
+        "list",
+        "outcomes on their way to a client that is away, until it comes back or the grace period ends",
+    ),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
+    KeyDoc(
+        "…:{request:<digest>}",
+        "hash",
+        "of a request id within its tenant and session: claim token and instance, digest of what is asked for, lease, "
+        "and once it has one its job, node and attempt; expires",
+    ),
+    KeyDoc("…:signals", "channel", "losable messages between instances; nothing is stored"),
 )

@@ -1,8 +1,10 @@
 """Nodes in Redis: their place, their profile, their pools, their signs of life."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from lingua_scheduler.domain.attempts import AdoptOutcome, Attempt, parse_lease
 from lingua_scheduler.domain.nodes import (
@@ -13,13 +15,14 @@ from lingua_scheduler.domain.nodes import (
     RegisterOutcome,
     RemoveOutcome,
 )
+from lingua_scheduler.domain.terms import SERVICES
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 
 # A node's pools may change between our belief and the script; after this many surprises something is wrong.
 MAX_SURPRISES = 8
-# Looking at a node takes six commands, and a line has only so many waiting.
+# Looking at a node takes seven commands, and a line has only so many waiting.
 VIEWED_TOGETHER = 100
 
 
@@ -69,6 +72,17 @@ class NodeView(NamedTuple):
     pools: tuple[str, ...]
     profile: str
     owner: str
+    # None: it is not. A quarantine that ran out stays until a probe succeeds.
+    quarantined_until_ms: int | None = None
+    # Kinds of service it lacks, and until when.
+    unavailable: tuple[tuple[str, int], ...] = ()
+
+    def quarantined_for_ms(self, now_ms: int) -> int | None:
+        """None: it is not quarantined. 0: its time is up, and the next job is its probe."""
+        return None if self.quarantined_until_ms is None else max(0, self.quarantined_until_ms - now_ms)
+
+    def unavailable_for_ms(self, now_ms: int) -> dict[str, int]:
+        return {service: until - now_ms for service, until in self.unavailable if until > now_ms}
 
 
 class LeaseView(NamedTuple):
@@ -174,6 +188,7 @@ class Nodes:
                 instance=owner.instance,
                 link=owner.link,
                 was=" ".join(names),
+                services=" ".join(SERVICES),
             )
             outcome = RemoveOutcome(reply[0])
             if outcome is RemoveOutcome.MOVED:
@@ -248,11 +263,16 @@ class Nodes:
 
     async def view(self) -> list[NodeView]:
         """The whole fleet, for people; a round trip for each hundred nodes."""
-        placed = sorted((await self.placed()).items())
+        placed = await self.placed()
+        return await self.view_some({node_id: place.shard for node_id, place in placed.items()})
+
+    async def view_some(self, shards: Mapping[str, int]) -> list[NodeView]:
+        """These nodes, which live in these shards, as far as they are still there."""
+        placed = sorted(shards.items())
         views: list[NodeView | None] = []
         for first in range(0, len(placed), VIEWED_TOGETHER):
             some = placed[first : first + VIEWED_TOGETHER]
-            views += await asyncio.gather(*(self.view_one(node_id, place.shard) for node_id, place in some))
+            views += await asyncio.gather(*(self.view_one(node_id, shard) for node_id, shard in some))
         return [view for view in views if view is not None]
 
     async def owning_instances(self) -> set[str]:
@@ -267,6 +287,11 @@ class Nodes:
         return [
             (node_id, Place(*map(int, place.split()))) for node_id, place in zip(flat[::2], flat[1::2], strict=True)
         ]
+
+    async def reports_jobs(self, node_id: str, shard: int) -> bool:
+        """Whether the node tells what it runs; if so it may still be at a job that was given up."""
+        profile = await self._line.call("HGET", self._keys.shard(shard).node(node_id), "profile")
+        return bool(profile) and bool(msgspec.json.decode(profile).get("reports_jobs"))
 
     async def leases(self, node_id: str, shard: int) -> list[LeaseView]:
         """What a node holds, oldest deadline first, with the state of each job."""
@@ -284,16 +309,18 @@ class Nodes:
 
     async def view_one(self, node_id: str, shard: int) -> NodeView | None:
         keys = self._keys.shard(shard)
-        profile, seen, held, free, limit, owner = await asyncio.gather(
+        profile, seen, held, free, limit, owner, sick = await asyncio.gather(
             self._line.call("HMGET", keys.node(node_id), "state", "pools", "profile"),
             self._line.call("ZSCORE", keys.seen, node_id),
             self._line.call("ZSCORE", keys.held, node_id),
             self._line.call("ZSCORE", keys.free, node_id),
             self._line.call("HGET", keys.limits, node_id),
             self._line.call("HGET", keys.owners, node_id),
+            self._line.call("ZMSCORE", keys.sick, node_id, *(f"{node_id} {service}" for service in SERVICES)),
         )
         if owner is None:
             return None
+        quarantined_until_ms, *lacks_until_ms = (None if until is None else int(float(until)) for until in sick)
         return NodeView(
             node_id=node_id,
             shard=shard,
@@ -305,4 +332,8 @@ class Nodes:
             pools=tuple((profile[1] or "").split()),
             profile=profile[2] or "{}",
             owner=owner,
+            quarantined_until_ms=quarantined_until_ms,
+            unavailable=tuple(
+                (service, until) for service, until in zip(SERVICES, lacks_until_ms, strict=True) if until is not None
+            ),
         )

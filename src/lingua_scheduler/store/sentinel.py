@@ -34,6 +34,9 @@ class SentinelLine(ServerLine):
         self._master = await self._find_master()
         return self._url.connect(self._master)
 
+    async def another_connection(self) -> AbstractConnection:
+        return self._url.connect(await self._find_master())
+
     def _pumps(self, connection: AbstractConnection) -> list[Coroutine[Any, Any, None]]:
         return [*super()._pumps(connection), self._watch_master()]
 

@@ -18,7 +18,12 @@ from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.requests import Requests
 from lingua_scheduler.store.sentinel import SentinelLine
+from lingua_scheduler.store.services import Services
+from lingua_scheduler.store.sessions import Sessions
+from lingua_scheduler.store.signals import Signals
+from lingua_scheduler.store.surveys import Surveys
 
 T = TypeVar("T")
 
@@ -60,10 +65,15 @@ class Store:
         self.scripts = scripts
         self.nodes = Nodes(self.line, keys, scripts)
         self.jobs = Jobs(self.line, keys, scripts)
-        self.pools = Pools(self.line, keys)
+        self.services = Services(keys, scripts)
+        self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
         self.instances = Instances(keys, scripts)
         self.inboxes = Inboxes(self.line, keys, scripts)
+        self.sessions = Sessions(self.line, keys, scripts)
+        self.requests = Requests(keys, scripts)
+        self.surveys = Surveys(self.line, keys, scripts)
+        self.signals = Signals(self.line, keys.signals)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""

@@ -17,6 +17,13 @@ JOBS = Counter("lingua_jobs_ended", "Jobs that ended, by state", ["state"], regi
 ATTEMPTS_LOST = Counter(
     "lingua_attempts_lost", "Attempts that ended without a result, by reason", ["reason"], registry=REGISTRY
 )
+RETRIES = Counter("lingua_job_retries", "Retries of jobs, made or not, by outcome", ["outcome"], registry=REGISTRY)
+QUARANTINES = Counter(
+    "lingua_node_quarantines", "Quarantines of nodes, begun and ended", ["outcome"], registry=REGISTRY
+)
+COMPLAINTS = Counter(
+    "lingua_node_complaints", "Nodes said that they lack a service, by outcome", ["outcome"], registry=REGISTRY
+)
 STALE = Counter("lingua_messages_stale", "Messages of nodes about an attempt that is over", ["kind"], registry=REGISTRY)
 UNREADABLE = Counter("lingua_frames_refused", "Frames that could not be taken, by side", ["side"], registry=REGISTRY)
 OVERFLOWS = Counter("lingua_outbox_overflows", "Sockets closed because the peer reads too slowly", registry=REGISTRY)
@@ -43,6 +50,17 @@ ADOPTIONS = Counter("lingua_inbox_adoptions", "Inboxes of dead instances whose l
 DEAD_LETTERS = Counter(
     "lingua_letters_dead", "Letters that became dead letters, by reason", ["reason"], registry=REGISTRY
 )
+LEADING = Gauge("lingua_instance_leading", "1 while this instance leads", registry=REGISTRY)
+MAP_BUILDS = Counter(
+    "lingua_pool_map_builds", "Pool maps built from the shards here, by reason", ["reason"], registry=REGISTRY
+)
+CLAIMS = Counter("lingua_request_claims", "Tries to claim a request id by outcome", ["outcome"], registry=REGISTRY)
+CALLS = Gauge("lingua_calls_under_way", "Jobs of HTTP callers without an outcome", registry=REGISTRY)
+RESULTS_BYTES = Gauge("lingua_results_kept_bytes", "Results kept for HTTP callers", registry=REGISTRY)
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 TASK_FAILURES = Counter("lingua_task_failures", "Tasks that ended with a surprise", ["nursery"], registry=REGISTRY)
 CHORE_FAILURES = Counter("lingua_chore_failures", "Periodic chores that failed once", ["chore"], registry=REGISTRY)
+SIGNALS = Counter("lingua_signals_heard", "Signals between instances, by kind", ["kind"], registry=REGISTRY)
+RECORDS_SKIPPED = Counter(
+    "lingua_job_records_skipped", "Jobs without an attempt that came in masses and were only counted", registry=REGISTRY
+)

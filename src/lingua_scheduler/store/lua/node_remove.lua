@@ -12,12 +12,15 @@ local limits   = KEYS[4]             -- hash node -> slots
 local owners   = KEYS[5]             -- hash node -> epoch instance connection acknowledges
 local leases   = KEYS[6]             -- zset lease -> deadline
 local summary  = KEYS[7]             -- hash pool -> nodes
-local pools    = {unpack(KEYS, 8)}   -- sets of node ids, one for each of `was`
+local trouble  = KEYS[8]             -- hash node -> its last outcomes
+local sick     = KEYS[9]             -- zset node -> quarantined until, node service -> unavailable until
+local pools    = {unpack(KEYS, 10)}   -- sets of node ids, one for each of `was`
 local node     = ARGV[1]
 local instance = ARGV[2]
 local link     = ARGV[3]
 local was      = ARGV[4]             -- pools the caller believes it is in
-local now_ms   = ARGV[5]
+local services = ARGV[5]             -- kinds of service it may lack
+local now_ms   = ARGV[6]
 
 local owner = redis.call('HGET', owners, node)
 if not owner then return {'gone'} end
@@ -41,5 +44,8 @@ redis.call('ZREM', seen, node)
 redis.call('ZREM', free, node)
 redis.call('HDEL', limits, node)
 redis.call('HDEL', owners, node)
+redis.call('HDEL', trouble, node)
+redis.call('ZREM', sick, node)
+for _, service in ipairs(words(services)) do redis.call('ZREM', sick, node .. ' ' .. service) end
 redis.call('DEL', node_key)
 return reply

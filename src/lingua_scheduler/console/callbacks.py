@@ -1,0 +1,36 @@
+"""Carries messages to nodes that gave us an address to call."""
+
+import aiohttp
+
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.shapes import Message
+
+_HEADERS = {"Content-Type": "application/json"}
+
+
+class Courier:
+    """The caller sets the time limit and how many go at once."""
+
+    def __init__(self) -> None:
+        self._http: aiohttp.ClientSession | None = None
+
+    async def carry(self, url: str, message: Message) -> bool:
+        """Whether it was taken (2xx). What the address answers is not read, and it cannot send us elsewhere."""
+        try:
+            async with self._session().post(
+                url, data=codec.encode(message), headers=_HEADERS, allow_redirects=False
+            ) as response:
+                return 200 <= response.status < 300
+        except (aiohttp.ClientError, OSError, ValueError):
+            return False
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._http is None:
+            # Made late because it needs a running loop. No limit here: every node has its own.
+            connector = aiohttp.TCPConnector(limit=0)
+            self._http = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._http

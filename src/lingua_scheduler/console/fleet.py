@@ -1,0 +1,141 @@
+"""Looking at the fleet, and taking nodes out of it or putting them back."""
+
+from typing import Any, NoReturn
+
+from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.errors import HttpCode
+from lingua_scheduler.domain.nodes import DrainOutcome
+from lingua_scheduler.protocol.http import (
+    DrainAnswer,
+    EvictAnswer,
+    NodeDetail,
+    NodeList,
+    PoolDetail,
+    PoolList,
+    ResumeAnswer,
+    Status,
+)
+from lingua_scheduler.services.overview import Overview
+from lingua_scheduler.services.registry import Registry
+
+_UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "There is no such node")
+_TAG = "fleet"
+
+
+class FleetOperations:
+    def __init__(self, overview: Overview, registry: Registry) -> None:
+        self._overview = overview
+        self._registry = registry
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/v1/status",
+                tag=_TAG,
+                summary="This instance and the fleet",
+                handle=self._status,
+                answer=Status,
+            ),
+            Operation(
+                method="GET", path="/v1/nodes", tag=_TAG, summary="The nodes", handle=self._nodes, answer=NodeList
+            ),
+            Operation(
+                method="GET",
+                path="/v1/nodes/{node_id}",
+                tag=_TAG,
+                summary="One node, and the jobs it holds",
+                handle=self._node,
+                answer=NodeDetail,
+                problems=(_UNKNOWN,),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/nodes/{node_id}/drain",
+                tag=_TAG,
+                summary="Give a node no new work",
+                description="It finishes what it holds. Ask for the node to see how far it is.",
+                handle=self._drain,
+                answer=DrainAnswer,
+                problems=(_UNKNOWN,),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/nodes/{node_id}/resume",
+                tag=_TAG,
+                summary="Give a drained node work again",
+                handle=self._resume,
+                answer=ResumeAnswer,
+                problems=(_UNKNOWN,),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/nodes/{node_id}/evict",
+                tag=_TAG,
+                summary="Remove a node at once",
+                description="Its jobs go to other nodes and its connection is closed. It may come back.",
+                handle=self._evict,
+                answer=EvictAnswer,
+                problems=(_UNKNOWN,),
+            ),
+            Operation(
+                method="GET",
+                path="/v1/pools",
+                tag=_TAG,
+                summary="The language pairs, and how many nodes serve each",
+                handle=self._pools,
+                answer=PoolList,
+            ),
+            Operation(
+                method="GET",
+                path="/v1/pools/{src}/{tgt}",
+                tag=_TAG,
+                summary="Who serves one pair, or what is missing",
+                handle=self._pool,
+                answer=PoolDetail,
+            ),
+        )
+
+    async def _status(self, _: Call[None, None]) -> Status:
+        return await self._overview.status()
+
+    async def _nodes(self, _: Call[None, None]) -> NodeList:
+        return NodeList(nodes=await self._overview.nodes())
+
+    async def _node(self, call: Call[None, None]) -> NodeDetail:
+        node = await self._overview.node(call.path["node_id"])
+        if node is None:
+            _unknown(call)
+        return node
+
+    async def _drain(self, call: Call[None, None]) -> DrainAnswer:
+        outcome, running = await self._registry.drain(call.path["node_id"])
+        node = None if outcome is DrainOutcome.GONE else await self._overview.node(call.path["node_id"])
+        if node is None:
+            _unknown(call)
+        return DrainAnswer(node_id=node.node_id, outcome=outcome.value, running=running, jobs=node.jobs)
+
+    async def _resume(self, call: Call[None, None]) -> ResumeAnswer:
+        outcome, _ = await self._registry.drain(call.path["node_id"], resume=True)
+        if outcome is DrainOutcome.GONE:
+            _unknown(call)
+        return ResumeAnswer(node_id=call.path["node_id"], outcome=outcome.value)
+
+    async def _evict(self, call: Call[None, None]) -> EvictAnswer:
+        lost = await self._registry.evict(call.path["node_id"])
+        if lost is None:
+            _unknown(call)
+        return EvictAnswer(
+            node_id=call.path["node_id"], outcome="evicted", jobs=sorted(attempt.job_id for attempt in lost)
+        )
+
+    async def _pools(self, _: Call[None, None]) -> PoolList:
+        return await self._overview.pools()
+
+    async def _pool(self, call: Call[None, None]) -> PoolDetail:
+        return await self._overview.pool(call.path["src"], call.path["tgt"])
+
+
+def _unknown(call: Call[Any, Any]) -> NoReturn:
+    raise Problem(404, HttpCode.UNKNOWN_NODE, f"there is no node {call.path['node_id']}; GET /v1/nodes lists them")

@@ -1,0 +1,212 @@
+"""Nodes that are driven over HTTP: they register, beat, fetch work or are called, and report."""
+
+from typing import Any, NoReturn
+
+import msgspec
+
+from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.protocol.http import (
+    AttemptSays,
+    JobAcked,
+    JobDone,
+    JobFailed,
+    NodeBeat,
+    NodePoll,
+    NodeRegistration,
+    NodeWelcome,
+    Ok,
+    PollAnswer,
+)
+from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
+from lingua_scheduler.protocol.shapes import JobError
+from lingua_scheduler.services.http_nodes import HttpNode, HttpNodes, Stranger
+from lingua_scheduler.services.progress import Progress
+from lingua_scheduler.services.registry import Refusal
+
+DEFAULT_POLL_MS = 10_000
+RETRY_AFTER_S = 5
+
+_TAG = "nodes over HTTP"
+_UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "The node is not registered here, or not any more: register again")
+_CONFLICT = Known(409, ErrorCode.NODE_ID_CONFLICT.value, "The id belongs to another connection by now")
+_STALE = Known(409, HttpCode.STALE_ATTEMPT.value, "The attempt is over, or another node's; nothing was changed")
+_TAKEN = Known(409, ErrorCode.NODE_ID_CONFLICT.value, "Another node is connected with this id, and answers")
+_NO_ROOM = Known(503, ErrorCode.NODE_UNAVAILABLE.value, "There is no room for another node, or the scheduler stops")
+
+_STATUS = {
+    ErrorCode.INVALID_MESSAGE: 400,
+    ErrorCode.NODE_ID_CONFLICT: 409,
+    ErrorCode.NODE_UNAVAILABLE: 503,
+}
+
+
+class NodeOperations:
+    def __init__(self, nodes: HttpNodes, progress: Progress) -> None:
+        self._nodes = nodes
+        self._progress = progress
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="POST",
+                path="/v1/node/register",
+                tag=_TAG,
+                summary="Register a node",
+                description="What it says decides which pairs it serves. With callback_url we bring it its jobs; "
+                "without, it polls for them.",
+                handle=self._register,
+                body=NodeRegistration,
+                answer=NodeWelcome,
+                problems=(_TAKEN, _NO_ROOM),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/node/heartbeat",
+                tag=_TAG,
+                summary="Stay registered, and tell what changed",
+                handle=self._heartbeat,
+                body=NodeBeat,
+                answer=NodeWelcome,
+                problems=(_UNKNOWN, _CONFLICT),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/node/poll",
+                tag=_TAG,
+                summary="Fetch what there is to do",
+                description="Waits up to wait_ms for something. Of two polls of a node the earlier ends empty.",
+                handle=self._poll,
+                body=NodePoll,
+                answer=PollAnswer,
+                problems=(_UNKNOWN, _CONFLICT),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/job/ack",
+                tag=_TAG,
+                summary="Accept a job, before starting it",
+                description="In time (start_within_ms of the order), or the job goes to another node.",
+                handle=self._ack,
+                body=JobAcked,
+                answer=Ok,
+                problems=(_UNKNOWN, _CONFLICT, _STALE),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/job/done",
+                tag=_TAG,
+                summary="Report the result of a job",
+                handle=self._done,
+                body=JobDone,
+                answer=Ok,
+                problems=(_UNKNOWN, _CONFLICT, _STALE),
+            ),
+            Operation(
+                method="POST",
+                path="/v1/job/fail",
+                tag=_TAG,
+                summary="Report that a job failed",
+                description="docs/errors.md tells with which codes another node is tried.",
+                handle=self._fail,
+                body=JobFailed,
+                answer=Ok,
+                problems=(_UNKNOWN, _CONFLICT, _STALE),
+            ),
+        )
+
+    async def _register(self, call: Call[NodeRegistration, None]) -> NodeWelcome:
+        node = await self._nodes.register(call.body)
+        if isinstance(node, Refusal):
+            _refuse(node)
+        return self._welcome(node)
+
+    async def _heartbeat(self, call: Call[NodeBeat, None]) -> NodeWelcome:
+        node = self._find(call.body.node_id, call.body.boot_id)
+        complaint = await self._nodes.heartbeat(node, call.body)
+        if isinstance(complaint, Refusal):
+            _refuse(complaint)
+        if isinstance(complaint, Stranger):
+            _turn_away(call.body.node_id, complaint)
+        return self._welcome(node)
+
+    async def _poll(self, call: Call[NodePoll, None]) -> PollAnswer:
+        node = self._find(call.body.node_id, call.body.boot_id)
+        wait_ms = DEFAULT_POLL_MS if call.body.wait_ms is None else call.body.wait_ms
+        mail = await self._nodes.poll(node, wait_ms / 1000, call.is_connected)
+        if isinstance(mail, Stranger):
+            _turn_away(call.body.node_id, mail)
+        return PollAnswer(
+            assignments=[message for message in mail if isinstance(message, JobAssign)],
+            cancels=[message for message in mail if isinstance(message, JobCancel)],
+            controls=[message for message in mail if isinstance(message, NodeControl)],
+        )
+
+    async def _ack(self, call: Call[JobAcked, None]) -> Ok:
+        body = call.body
+        message = JobAck(
+            job_id=body.job_id, attempt_id=body.attempt_id, node_id=body.node_id, session_id="", trace_id=""
+        )
+        return _judged(body, await self._progress.ack(self._find(body.node_id, body.boot_id).link, message))
+
+    async def _done(self, call: Call[JobDone, None]) -> Ok:
+        said = msgspec.structs.asdict(call.body)
+        del said["boot_id"]
+        return await self._result(call.body, JobResult(**said, success=True, **_NOT_SAID))
+
+    async def _fail(self, call: Call[JobFailed, None]) -> Ok:
+        body = call.body
+        error = body.error or JobError(code=ErrorCode.PROCESSING_ERROR.value, message="")
+        message = JobResult(
+            job_id=body.job_id,
+            attempt_id=body.attempt_id,
+            node_id=body.node_id,
+            success=False,
+            error=error,
+            processing_time_ms=body.processing_time_ms,
+            **_NOT_SAID,
+        )
+        return await self._result(body, message)
+
+    async def _result(self, body: AttemptSays, message: JobResult) -> Ok:
+        return _judged(body, await self._progress.result(self._find(body.node_id, body.boot_id).link, message))
+
+    def _find(self, node_id: str, boot_id: str | None) -> HttpNode:
+        node = self._nodes.find(node_id, boot_id)
+        if isinstance(node, Stranger):
+            _turn_away(node_id, node)
+        return node
+
+    def _welcome(self, node: HttpNode) -> NodeWelcome:
+        link = node.link
+        return NodeWelcome(
+            ok=True,
+            node_id=link.node_id,
+            state=link.profile.state(bool(link.pools)).value,
+            heartbeat_interval_ms=self._nodes.interval_ms(link),
+        )
+
+
+# A job's session is known here; only what the node adds to it counts.
+_NOT_SAID: dict[str, Any] = {"session_id": "", "utterance_index": 0, "trace_id": ""}
+
+
+def _judged(body: AttemptSays, is_current: bool) -> Ok:
+    if not is_current:
+        detail = f"attempt {body.attempt_id} of {body.job_id} is not {body.node_id}'s (any more); drop it and go on"
+        raise Problem(409, HttpCode.STALE_ATTEMPT, detail)
+    return Ok()
+
+
+def _refuse(refusal: Refusal) -> NoReturn:
+    status = _STATUS[refusal.code]
+    raise Problem(status, refusal.code, refusal.message, retry_after_s=RETRY_AFTER_S if status == 503 else None)
+
+
+def _turn_away(node_id: str, stranger: Stranger) -> NoReturn:
+    if stranger is Stranger.UNKNOWN:
+        detail = f"{node_id} is not registered here, or not any more; register again with POST /v1/node/register"
+        raise Problem(404, HttpCode.UNKNOWN_NODE, detail)
+    detail = f"{node_id} has another connection by now; register again with POST /v1/node/register, or end this process"
+    raise Problem(409, ErrorCode.NODE_ID_CONFLICT, detail)

@@ -1,0 +1,123 @@
+"""The operations as an OpenAPI document, read from the structs that also read the bodies and write the answers."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+import msgspec
+
+from lingua_scheduler.console.operations import Known, Operation, parameter
+
+Document = dict[str, Any]
+
+_REF = "#/components/schemas/{name}"
+_DESCRIPTION = """\
+Watch and steer the scheduler, and drive nodes, over HTTP. Clients and most nodes talk over WebSocket; those messages \
+are in `/asyncapi.json`.
+
+Bodies are JSON, sent as `application/json`. Unknown fields are ignored, and an optional field may be absent or null; \
+a query parameter that is not known is refused. Every error has one shape, a code for programs and a sentence for \
+people: `{"error": "CODE", "detail": "..."}`. Should something fail that never should, that is 500 `INTERNAL_ERROR`.
+
+Send an `X-Request-Id` (up to 128 printable ASCII characters) to find a request again in the log; every answer \
+carries it, or the one it was given."""
+
+
+def openapi(operations: Iterable[Operation], version: str) -> bytes:
+    """The whole document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document(operations, version)), indent=2) + b"\n"
+
+
+def document(operations: Iterable[Operation], version: str) -> Document:
+    known = list(operations)
+    structs = list(dict.fromkeys(s for o in known for s in (o.answer, o.body, o.query) if s is not None))
+    refs, components = msgspec.json.schema_components(structs, ref_template=_REF)
+    schemas = dict(zip(structs, refs, strict=True))
+    paths: Document = {}
+    for operation in known:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas, components)
+    for struct in {o.query for o in known if o.query is not None}:
+        components.pop(_name(schemas[struct]), None)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Lingua Scheduler", "version": version, "description": _DESCRIPTION},
+        "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in known)],
+        "paths": paths,
+        "components": {"schemas": dict(sorted(components.items()))},
+    }
+
+
+def _operation(operation: Operation, schemas: dict[type, Document], components: Document) -> Document:
+    told: Document = {
+        "operationId": _operation_id(operation),
+        "tags": [operation.tag],
+        "summary": operation.summary,
+    }
+    if operation.description:
+        told["description"] = operation.description
+    parameters = [_path_parameter(name) for name in operation.names]
+    if operation.query is not None:
+        parameters += _query_parameters(components[_name(schemas[operation.query])])
+    if parameters:
+        told["parameters"] = parameters
+    if operation.body is not None:
+        told["requestBody"] = {"required": True, "content": _json(schemas[operation.body])}
+    told["responses"] = {"200": {"description": "As wished", "content": _json(schemas[operation.answer])}}
+    for status, problems in groupby(operation.all_problems, key=lambda problem: problem.status):
+        told["responses"][str(status)] = _problems(list(problems))
+    return told
+
+
+def _operation_id(operation: Operation) -> str:
+    words = operation.path.replace("{", "").replace("}", "").strip("/").replace("/", "_")
+    return f"{operation.method.lower()}_{words}"
+
+
+def _path_parameter(name: str) -> Document:
+    allowed = parameter(name)
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": allowed.meaning,
+        "schema": {"type": "string", "pattern": allowed.pattern, "maxLength": allowed.max_length},
+        "example": allowed.example,
+    }
+
+
+def _query_parameters(schema: Document) -> list[Document]:
+    found = []
+    for name, about in schema["properties"].items():
+        rest = {key: value for key, value in about.items() if key != "description"}
+        required = name in schema.get("required", ())
+        found.append(
+            {
+                "name": name,
+                "in": "query",
+                "required": required,
+                "description": about.get("description", ""),
+                "schema": rest,
+            }
+        )
+    return found
+
+
+def _problems(problems: list[Known]) -> Document:
+    told = "\n".join(f"- `{problem.code}`: {problem.when}" for problem in problems)
+    schema = {
+        "type": "object",
+        "properties": {
+            "error": {"enum": [problem.code for problem in problems]},
+            "detail": {"type": "string", "description": "One sentence for people"},
+        },
+        "required": ["error", "detail"],
+    }
+    return {"description": told, "content": _json(schema)}
+
+
+def _json(schema: Document) -> Document:
+    return {"application/json": {"schema": schema}}
+
+
+def _name(ref: Document) -> str:
+    return str(ref["$ref"]).rpartition("/")[2]

@@ -1,0 +1,205 @@
+"""Utterances that come over HTTP: the caller learns at once where its job is, and fetches the result later."""
+
+import asyncio
+from contextlib import suppress
+from itertools import count
+from time import monotonic
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import Attempt, shard_of
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import Request
+from lingua_scheduler.domain.terms import Pipeline, Terms
+from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.protocol import audio
+from lingua_scheduler.protocol.http_dispatch import F2fDispatch, FetchedResult
+from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.requests import Placement, Requests
+from lingua_scheduler.services.results import Results, result_of
+from lingua_scheduler.services.work import Outcome, Wish, Work
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+MAX_JOB_ID_CHARS = 128
+_STOPPING = Refusal(ErrorCode.NODE_OVERLOADED, "the scheduler is stopping; ask another instance")
+
+
+class _Call:
+    """One job a caller asked for, from the question to the end."""
+
+    def __init__(self) -> None:
+        self.placement: Placement | None = None
+        self.answer: asyncio.Future[Placement | Refusal] = asyncio.get_running_loop().create_future()
+        self.ended = asyncio.Event()
+        # The caller was told that there is no node in time, so its job must not run any more.
+        self.is_abandoned = False
+
+    def say(self, answer: Placement | Refusal) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class Calls:
+    def __init__(self, instance: str, store: Store, requests: Requests, settings: Settings) -> None:
+        self._instance = instance
+        self._store = store
+        self._requests = requests
+        self._sessions = settings.sessions
+        self._max_jobs = settings.calls.max_jobs
+        self._results = Results(settings.calls)
+        self._placed: dict[str, _Call] = {}
+        self._waiters = 0
+        self._serials = count()
+        self.jobs = Nursery("calls")
+        self.is_open = True
+
+    def stop_taking_work(self) -> None:
+        self.is_open = False
+
+    async def dispatch(self, asked: F2fDispatch) -> Placement | Refusal:
+        """Answers when the job has a slot; its end is followed in the background."""
+        if complaint := _complaint(asked):
+            return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
+        work = self._work(asked)
+        if complaint := work.terms.complaint():
+            return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
+        if not self.is_open:
+            return _STOPPING
+        if len(self.jobs) >= self._max_jobs:
+            return Refusal(ErrorCode.NODE_OVERLOADED, "too many jobs of HTTP callers are under way; try again later")
+        if not self._store.is_ready:
+            # Nobody who can ask again is kept waiting for Redis.
+            return Refusal(ErrorCode.SCHEDULER_DEPENDENCY_DOWN, "Redis is away; try again later")
+        call = _Call()
+        self.jobs.start(self._run(call, work))
+        timeout_ms = asked.options.timeout_ms
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                return await asyncio.shield(call.answer)
+        except TimeoutError:
+            if call.answer.done():
+                return call.answer.result()
+            call.is_abandoned = True
+            busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
+            return Refusal(busy, f"no node for {asked.src_lang}→{asked.tgt_lang} was free within {timeout_ms} ms")
+
+    async def result(self, job_id: str, wait_ms: int) -> FetchedResult | Refusal | None:
+        """None when nobody here knows the job (any more)."""
+        call = self._placed.get(job_id)
+        if call is not None and self._waiters < self._max_jobs:
+            self._waiters += 1
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(wait_ms / 1000):
+                        await call.ended.wait()
+            finally:
+                self._waiters -= 1
+        if job_id in self._placed:
+            return FetchedResult(job_id=job_id, state=JobState.DISPATCHED)
+        return self._results.find(job_id, monotonic()) or await self._elsewhere(job_id)
+
+    async def forget_old(self) -> None:
+        self._results.forget_old(monotonic())
+
+    async def _elsewhere(self, job_id: str) -> Refusal | None:
+        shard = shard_of(job_id)
+        if shard is None or len(job_id) > MAX_JOB_ID_CHARS:
+            return None
+        owner = (await self._store.jobs.read(shard, job_id)).get("owner", self._instance)
+        if owner == self._instance:
+            return None
+        return Refusal(ErrorCode.JOB_ELSEWHERE, f"instance {owner} has this job; ask there for its result")
+
+    async def _run(self, call: _Call, work: Work) -> None:
+        metrics.CALLS.inc()
+        try:
+            self._end(call, await self._translate(call, work))
+        finally:
+            # Whoever still waits when everything is stopped is told so.
+            call.say(_STOPPING)
+            if call.placement is not None:
+                del self._placed[call.placement.job_id]
+            call.ended.set()
+            metrics.CALLS.dec()
+
+    async def _translate(self, call: _Call, work: Work) -> Outcome | Placement | Refusal:
+        async def may_send(attempt: Attempt) -> bool:
+            if call.is_abandoned or (call.placement is not None and call.placement.job_id != attempt.job_id):
+                # The caller was told that there is no node, or knows another job that was taken from us since.
+                return False
+            call.placement = Placement(attempt.job_id, attempt.node_id, attempt.number)
+            self._placed[attempt.job_id] = call
+            call.say(call.placement)
+            return True
+
+        started = monotonic()
+        try:
+            return await self._requests.translate(msgspec.structs.replace(work, may_send=may_send))
+        except RedisAway as error:
+            down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
+            return Outcome(JobState.FAILED, "", error=down, detail=f"Redis is away: {error}")
+        except Exception:
+            _log.exception("call.surprised", session_id=work.session_id)
+            return Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
+        finally:
+            metrics.JOB_SECONDS.observe(monotonic() - started)
+
+    def _end(self, call: _Call, ended: Outcome | Placement | Refusal) -> None:
+        if isinstance(ended, Outcome):
+            metrics.JOBS.labels(ended.state.value).inc()
+        if call.placement is None:
+            if isinstance(ended, Outcome):
+                ended = Refusal(ended.error or ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, ended.detail)
+            call.say(ended)
+            return
+        job_id = call.placement.job_id
+        if not isinstance(ended, Outcome):
+            ended = Outcome(JobState.CANCELLED, job_id, detail="a repeat of this request took over")
+        self._results.keep(result_of(job_id, ended), monotonic())
+
+    def _work(self, asked: F2fDispatch) -> Work:
+        options = asked.options
+        terms = Terms(asked.src_lang, asked.tgt_lang, pipeline=Pipeline(use_tts=options.require_tts))
+        if asked.audio is None:
+            # Nobody here can measure it, so it gets the time of the longest utterance.
+            audio_format, duration_ms = asked.audio_format or "pcm16", self._sessions.max_duration_ms
+        else:
+            audio_format, duration_ms = audio.measure(asked.audio, asked.sample_rate)
+        serial = next(self._serials)
+        request = None
+        if asked.request_id is not None:
+            request = Request(asked.tenant_id or "", asked.session_id, asked.request_id)
+        return Work(
+            session_id=asked.session_id,
+            utterance_index=serial,
+            terms=terms,
+            pools=terms.pools(),
+            audio=asked.audio or b"",
+            audio_format=audio_format,
+            sample_rate=asked.sample_rate,
+            duration_ms=duration_ms,
+            trace_id=f"trace-{self._instance}-{serial}",
+            turn_id=f"turn-{self._instance}-{serial}",
+            reason=CutReason.IS_FINAL,
+            padding_ms=self._sessions.padding_manual_ms,
+            wish=Wish(options.preferred_node_id or "", options.strict, options.affinity_key or ""),
+            audio_ref=asked.audio_ref,
+            request=request,
+        )
+
+
+def _complaint(asked: F2fDispatch) -> str | None:
+    if (asked.audio is None) == (asked.audio_ref is None):
+        return "give either audio or audio_ref"
+    if asked.audio is not None and not asked.audio:
+        return "audio is empty"
+    if asked.options.strict and asked.options.preferred_node_id is None:
+        return "options.strict needs options.preferred_node_id"
+    return None

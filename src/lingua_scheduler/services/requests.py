@@ -1,0 +1,142 @@
+"""Work that carries a request id: claim the id, place the job, bind the two, and only then let the job run."""
+
+import asyncio
+import hashlib
+import secrets
+from functools import partial
+from time import monotonic
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome
+from lingua_scheduler.services.dispatch import Dispatcher
+from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.work import Outcome, Work
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.requests import Claim, Claimed
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs, metrics
+
+_log = logs.get()
+
+# Between looks at a claim that somebody else holds; doubled each time.
+FIRST_LOOK_S = 0.02
+MAX_LOOK_S = 0.25
+
+
+class Placement(NamedTuple):
+    """The job a request became."""
+
+    job_id: str
+    node_id: str
+    attempt_id: int
+
+
+class Requests:
+    def __init__(self, instance: str, store: Store, dispatcher: Dispatcher, settings: Settings) -> None:
+        self._instance = instance
+        self._store = store
+        self._dispatcher = dispatcher
+        self._settings = settings.requests
+        self._patience_s = settings.dispatch.queue_wait_ms / 1000
+
+    async def translate(self, work: Work) -> Outcome | Placement | Refusal:
+        """As the dispatcher does; but of all who bring the same request, on any instance, one gets the outcome.
+
+        The others learn which job it is. Refused when the id was used for something else (REQUEST_CONFLICT), or when
+        somebody else tries to place its job and does not get anywhere.
+        """
+        if work.request is None:
+            return await self._dispatcher.translate(work)
+        payload = payload_of(work)
+        # Long enough to take over from an instance that died, and to be the second in line then.
+        give_up_at = monotonic() + 2 * self._settings.claim_ms / 1000
+        look_s = FIRST_LOOK_S
+        while True:
+            is_over = monotonic() > give_up_at
+            # A token a try: what an earlier one bound and could not send must not look like ours.
+            claim = Claim(work.request, secrets.token_hex(8), self._instance, payload)
+            try:
+                claimed = await self._store.insist(partial(self._claim, claim), self._patience_s)
+            except RedisAway as error:
+                return _redis_away(str(error))
+            metrics.CLAIMS.labels(claimed.outcome.value).inc()
+            if is_over and claimed.outcome in (ClaimOutcome.CLAIMED, ClaimOutcome.PENDING):
+                await self.release(claim)
+                busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
+                return Refusal(busy, "this request waits for a node elsewhere; repeat it later")
+            match claimed.outcome:
+                case ClaimOutcome.CLAIMED:
+                    held = _Held(self, claim, work)
+                    outcome = await self._dispatcher.translate(msgspec.structs.replace(work, may_send=held.may_send))
+                    if not held.is_lost:
+                        if outcome.state is JobState.FAILED:
+                            await self.release(claim)
+                        return outcome
+                    _log.info("request.taken_over", job_id=outcome.job_id)
+                    # If only the answer was lost, the claim is bound to a job that was withdrawn.
+                    if not await self.release(claim):
+                        return _redis_away("the request could not be bound to its job")
+                case ClaimOutcome.BOUND:
+                    return Placement(claimed.job_id, claimed.node_id, claimed.attempt)
+                case ClaimOutcome.CONFLICT:
+                    return Refusal(ErrorCode.REQUEST_CONFLICT, "this request_id was used for something else")
+                case ClaimOutcome.PENDING:
+                    await asyncio.sleep(min(look_s, claimed.left_ms / 1000))
+                    look_s = min(look_s * 2, MAX_LOOK_S)
+
+    async def bind(self, claim: Claim, attempt: Attempt) -> bool:
+        """False when the claim is lost, or nobody can say: then the job must not run."""
+        bind = partial(self._store.requests.bind, claim, attempt, keep_ms=self._settings.keep_ms)
+        try:
+            return await self._store.insist(bind, self._patience_s) is BindOutcome.BOUND
+        except RedisAway:
+            return False
+
+    async def release(self, claim: Claim) -> bool:
+        """The job came to nothing, so a repeat may try anew; else it has to wait until the lease is over."""
+        try:
+            await self._store.insist(partial(self._store.requests.release, claim), self._patience_s)
+        except RedisAway:
+            _log.warning("request.left_claimed", session_id=claim.request.session_id)
+            return False
+        return True
+
+    async def _claim(self, claim: Claim) -> Claimed:
+        return await self._store.requests.claim(claim, claim_ms=self._settings.claim_ms, keep_ms=self._settings.keep_ms)
+
+
+class _Held:
+    """A claim of ours, while its job is placed and runs."""
+
+    def __init__(self, requests: Requests, claim: Claim, work: Work) -> None:
+        self._requests = requests
+        self._claim = claim
+        self._ask = work.may_send
+        self.is_lost = False
+
+    async def may_send(self, attempt: Attempt) -> bool:
+        self.is_lost = not await self._requests.bind(self._claim, attempt)
+        if self.is_lost:
+            return False
+        if self._ask is None or await self._ask(attempt):
+            return True
+        await self._requests.release(self._claim)
+        return False
+
+
+def _redis_away(detail: str) -> Outcome:
+    return Outcome(JobState.FAILED, "", error=ErrorCode.SCHEDULER_DEPENDENCY_DOWN, detail=detail)
+
+
+def payload_of(work: Work) -> str:
+    """A digest of what is asked for; where it stands in its session and how it is traced do not matter."""
+    digest = hashlib.sha256(work.audio)
+    asked = (work.terms, work.audio_ref, work.sample_rate, work.wish)
+    digest.update(msgspec.json.encode(asked, order="deterministic"))
+    return digest.hexdigest()

@@ -1,0 +1,42 @@
+-- job_cancel: somebody does not want a job any more. Its attempt, if it has one, is over: what the node says of it is
+-- stale from now on. A slot that the node may still be at stays taken for `linger_ms`, or until the node lets go.
+-- Replies: cancelled | ended state (it had ended) | moved (another attempt, or it lives in another shard by now:
+--          look again) | gone (no such job)
+-- include: clock
+-- include: slots
+-- include: history
+local job_key   = KEYS[1]   -- hash, the job
+local leases    = KEYS[2]   -- zset lease -> deadline
+local free      = KEYS[3]   -- zset node -> free slots, only nodes that take work
+local held      = KEYS[4]   -- zset node -> live leases
+local limits    = KEYS[5]   -- hash node -> slots
+local job       = ARGV[1]
+local attempt   = ARGV[2]   -- the attempt the caller knows of
+local before    = ARGV[3]   -- states in which this may happen
+local live      = ARGV[4]   -- states of a job that has a live attempt
+local state     = ARGV[5]
+local reason    = ARGV[6]
+local linger_ms = ARGV[7]   -- 0: the slot is free at once
+local now_ms    = ARGV[8]
+
+local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'moved_to', 'steps')
+if not known[1] then return {'gone'} end
+if not string.find(before, known[1], 1, true) then return {'ended', known[1]} end
+local is_live = string.find(live, known[1], 1, true)
+if known[2] ~= attempt or (known[4] and not is_live) then return {'moved'} end
+
+local moment = clock(now_ms)
+local node = known[3] or ''
+local lease = job .. '#' .. attempt .. '#' .. node
+if is_live and redis.call('ZSCORE', leases, lease) then
+  if linger_ms ~= '0' then
+    redis.call('ZADD', leases, moment + linger_ms, lease)
+  else
+    redis.call('ZREM', leases, lease)
+    give_back(node, free, held, limits)
+  end
+end
+local at_ms = string.format('%.0f', moment)
+redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
+  remembered(known[5], state, at_ms, attempt, node, reason))
+return {'cancelled'}

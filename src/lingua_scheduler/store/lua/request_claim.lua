@@ -1,0 +1,25 @@
+-- request_claim: be the one who places the job of a request, for a while; a repeat learns whose turn it is.
+-- A claim that lapsed before it was bound has no job, so the next caller takes over; the token tells the two apart.
+-- Replies: claimed | bound job node attempt | pending left_ms (somebody else is at it)
+--          | conflict (the id was used for something else)
+-- include: clock
+local request  = KEYS[1]   -- hash, the request
+local token    = ARGV[1]   -- one per caller
+local instance = ARGV[2]
+local payload  = ARGV[3]   -- digest of what is asked for
+local claim_ms = ARGV[4]   -- time to place a job
+local keep_ms  = ARGV[5]
+local now_ms   = ARGV[6]
+
+local moment = clock(now_ms)
+local known = redis.call('HMGET', request, 'token', 'payload', 'until', 'job', 'node', 'attempt')
+if known[1] and tonumber(known[3]) > moment then
+  if known[2] ~= payload then return {'conflict'} end
+  if known[4] then return {'bound', known[4], known[5], known[6]} end
+  if known[1] ~= token then return {'pending', known[3] - moment} end
+end
+redis.call('DEL', request)
+redis.call('HSET', request, 'token', token, 'instance', instance, 'payload', payload,
+  'until', string.format('%.0f', moment + claim_ms))
+redis.call('PEXPIRE', request, keep_ms)
+return {'claimed'}

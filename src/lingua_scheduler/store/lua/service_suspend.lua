@@ -1,0 +1,29 @@
+-- service_suspend: a node says that it lacks a service; for a while it gets no job that needs it.
+-- Debounce and limit are settled with it, over all instances, because a node may say so for every job it gets.
+-- Replies: suspended | debounced (the same was said a moment ago) | limited (it said too much lately) | gone (no such node)
+-- include: clock
+-- include: words
+local sick        = KEYS[1]   -- zset node -> quarantined until, node service -> unavailable until
+local owners      = KEYS[2]   -- hash node -> epoch instance connection acknowledges
+local complaints  = KEYS[3]   -- zset complaint -> when it was taken, only those of the window
+local node        = ARGV[1]
+local complaint   = ARGV[2]   -- service and version
+local services    = ARGV[3]   -- kinds of service that are out
+local suspend_ms  = ARGV[4]
+local debounce_ms = ARGV[5]
+local window_ms   = ARGV[6]
+local most        = ARGV[7]   -- complaints in a window
+local now_ms      = ARGV[8]
+
+if redis.call('HEXISTS', owners, node) == 0 then return {'gone'} end
+local moment = clock(now_ms)
+redis.call('ZREMRANGEBYSCORE', complaints, '-inf', moment - window_ms)
+local last = redis.call('ZSCORE', complaints, complaint)
+if last and moment - last < tonumber(debounce_ms) then return {'debounced'} end
+if redis.call('ZCARD', complaints) >= tonumber(most) then return {'limited'} end
+-- One that comes again counts again, so the earlier one stays under a name of its own.
+if last then redis.call('ZADD', complaints, last, complaint .. ' ' .. last) end
+redis.call('ZADD', complaints, moment, complaint)
+redis.call('PEXPIRE', complaints, window_ms)
+for _, service in ipairs(words(services)) do redis.call('ZADD', sick, moment + suspend_ms, node .. ' ' .. service) end
+return {'suspended'}

@@ -1,0 +1,158 @@
+"""Job records as people ask for them: one by its id, wherever it went, or the latest ones."""
+
+import asyncio
+from typing import NamedTuple
+
+from lingua_scheduler.domain.attempts import parse_lease, shard_of
+from lingua_scheduler.domain.history import Step, steps_of
+from lingua_scheduler.domain.jobs import LIVE, JobState
+from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.keys import Keys
+
+# How many jobs a shard remembers as recent, about.
+RECENT_MAX = 2_000
+# One question looks at so many of them in all shards, reads so many records, and gets so many.
+LOOKED_AT_MAX = 10_000
+READ_MAX = 2_000
+LISTED_MAX = 500
+READ_TOGETHER = 100
+# One more than the most retries: no job has been in more shards.
+POINTERS_MAX = 101
+ID_MAX_CHARS = 128
+# A job in one of these goes on elsewhere if it says so; in any other state it is where we look.
+_WAITS = (JobState.CREATED, JobState.RETRYING)
+
+
+class JobRecord(NamedTuple):
+    job_id: str
+    shard: int
+    state: str
+    attempt: int
+    node_id: str
+    # The node must be in every one of these.
+    pools: tuple[str, ...]
+    session_id: str
+    utterance_index: int
+    owner: str
+    reason: str
+    detail: str
+    # When it was created, dispatched, accepted …, as far as it was.
+    times_ms: dict[str, int]
+    # Oldest first.
+    history: tuple[Step, ...]
+    explanation: str
+
+    @property
+    def is_live(self) -> bool:
+        return self.state in LIVE
+
+
+class Records:
+    def __init__(self, line: Line, keys: Keys) -> None:
+        self._line = line
+        self._keys = keys
+
+    async def read(self, shard: int, job_id: str) -> dict[str, str]:
+        flat = await self._line.call("HGETALL", self._keys.shard(shard).job(job_id))
+        return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    async def find(self, job_id: str) -> JobRecord | None:
+        """Begin in the shard the id names, and follow the pointers a job leaves behind."""
+        shard = shard_of(job_id)
+        if shard is None or len(job_id) > ID_MAX_CHARS:
+            return None
+        found: JobRecord | None = None
+        for _ in range(POINTERS_MAX):
+            fields = await self.read(shard, job_id)
+            if not fields:
+                break
+            record = _record(job_id, shard, fields)
+            if found is not None and record.attempt <= found.attempt:
+                # It came back from there: only what it went through is news.
+                return found._replace(history=_in_order(found.history + record.history))
+            found = _follows(found, record)
+            if "moved_to" not in fields or found.state not in _WAITS:
+                break
+            shard = int(fields["moved_to"])
+        return found
+
+    async def latest(self, *, state: str = "", session: str = "", limit: int = 50) -> list[JobRecord]:
+        """The latest jobs of all shards, newest first; how far back one look reaches is bounded."""
+        limit = min(limit, LISTED_MAX)
+        shards = sorted({0, *map(int, await self._line.call("ZRANGE", self._keys.load, 0, -1))})
+        is_choosy = bool(state or session)
+        each = max(1, min(RECENT_MAX if is_choosy else limit, LOOKED_AT_MAX // len(shards)))
+        began: dict[str, tuple[int, int]] = {}
+        for entries in await asyncio.gather(*(self._recent(shard, each) for shard in shards)):
+            for moment, job_id, of_session in entries:
+                if not session or of_session == session:
+                    began[job_id] = min(moment, began.get(job_id, moment))
+        if not state or state in LIVE:
+            # Running for so long that others have pushed it out of the recent ones; its age is not known here.
+            for jobs in await asyncio.gather(*(self._leased(shard, each) for shard in shards)):
+                for job_id in jobs:
+                    began.setdefault(job_id, (0, 0))
+        newest_first = sorted(began, key=lambda job_id: began[job_id], reverse=True)
+        found: list[JobRecord] = []
+        for first in range(0, min(len(newest_first), READ_MAX), READ_TOGETHER):
+            some = newest_first[first : first + READ_TOGETHER]
+            records = await asyncio.gather(*map(self.find, some))
+            found += (record for record in records if record is not None and _is_wanted(record, state, session))
+            if len(found) >= limit:
+                break
+        return found[:limit]
+
+    async def _recent(self, shard: int, most: int) -> list[tuple[tuple[int, int], str, str]]:
+        entries = await self._line.call("XREVRANGE", self._keys.shard(shard).recent, "+", "-", "COUNT", most)
+        found = []
+        for moment, flat in entries:
+            ms, _, serial = moment.partition("-")
+            fields = dict(zip(flat[::2], flat[1::2], strict=True))
+            found.append(((int(ms), int(serial)), fields["job"], fields["session"]))
+        return found
+
+    async def _leased(self, shard: int, most: int) -> list[str]:
+        leases = await self._line.call("ZRANGE", self._keys.shard(shard).leases, 0, most - 1)
+        return [parse_lease(lease, shard).job_id for lease in leases]
+
+
+def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
+    return JobRecord(
+        job_id=job_id,
+        shard=shard,
+        state=fields.get("state", ""),
+        attempt=int(fields.get("attempt", 0)),
+        node_id=fields.get("node", ""),
+        pools=(*fields.get("pool", "").split(), *fields.get("also", "").split()),
+        session_id=fields.get("session", ""),
+        utterance_index=int(fields.get("utterance", -1)),
+        owner=fields.get("owner", ""),
+        reason=fields.get("reason", ""),
+        detail=fields.get("detail", ""),
+        times_ms={
+            name.removesuffix("_ms"): int(value)
+            for name, value in fields.items()
+            if name.endswith("_ms") and name != "run_ms"
+        },
+        history=tuple(steps_of(fields)),
+        explanation=fields.get("explanation", ""),
+    )
+
+
+def _follows(before: JobRecord | None, record: JobRecord) -> JobRecord:
+    """What was written about the job where it was before still belongs to it."""
+    if before is None:
+        return record
+    return record._replace(
+        times_ms=before.times_ms | record.times_ms,
+        history=_in_order(before.history + record.history),
+        explanation=record.explanation or before.explanation,
+    )
+
+
+def _in_order(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    return tuple(sorted(steps, key=lambda step: (step.attempt, step.at_ms)))
+
+
+def _is_wanted(record: JobRecord, state: str, session: str) -> bool:
+    return (not state or record.state == state) and (not session or record.session_id == session)

@@ -1,0 +1,105 @@
+"""Losable messages between instances, by Redis Pub/Sub on a connection of its own that comes back by itself."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import hiredis
+import msgspec
+from redis.asyncio.connection import AbstractConnection
+
+from lingua_scheduler.protocol.signals import DECODER, Signal
+from lingua_scheduler.store.connection import FIRST_RETRY_S, LAST_RETRY_S, Line, RedisAway, Waiter
+from lingua_scheduler.telemetry import logs, metrics
+
+_log = logs.get()
+
+# After so much silence we ask whether somebody is there, and after as much again we leave.
+QUIET_S = 5.0
+CONNECT_WITHIN_S = 2.0
+MAX_BYTES = 16_384
+
+Handlers = Mapping[type[Any], Callable[[Any], None]]
+
+
+class Signals:
+    """One channel for all instances. What is said while a listener is away is lost to it."""
+
+    def __init__(self, line: Line, channel: str) -> None:
+        self._line = line
+        self._channel = channel
+        self.listening = asyncio.Event()
+
+    def publish(self, signal: Signal) -> Waiter:
+        """Say it to every instance that listens, this one too. Who wants to know whether it left may await that."""
+        said = self._line.call("PUBLISH", self._channel, msgspec.json.encode(signal))
+        said.add_done_callback(_do_not_mind)
+        return said
+
+    async def listen(self, handlers: Handlers) -> None:
+        """Hand every signal to the handler of its type, for ever; handlers must not take long."""
+        retry_s = FIRST_RETRY_S
+        was_failing = False
+        while True:
+            connection: AbstractConnection | None = None
+            try:
+                async with asyncio.timeout(CONNECT_WITHIN_S):
+                    connection = await self._line.another_connection()
+                    await connection.connect()  # type: ignore[no-untyped-call]
+                    await _send(connection, "SUBSCRIBE", self._channel)
+                    await connection.read_response(disconnect_on_error=False)
+                self.listening.set()
+                retry_s, was_failing = FIRST_RETRY_S, False
+                await self._hear(connection, handlers)
+            except Exception as error:
+                if not was_failing:
+                    # Said once, however long it lasts.
+                    _log.warning("signals.deaf", error=f"{type(error).__name__}: {error}")
+                was_failing = True
+            finally:
+                self.listening.clear()
+                if connection is not None:
+                    await connection.disconnect(nowait=True)
+            await asyncio.sleep(retry_s)
+            retry_s = min(retry_s * 2, LAST_RETRY_S)
+
+    async def _hear(self, connection: AbstractConnection, handlers: Handlers) -> None:
+        is_asked = False
+        while True:
+            # Raw, because rubbish need not be UTF-8. With a timeout of ours the reply is None when it is quiet.
+            reply = await connection.read_response(True, timeout=QUIET_S, disconnect_on_error=False)
+            if reply is None:
+                if is_asked:
+                    raise RedisAway(f"no answer for {QUIET_S:g} s")
+                is_asked = True
+                await _send(connection, "PING")
+                continue
+            is_asked = False
+            if reply[0] == b"message":
+                _hand_over(reply[2], handlers)
+
+
+def _hand_over(said: bytes, handlers: Handlers) -> None:
+    try:
+        if len(said) > MAX_BYTES:
+            raise msgspec.ValidationError("it is too long")
+        signal = DECODER.decode(said)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # Another version's, or nobody's; a signal may be missed.
+        metrics.SIGNALS.labels("unreadable").inc()
+        return
+    metrics.SIGNALS.labels(type(signal).__name__).inc()
+    try:
+        handlers[type(signal)](signal)
+    except Exception:
+        _log.exception("signal.surprised", kind=type(signal).__name__)
+
+
+async def _send(connection: AbstractConnection, *command: str) -> None:
+    await connection.send_packed_command(hiredis.pack_command(command), check_health=False)  # type: ignore[arg-type]
+
+
+def _do_not_mind(said: Waiter) -> None:
+    """A signal that did not leave is a lost one; looking at the error is what keeps asyncio quiet."""
+    if not said.cancelled():
+        said.exception()

@@ -1,0 +1,68 @@
+"""`lingua nodes` and `lingua node-info` say why a node gets no work, and for how long."""
+
+import asyncio
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from lingua_scheduler.cli.main import main
+from lingua_scheduler.store.store import Store
+from tests.support.fleet import entry, join
+from tests.support.servers import RedisProcess
+
+MINUTE_MS = 60_000
+
+
+async def lingua(server: RedisProcess, *arguments: str) -> str:
+    runner = CliRunner(env={"COLUMNS": "200"})
+    shown = await asyncio.to_thread(runner.invoke, main, [*arguments, "--redis-url", server.url])
+    assert shown.exit_code == 0, shown.output
+    return str(shown.stdout)
+
+
+@pytest.fixture
+async def ill(store: Store) -> None:
+    """A fleet in which somebody is quarantined, somebody is due for a probe, and somebody lacks a voice."""
+    for node in ("well", "bad", "due", "mute"):
+        await join(store, entry(node))
+    now_ms = int(time.time() * 1000)
+    sick = {"bad": now_ms + MINUTE_MS, "due": now_ms - 1, "mute tts": now_ms + MINUTE_MS, "mute nmt": now_ms - 1}
+    for member, until_ms in sick.items():
+        await store.line.call("ZADD", store.keys.shard(0).sick, until_ms, member)
+
+
+@pytest.mark.usefixtures("ill")
+async def test_people_see_who_is_quarantined_and_who_lacks_what(server: RedisProcess) -> None:
+    lines = {line.split()[0]: line for line in (await lingua(server, "nodes")).splitlines()}
+    assert "ready  " in lines["well"]
+    assert "without" not in lines["well"]
+    assert "quarantined 60 s" in lines["bad"] or "quarantined 59 s" in lines["bad"]
+    assert "on probation" in lines["due"]
+    assert "ready without tts " in lines["mute"]
+
+
+@pytest.mark.usefixtures("ill")
+async def test_scripts_see_how_long_it_lasts(server: RedisProcess) -> None:
+    views = {view["node_id"]: view for view in json.loads(await lingua(server, "nodes", "--json"))["nodes"]}
+    assert views["well"]["quarantined_for_ms"] is None
+    assert views["well"]["unavailable_for_ms"] == {}
+    assert 50_000 < views["bad"]["quarantined_for_ms"] <= MINUTE_MS
+    assert views["due"]["quarantined_for_ms"] == 0
+    assert list(views["mute"]["unavailable_for_ms"]) == ["tts"]
+
+
+@pytest.mark.usefixtures("ill")
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ("well", ("quarantined_for_ms  no", "unavailable_for_ms  none")),
+        ("due", ("quarantined_for_ms  its next job is a probe",)),
+        ("mute", ("unavailable_for_ms  tts for ",)),
+    ],
+)
+async def test_one_node_is_shown_in_words(server: RedisProcess, node: str, words: tuple[str, ...]) -> None:
+    shown = await lingua(server, "node-info", node)
+    for word in words:
+        assert word in shown

@@ -1,0 +1,116 @@
+"""Every problem that the document lists is one that really happens."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.app import Scheduler
+from tests.support.http_nodes import LANGUAGES, http_node
+from tests.support.peers import Field, field
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess, binaries
+from tests.support.waiting import until
+
+OURS = {"fleet", "nodes over HTTP"}
+MAX_BYTES = 2_048
+NAMES = defaultdict(lambda: "x", {"node_id": "node-a", "src": "en", "tgt": "zh"})
+ATTEMPT = {"node_id": "node-a", "job_id": "job-0-x", "attempt_id": 1}
+BODIES: dict[str, dict[str, Any]] = {
+    "/v1/node/register": LANGUAGES | {"node_id": "node-b", "boot_id": "boot-b"},
+    "/v1/node/heartbeat": {"node_id": "node-a"},
+    # Long enough for Redis to be told that the node still waits.
+    "/v1/node/poll": {"node_id": "node-a", "wait_ms": 2_000},
+    "/v1/job/ack": ATTEMPT,
+    "/v1/job/done": ATTEMPT,
+    "/v1/job/fail": ATTEMPT,
+}
+
+Found = tuple[str, str, int, str]
+
+
+def documented(document: dict[str, Any]) -> Iterator[Found]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            for status, response in operation["responses"].items():
+                if status != "200" and operation["tags"][0] in OURS:
+                    schema = response["content"]["application/json"]["schema"]
+                    yield from (
+                        (method.upper(), path, int(status), code) for code in schema["properties"]["error"]["enum"]
+                    )
+
+
+class Provoker:
+    """Asks for trouble, and remembers what it got."""
+
+    def __init__(self, peers: Field, document: dict[str, Any]) -> None:
+        self._peers = peers
+        self._operations = [(method.upper(), path) for path, methods in document["paths"].items() for method in methods]
+        self.seen: set[Found] = set()
+
+    async def ask(self, method: str, path: str, query: str = "", **more: Any) -> None:
+        status, body = await self._peers.ask(method, path.format_map(NAMES) + query, **more)
+        if status != 200:
+            assert set(body) == {"error", "detail"}
+            assert body["detail"]
+            self.seen.add((method, path, status, body["error"]))
+
+    async def ask_all(self, query: str = "", **changes: Any) -> None:
+        for method, path in self._operations:
+            body = BODIES.get(path)
+            known = {name: value for name, value in changes.items() if body is not None and name in body}
+            await self.ask(method, path, query, **({} if body is None else {"json": body | known}))
+
+    async def ask_with_bodies(self, **more: Any) -> None:
+        for path in BODIES:
+            await self.ask("POST", path, **more)
+
+
+async def test_every_documented_problem_is_reached() -> None:
+    redis = RedisProcess(str(binaries()["valkey"]))
+    try:
+        async with (
+            scheduler_on(
+                redis.url, server__max_body_bytes=MAX_BYTES, job__timeout_base_ms=200, job__timeout_max_ms=200
+            ) as (scheduler, store),
+            field(scheduler.port) as peers,
+        ):
+            _, document = await peers.get("/openapi.json")
+            provoker = Provoker(peers, document)
+            # Nobody there, then somebody else.
+            await provoker.ask_all()
+            await http_node(peers, node_id="node-a", boot_id="boot-1", heartbeat_interval_ms=1_000)
+            await provoker.ask("POST", "/v1/node/register", json=LANGUAGES | {"node_id": "node-a"})
+            for path, body in BODIES.items():
+                await provoker.ask("POST", path, json=body | {"boot_id": "boot-2"})
+                await provoker.ask("POST", path, json=body | {"wait_ms": 0})
+            # Bad manners.
+            await provoker.ask_all("?nonsense=1")
+            await provoker.ask_with_bodies(data=b"{}", headers={"Content-Type": "text/plain"})
+            await provoker.ask_with_bodies(json={"version": "x" * MAX_BYTES})
+            await full_house(scheduler, provoker)
+            redis.stop()
+            await until(lambda: not store.is_ready)
+            await provoker.ask_all()
+            expected = set(documented(document))
+            assert {found[:2] for found in expected} == {
+                (operation.method, operation.path) for operation in scheduler.operations if operation.tag in OURS
+            }
+            assert expected - provoker.seen == set(), "documented, and never happens"
+            ours = {found for found in provoker.seen if found[:2] in {one[:2] for one in expected}}
+            assert ours - expected == set(), "happens, and is not documented"
+    finally:
+        redis.stop()
+
+
+async def full_house(scheduler: Scheduler, provoker: Provoker) -> None:
+    scheduler._http_nodes.is_open = False
+    await provoker.ask("POST", "/v1/node/register", json=LANGUAGES)
+    scheduler._http_nodes.is_open = True
+
+
+@pytest.mark.parametrize("path", BODIES)
+async def test_a_body_with_the_largest_utterance_fits(peers: Field, path: str) -> None:
+    status, body = await peers.post(path, BODIES[path] | {"wait_ms": 0, "tts_audio": "A" * (512_000 * 4 // 3)})
+    assert status in (200, 404), body

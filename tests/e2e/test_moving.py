@@ -1,0 +1,136 @@
+"""A client whose instance is gone goes on elsewhere: nothing is lost, nothing is heard twice."""
+
+import asyncio
+import base64
+from pathlib import Path
+
+import pytest
+
+from tests.support.peers import FakeClient, Field, answer, field, stay_silent
+from tests.support.schedulers import scheduler_on, serve_process
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+OPUS = b"\x03\x00abc" * 20
+
+
+def letter(text: str) -> bytes:
+    """A packet of audio that can be recognised."""
+    return b"\x01\x00" + text.encode()
+
+
+async def moved(peers: Field, client: FakeClient, last: int | None) -> FakeClient:
+    """The same client, come to another instance with its token."""
+    return await peers.client(resume_token=client.ack["resume_token"], last_utterance_index=last)
+
+
+async def test_a_session_goes_on_at_another_instance_with_its_id_languages_and_numbers(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, _), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            node_a = await at_a.node()
+            client = await at_a.client(src_lang="en", tgt_lang="zh", trace_id="tr-1")
+            await client.chunk(OPUS, is_final=True)
+            await client.outcome()
+            await node_a.stop()
+            node_b = await at_b.node()
+            client.socket.cut()
+            again = await moved(at_b, client, 0)
+            assert again.ack["resumed"]
+            assert (again.session_id, again.ack["trace_id"]) == (client.session_id, "tr-1")
+            assert (again.ack["next_seq"], again.ack["next_utterance_index"]) == (1, 1)
+            again._seq = 1
+            await again.chunk(OPUS, is_final=True)
+            outcome = await again.outcome()
+            assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", 1)
+            # The nodes know it under another name: one may have seen these numbers already.
+            assert node_b.jobs[0]["session_id"] == f"{client.session_id}-2"
+
+
+async def test_speech_that_was_not_cut_yet_is_asked_for_again(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, _), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            node = await at_b.node()
+            client = await at_a.client()
+            for word in "ab":
+                await client.chunk(letter(word))
+            await client.socket.send({"type": "client_heartbeat", "session_id": client.session_id, "timestamp": 1})
+            await client.socket.next("server_heartbeat")
+            client.socket.cut()
+            again = await moved(at_b, client, None)
+            assert again.ack["next_seq"] == 0
+            for word in "abc":
+                await again.chunk(letter(word))
+            await again.chunk(is_final=True)
+            await again.outcome()
+            assert base64.b64decode(node.jobs[0]["audio"]) == letter("a") + letter("b") + letter("c")
+
+
+async def test_outcomes_that_came_while_the_client_was_away_wait_for_it_everywhere(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, store), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            node = await at_a.node(stay_silent)
+            client = await at_a.client()
+            await client.chunk(OPUS, is_final=True)
+            await until(lambda: node.jobs)
+            await client.socket.close()
+            await answer(node, node.jobs[0])
+            parked = store.keys.parked(client.session_id)
+            await until(lambda: store.line.call("EXISTS", parked))
+            again = await moved(at_b, client, None)
+            outcome = await again.outcome()
+            assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", 0)
+            assert again.ack["next_utterance_index"] == 1
+            assert len(node.jobs) == 1  # nothing is translated twice
+
+
+async def test_the_instance_the_client_left_lets_go_of_it(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, _), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            node = await at_a.node(stay_silent)
+            client = await at_a.client()
+            await client.chunk(OPUS, is_final=True)
+            await until(lambda: node.jobs)
+            again = await moved(at_b, client, None)  # its old socket still looks alive
+            assert again.ack["resumed"]
+            await client.chunk(OPUS, is_final=True)  # and somebody speaks on it
+            assert await client.socket.closed() == 4001
+
+
+async def test_a_token_with_a_wrong_secret_opens_a_session_of_its_own(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, _), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            client = await at_a.client()
+            thief = await at_b.client(resume_token=f"{client.session_id}.guessed")
+            assert "resumed" not in thief.ack
+            assert thief.session_id != client.session_id
+
+
+@pytest.mark.parametrize("signal", ["kill", "terminate"])
+async def test_when_an_instance_dies_its_client_says_again_what_was_not_heard(
+    tmp_path: Path, server: RedisProcess, signal: str
+) -> None:
+    arguments = ("--redis-url", server.url, "--set", "server.stop_timeout_ms=200")
+    async with serve_process(tmp_path, *arguments) as dying, scheduler_on(server.url) as (b, _):
+        await until(lambda: dying.port)
+        async with field(dying.port) as at_a, field(b.port) as at_b:
+            node = await at_a.node(stay_silent)
+            client = await at_a.client()
+            await client.chunk(letter("a"), is_final=True)  # seq 0
+            await until(lambda: node.jobs)
+            await answer(node, node.jobs[0])
+            await client.outcome()
+            await client.chunk(letter("b"), is_final=True)  # seq 1: never answered
+            await until(lambda: len(node.jobs) == 2)
+            await client.chunk(letter("c"))  # seq 2: never cut
+            await asyncio.sleep(0)
+            getattr(dying.process, signal)()
+            await client.socket.closed()
+            other = await at_b.node()
+            again = await moved(at_b, client, 0)
+            assert again.ack["next_seq"] == 1
+            again._seq = 1
+            await again.chunk(letter("b"), is_final=True)
+            assert (await again.outcome())["utterance_index"] == 1
+            await again.chunk(letter("c"), is_final=True)
+            assert (await again.outcome())["utterance_index"] == 2
+            assert [base64.b64decode(job["audio"]) for job in other.jobs] == [letter("b"), letter("c")]
