@@ -143,7 +143,9 @@ def test_links_lead_somewhere(document: Path) -> None:
 @each_document
 def test_commands_that_are_named_exist(document: Path) -> None:
     named = {
-        name for code in code_of(document) for name in re.findall(r"(?<!SETUSER )(?<![\w-])lingua ([a-z]+)\b", code)
+        name
+        for code in code_of(document)
+        for name in re.findall(r"(?<!SETUSER )(?<![\w-])lingua ([a-z]+(?:-[a-z]+)*)\b", code)
     }
     assert named <= set(main.commands)
 

@@ -34,7 +34,8 @@ Everything the scheduler must not lose is in Redis under these keys. `…` stand
 The word in braces is a *hash tag*: Redis Cluster puts keys with the same tag on the same server, so a script may touch
 them together. There is one tag for each **shard**, a group of at most `pools.shard_size` nodes with everything about
 them: `{{s0}}`, `{{s1}}` and so on (`{{s7}}` below stands for any of them). Choosing a node, leasing a slot and writing
-the job is therefore one script on one server. One more tag, `{{shards}}`, holds which node lives in which shard.
+the job is therefore one script on one server. One more tag, `{{shards}}`, holds which node lives in which shard. The
+instances share `{{instances}}`, and each has a tag of its own for its mail.
 
 Facts that every choice needs are kept as columns (`seen`, `free`, `limits` …: one key for all nodes of a shard)
 rather than as one hash for each node, so a choice costs a handful of commands however many candidates it looks at.

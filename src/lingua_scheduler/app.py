@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import os
 import secrets
+import socket
+import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from socket import socket
 from time import monotonic
 from typing import NamedTuple
 
@@ -16,11 +18,13 @@ from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.callbacks import Courier
 from lingua_scheduler.console.dispatching import dispatching
 from lingua_scheduler.console.fleet import FleetOperations
+from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.siblings import Siblings
+from lingua_scheduler.domain.instances import made_up_id
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
@@ -38,11 +42,13 @@ from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.leadership import Leadership
 from lingua_scheduler.services.lookup import Lookup
+from lingua_scheduler.services.mailroom import Mailroom
 from lingua_scheduler.services.nudging import ANNOUNCE_S, Nudger
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.recovery import Recovery
@@ -53,6 +59,7 @@ from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
@@ -74,7 +81,7 @@ class Inherited(NamedTuple):
     """What a worker gets from its supervisor: a number, listening sockets, the folder it shares with the others."""
 
     worker: int
-    listeners: tuple[socket, ...]
+    listeners: tuple[socket.socket, ...]
     run_dir: Path
 
 
@@ -91,7 +98,11 @@ class Scheduler:
         self._settings = settings
         self._store = store
         self._chores = Nursery("chores")
-        self.instance = f"i-{secrets.token_hex(4)}"
+        release = version("lingua-scheduler")
+        me = whoami(settings.server.instance_id, release)
+        self.instance = me.instance_id
+        self.presence = Presence(me, store, settings.instances)
+        self.mailroom = Mailroom(self.presence, store, settings)
 
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
         delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
@@ -106,7 +117,6 @@ class Scheduler:
         placer = Placer(self.instance, store, self._pool_map, self._waiting, self._recorder, settings)
         judge = Judge(store.jobs, settings.nodes)
         dispatcher = Dispatcher(
-            self.instance,
             store,
             judge,
             self._registry,
@@ -130,7 +140,6 @@ class Scheduler:
         )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
-        release = version("lingua-scheduler")
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
         self._courier = Courier()
         self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
@@ -148,13 +157,15 @@ class Scheduler:
         add_operations(app, NodeOperations(self._http_nodes, progress).operations)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
+        add_operations(app, instance_operations(store, settings))
         Pages(store, self._intake, release, self._siblings).add_to(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
+        self.presence.on_lost = self._registry.reassert
 
     async def start(self) -> None:
-        """Serve; raises OSError when the port is taken, StoreError when the data is not for this release."""
+        """Serve. Raises OSError when the port is taken, StoreError when the data is not for this release, IdTaken."""
         await self._store.claim_data()
         await self._leadership.stand()
         await self._pool_map.refresh()
@@ -165,9 +176,15 @@ class Scheduler:
         metrics.WORKERS.set(1)
         if self._siblings is not None:
             await self._siblings.open()
-        await self._runner.setup()
-        await self._listen()
+        await self.mailroom.start()
+        try:
+            await self._runner.setup()
+            await self._listen()
+        except OSError:
+            await self.mailroom.stop()
+            raise
         self.port = self._runner.addresses[0][1]
+        await self.presence.join(f"{self._settings.server.host}:{self.port}")
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
         # Three chances to renew it before it ends.
         self._chores.start(every("leadership", self._settings.pools.leader_ms / 4000, self._leadership.stand))
@@ -208,6 +225,7 @@ class Scheduler:
         await asyncio.gather(*(jobs.close() for jobs in nurseries))
         await self._complaints.close()
         await self._recorder.close()
+        await self.mailroom.stop()
         await self._chores.close()
         await self._survival.writes.settle(1.0)
         await self._survival.writes.close()
@@ -266,3 +284,10 @@ class Scheduler:
     def _redis_down(self, reason: str) -> None:
         metrics.REDIS_UP.set(0)
         _log.error("redis.down", reason=reason)
+
+
+def whoami(given_id: str, release: str) -> Me:
+    """This process as an instance; a given id stays the same over restarts, the incarnation never does."""
+    host, pid = socket.gethostname(), os.getpid()
+    instance = made_up_id(host, pid, secrets.token_hex(3)) if given_id == "auto" else given_id
+    return Me(instance, secrets.token_hex(8), host, pid, release, int(time.time() * 1000))

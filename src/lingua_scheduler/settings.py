@@ -46,6 +46,15 @@ _KeyPrefix = Annotated[
     str, Meta(pattern=r"\A[A-Za-z0-9:_-]+\Z", extra={"expected": 'only letters, digits, ":", "_" and "-"'})
 ]
 
+# Part of key names and of owners, where spaces separate words.
+_InstanceId = Annotated[
+    str,
+    Meta(
+        pattern=r"\A[A-Za-z0-9_.-]{1,64}\Z",
+        extra={"expected": 'up to 64 letters, digits, "_", "." and "-", or "auto"'},
+    ),
+]
+
 
 def _doc(description: str) -> Meta:
     return Meta(description=description)
@@ -55,6 +64,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[_Host, _doc("Address to listen on")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535), _doc("Port to listen on; 0 takes any free port")] = 5010
     workers: Annotated[int, Meta(ge=0, le=1024), _doc("Processes that share the port; 0 = one for each core")] = 1
+    instance_id: Annotated[_InstanceId, _doc("Name of this instance, unlike all others; auto = host, pid, random")] = (
+        "auto"
+    )
     stop_timeout_ms: Annotated[_WaitMs, _doc("How long running jobs may finish after SIGTERM")] = 15_000
     max_frame_bytes: Annotated[_Bytes, _doc("Larger frames are answered with an error")] = 4_194_304
     max_body_bytes: Annotated[_Bytes, _doc("Larger HTTP bodies are answered with 413")] = 4_194_304
@@ -147,6 +159,22 @@ class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
     max_held: Annotated[_Count, _doc("Results held per session")] = 64
 
 
+class InstancesSettings(msgspec.Struct, frozen=True, kw_only=True):
+    beat_ms: Annotated[_PeriodMs, _doc("Time between two signs of life of an instance")] = 2000
+    dead_ms: Annotated[_PeriodMs, _doc("Silence after which an instance is dead and others adopt its mail")] = 6000
+    forget_ms: Annotated[_PeriodMs, _doc("Silence after which a dead instance without mail is forgotten")] = 600_000
+
+
+class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
+    max_length: Annotated[_Count, _doc("Letters that may wait in an inbox before senders are refused")] = 10_000
+    max_bytes: Annotated[_Bytes, _doc("Memory they may take in Redis before senders are refused")] = 268_435_456
+    max_deliveries: Annotated[_UpToThousand, _doc("Tries to handle a letter before it is a dead letter")] = 5
+    handle_timeout_ms: Annotated[_PeriodMs, _doc("Longest one try to handle a letter may take")] = 4000
+    retry_ms: Annotated[_PeriodMs, _doc("Wait before a letter that was not handled is tried again")] = 5000
+    keep_ms: Annotated[_KeepMs, _doc("How long letters that nobody reads, and dead letters, are kept")] = 86_400_000
+    max_dead_letters: Annotated[_Count, _doc("Dead letters kept for each instance; the oldest give way")] = 10_000
+
+
 class RequestsSettings(msgspec.Struct, frozen=True, kw_only=True):
     claim_ms: Annotated[_PeriodMs, _doc("Time to place a request's job before a repeat takes over")] = 15_000
     keep_ms: Annotated[_RepeatMs, _doc("How long a repeated request is answered with its job")] = 600_000
@@ -174,6 +202,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     job: JobSettings = JobSettings()
     sessions: SessionsSettings = SessionsSettings()
     delivery: DeliverySettings = DeliverySettings()
+    instances: InstancesSettings = InstancesSettings()
+    inbox: InboxSettings = InboxSettings()
     requests: RequestsSettings = RequestsSettings()
     calls: CallsSettings = CallsSettings()
     logs: LogsSettings = LogsSettings()
@@ -223,6 +253,8 @@ def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Map
         origins["redis.data_dir"] = "environment XDG_DATA_HOME"
     _check_order("nodes.default_max_jobs", "nodes.max_jobs", values, origins)
     _check_order("job.timeout_base_ms", "job.timeout_max_ms", values, origins)
+    _check_order("instances.beat_ms", "instances.dead_ms", values, origins)
+    _check_order("inbox.handle_timeout_ms", "inbox.retry_ms", values, origins)
     _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
     _check_bodies(values, origins)
     tables: dict[str, dict[str, object]] = {}

@@ -21,6 +21,7 @@ from lingua_scheduler.store.scripts import Scripts, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
+from tests.support.mail import DEAD_MS, ROOMY, letter, who
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 NOBODY = Owner("", "")
@@ -136,6 +137,47 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.requests.claim(other, claim_ms=1_000, keep_ms=60_000)  # bound
     for claim in (other, mine):  # lost, released
         await store.requests.release(claim)
+    await every_reply_about_instances(store, clock)
+
+
+async def every_reply_about_instances(store: Store, clock: Clock) -> None:
+    instances, inboxes = store.instances, store.inboxes
+    me, namesake = who("a", "life-1"), who("a", "life-2")
+    await instances.beat(me, DEAD_MS)  # was_dead
+    await instances.join(me, DEAD_MS)  # joined
+    await instances.join(namesake, DEAD_MS)  # taken
+    await instances.beat(me, DEAD_MS)  # alive
+    await instances.beat(namesake, DEAD_MS)  # superseded
+    await instances.leave(namesake, DEAD_MS)  # superseded
+    await instances.leave(me, DEAD_MS)  # left
+    await instances.known()
+    await instances.forget("a", 60_000)  # kept
+
+    one, another = letter("u1"), letter("u2")
+    for sent in (one, another, another):
+        await inboxes.post("a", sent, ROOMY._replace(max_length=2))  # sent, sent, full
+    await inboxes.claim("a", 10, 0)  # claimed, by itself: nothing yet
+    adoption = await inboxes.adopt("a", "b", 1_000)  # adopted
+    assert adoption is not None
+    assert await inboxes.adopt("a", "c", 1_000) is None  # held
+    # Who repeats an adoption has the latest epoch.
+    adoption = adoption._replace(epoch=int(await store.line.call("HGET", store.keys.adopter("a"), "epoch")))
+    stale = adoption._replace(epoch=99)
+    await inboxes.claim_adopted(stale, 10, 0)  # lost
+    found = (await inboxes.claim_adopted(adoption, 10, 0)).entries
+    await inboxes.bury("a", found[0], "failed", ROOMY)  # buried
+    await inboxes.bury("a", found[0], "failed", ROOMY)  # gone
+    (dead,) = await inboxes.dead_letters("a", 10)
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY._replace(max_length=0))  # full
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # replayed
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # gone
+    replayed = (await inboxes.claim_adopted(adoption, 10, 1_000_000)).entries
+    await inboxes.done("a", [found[1].entry_id, *(entry.entry_id for entry in replayed)])
+    await inboxes.release(stale)  # lost
+    await inboxes.release(adoption)  # released
+    await inboxes.release(adoption, remove=True)  # removed
+    clock.pass_ms(100_000)
+    await instances.forget("a", 60_000)  # forgotten
 
 
 async def test_every_reply_word_of_every_script_is_reached(

@@ -17,6 +17,8 @@ WHERE = {
     "node-info": "nodes:node_info",
     "drain": "drain:drain",
     "resume": "drain:resume",
+    "instances": "instances:instances",
+    "dead-letters": "letters:dead_letters",
     "jobs": "jobs:jobs",
     "job": "jobs:job",
     "explain": "jobs:explain",

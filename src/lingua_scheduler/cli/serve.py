@@ -18,6 +18,7 @@ from lingua_scheduler.app import Inherited, Scheduler
 from lingua_scheduler.cli.options import Exit, Failure, fail, load_settings
 from lingua_scheduler.cli.running import fail_for_port, redis_url, stop_signals, unless_stopped, warn_if_open
 from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
+from lingua_scheduler.services.presence import IdTaken
 from lingua_scheduler.settings import Loaded, Settings, fields
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
@@ -146,8 +147,11 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
             return
         stack.push_async_callback(store.close)
         scheduler = Scheduler(settings, store, inherited=inherited)
+        scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
+        except IdTaken as error:
+            fail(str(error), Exit.SETTINGS)
         except (RedisAway, StoreError) as error:
             fail(str(error), Exit.REDIS)
         except OSError as error:

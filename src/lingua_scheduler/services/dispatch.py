@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -39,7 +40,6 @@ WITHDRAWN = Lost("withdrawn")
 class Dispatcher:
     def __init__(
         self,
-        instance: str,
         store: Store,
         judge: Judge,
         registry: Registry,
@@ -50,7 +50,8 @@ class Dispatcher:
         waiting: WaitingRoom,
         settings: Settings,
     ) -> None:
-        self._instance = instance
+        # An instance's id may be long, and is used again when it restarts; this is short, and new.
+        self._token = secrets.token_hex(4)
         self._store = store
         self._judge = judge
         self._registry = registry
@@ -66,7 +67,7 @@ class Dispatcher:
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
-        serial = f"{self._instance}-{next(self._serials):x}"
+        serial = f"{self._token}-{next(self._serials):x}"
         give_up_at = monotonic() + self._settings.deadline_ms / 1000
         wanted = Try(1, serial, self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")

@@ -15,8 +15,14 @@ SERVER = frozenset({"redis", "rediss", "unix"})
 CLUSTER = frozenset({"redis+cluster", "rediss+cluster"})
 SENTINEL = frozenset({"redis+sentinel", "rediss+sentinel"})
 # RESP2, so that every server we support answers in the same shapes. No timeout for each write: the line has one of its
-# own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer.
-WHATEVER_THE_ADDRESS_SAYS = {"decode_responses": True, "protocol": 2, "socket_timeout": None}
+# own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer. Bytes
+# that are no text come through as surrogates and can be had back, rather than break the line.
+WHATEVER_THE_ADDRESS_SAYS = {
+    "decode_responses": True,
+    "encoding_errors": "surrogateescape",
+    "protocol": 2,
+    "socket_timeout": None,
+}
 # Parameters of TLS; without this check a file that is not there would look like a server that is not there.
 CERTIFICATE_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 CLUSTER_PORT = 6379

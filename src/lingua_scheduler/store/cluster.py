@@ -60,10 +60,14 @@ class ClusterLine:
         timeout_ms: int,
         max_pending: int,
         prepare: Callable[[ServerLine], Awaitable[None]],
+        is_raw: bool = False,
     ) -> None:
         self._url = url
         self._timeout_s = timeout_ms / 1000
-        self._new_line = partial(ServerLine, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare)
+        self._is_raw = is_raw
+        self._new_line = partial(
+            ServerLine, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+        )
         self._lines: dict[Address, ServerLine] = {}
         self._owners: list[ServerLine | None] = [None] * SLOTS
         self._nodes: frozenset[Address] = frozenset(url.seeds)
@@ -227,7 +231,7 @@ class ClusterLine:
     async def _ask(self, node: Address) -> Layout:
         line = self._lines.get(node)
         async with asyncio.timeout(self._timeout_s):
-            if line is not None and line.up.is_set():
+            if line is not None and line.up.is_set() and not self._is_raw:
                 return read_layout(node, await line.call("CLUSTER", "SLOTS"))
             return read_layout(node, await ask(self._url.connect(node), "CLUSTER", "SLOTS"))
 

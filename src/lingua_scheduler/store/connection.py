@@ -74,12 +74,15 @@ class ServerLine:
         max_pending: int,
         prepare: Callable[["ServerLine"], Awaitable[None]],
         on_error: Callable[[Waiter, Command, RedisError], None] = give_error,
+        is_raw: bool = False,
     ) -> None:
         self._make_connection = make_connection
         self._timeout_s = timeout_ms / 1000
         self._max_pending = max_pending
         self._prepare = prepare
         self._on_error = on_error
+        # Replies as bytes, for what is no text.
+        self._is_raw = is_raw
         self._outgoing: list[bytes] = []
         self._waiters: deque[tuple[Waiter, Command]] = deque()
         self._wake = asyncio.Event()
@@ -231,7 +234,7 @@ class ServerLine:
             reply: Reply
             failure: RedisError | None = None
             try:
-                reply = await connection.read_response(timeout=math.inf, disconnect_on_error=False)
+                reply = await connection.read_response(self._is_raw, timeout=math.inf, disconnect_on_error=False)
             except (ResponseError, BusyLoadingError) as error:
                 failure = error
             waiter, command = waiters.popleft()

@@ -67,6 +67,8 @@ class Keys:
         self.placement = f"{prefix}:{{shards}}:placement"
         self.load = f"{prefix}:{{shards}}:load"
         self.room = f"{prefix}:{{shards}}:room"
+        self.instances_alive = f"{prefix}:{{instances}}:alive"
+        self.instances_about = f"{prefix}:{{instances}}:about"
         self.leader = f"{prefix}:{{pools}}:leader"
         self.leader_epochs = f"{prefix}:{{pools}}:epochs"
         self.map_config = f"{prefix}:{{pools}}:config"
@@ -81,6 +83,15 @@ class Keys:
     def mail(self, instance: str, stream: str) -> str:
         """A stream of an instance: its `inbox`, or what it could not handle, `dead`."""
         return f"{self._prefix}:{{instance:{instance}}}:{stream}"
+
+    def inbox(self, instance: str) -> str:
+        return f"{self._prefix}:{{instance:{instance}}}:inbox"
+
+    def dead_letters(self, instance: str) -> str:
+        return f"{self._prefix}:{{instance:{instance}}}:dead"
+
+    def adopter(self, instance: str) -> str:
+        return f"{self._prefix}:{{instance:{instance}}}:adopter"
 
     def affinity(self, key: str) -> str:
         """A caller's key may be anything, so its digest stands for it."""
@@ -132,6 +143,11 @@ TABLE = (
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
+    KeyDoc("…:{instances}:alive", "zset", "instance → its last beat (ms, Redis's clock)"),
+    KeyDoc("…:{instances}:about", "hash", "instance → incarnation of its process, and host, pid, version … as JSON"),
+    KeyDoc("…:{instance:<id>}:inbox", "stream", "letters to an instance; the one place where speech passes through"),
+    KeyDoc("…:{instance:<id>}:dead", "stream", "letters that could not be handled, with the reason; bounded"),
+    KeyDoc("…:{instance:<id>}:adopter", "hash", "who looks after a dead instance's inbox, in which epoch, until when"),
     KeyDoc("…:{pools}:leader", "string", "the leading instance and its epoch; expires unless it is renewed"),
     KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
     KeyDoc("…:{pools}:config", "hash", "the published pool map, its version, when and by whom it was built"),

@@ -16,10 +16,11 @@ DIRECT = frozenset(
             # On every connection, and in a Cluster.
             "AUTH PING SELECT INFO SCRIPT|LOAD SCRIPT|EXISTS EVALSHA EVAL MULTI DISCARD CLUSTER|SLOTS ASKING",
             # Single commands where nothing races.
-            "GET SET DEL EXISTS SCAN TIME HGET HGETALL HKEYS HMGET HRANDFIELD HVALS ZRANGE ZSCORE XLEN",
+            "GET SET DEL EXISTS SCAN TIME HGET HGETALL HKEYS HMGET HRANDFIELD HVALS SMEMBERS ZMSCORE ZRANGE ZSCORE",
+            "XLEN",
             # Mail and signals between instances.
-            "XADD XACK XAUTOCLAIM XDEL XGROUP|CREATE XINFO|STREAM XINFO|CONSUMERS XINFO|GROUPS XPENDING XRANGE",
-            "XREADGROUP XTRIM PUBLISH SUBSCRIBE UNSUBSCRIBE",
+            "XADD XACK XDEL XGROUP|CREATE XPENDING XRANGE",
+            "XREADGROUP XREVRANGE PUBLISH SUBSCRIBE UNSUBSCRIBE",
         )
     ).split()
 )
@@ -32,12 +33,17 @@ MOST_TRIES = 50
 WRONG_NUMBER = "wrong number of arguments"
 _CALL = re.compile(r"redis\.p?call\(([^,)]*)")
 _COMMAND = re.compile(r"'([A-Z]+)'")
+_INNER = re.compile(r"redis\.p?call\('([A-Z]+)', '([A-Z]+)'")
+# Commands that are made of commands, each with a right of its own.
+CONTAINERS = frozenset({"CLUSTER", "MEMORY", "SCRIPT", "XGROUP", "XINFO"})
 
 
 def commands(library: Mapping[str, Script]) -> frozenset[str]:
     """Every command that may ever be sent; a | stands before a subcommand."""
     calls = (call for script in library.values() for call in _CALL.findall(script.source))
-    return DIRECT | {command for call in calls for command in _COMMAND.findall(call)}
+    said = {command for call in calls for command in _COMMAND.findall(call)} - CONTAINERS
+    inner = (pair for script in library.values() for pair in _INNER.findall(script.source))
+    return DIRECT | said | {f"{command}|{which}" for command, which in inner if command in CONTAINERS}
 
 
 def acl_line(library: Mapping[str, Script], key_prefix: str, user: str = "lingua", password: str = "PASSWORD") -> str:

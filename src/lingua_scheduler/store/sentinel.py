@@ -22,8 +22,11 @@ class SentinelLine(ServerLine):
         timeout_ms: int,
         max_pending: int,
         prepare: Callable[[ServerLine], Awaitable[None]],
+        is_raw: bool = False,
     ) -> None:
-        super().__init__(self._connect_to_master, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare)
+        super().__init__(
+            self._connect_to_master, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+        )
         self._url = url
         self._master: Address | None = None
 

@@ -14,6 +14,8 @@ from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, re
 from lingua_scheduler.store.affinity import Affinity
 from lingua_scheduler.store.cluster import ClusterLine
 from lingua_scheduler.store.connection import FIRST_RETRY_S, Line, RedisAway, ServerLine
+from lingua_scheduler.store.inbox import Inboxes
+from lingua_scheduler.store.instances import Instances
 from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import Nodes
@@ -29,6 +31,7 @@ from lingua_scheduler.store.versions import Versions
 T = TypeVar("T")
 
 OLDEST_REDIS = (6, 2)
+REPLICA = "it is a replica, and takes no writes"
 
 
 class StoreError(Exception):
@@ -52,8 +55,11 @@ class Store:
         self._allow_eviction = allow_eviction
         self._key_prefix = key_prefix
         self._has_opened = False
+        self._timeout_ms = timeout_ms
+        self._max_pending = max_pending
+        self._address = url
         try:
-            self.line = self._line_to(url, timeout_ms, max_pending)
+            self.line = self._line_to(url, self._prepare)
         except ValueError as error:
             raise StoreError(f"{shown(url)} is not a Redis address: {error}") from error
         self.url = shown(url)
@@ -67,6 +73,8 @@ class Store:
         self.services = Services(keys, scripts)
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
+        self.instances = Instances(keys, scripts)
+        self.inboxes = Inboxes(self.line, keys, scripts)
         self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
         self.surveys = Surveys(self.line, keys, scripts)
@@ -132,15 +140,29 @@ class Store:
     def is_ready(self) -> bool:
         return self.line.up.is_set()
 
-    def _line_to(self, url: str, timeout_ms: int, max_pending: int) -> Line:
+    def another_line(self) -> Line:
+        """A line of its own to the same Redis, for calls that block; it is not open yet, and its replies are bytes."""
+        return self._line_to(self._address, _refuse_replicas, is_raw=True)
+
+    @property
+    def longest_block_ms(self) -> int:
+        """How long a call on such a line may block and still be told from a server that hangs."""
+        return max(1, min(1_000, self._timeout_ms // 2))
+
+    def _line_to(self, url: str, prepare: Callable[[ServerLine], Awaitable[None]], *, is_raw: bool = False) -> Line:
         scheme = scheme_of(url)
+        timeout_ms, max_pending = self._timeout_ms, self._max_pending
         if scheme in CLUSTER:
-            return ClusterLine(read_cluster(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare)
+            return ClusterLine(
+                read_cluster(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+            )
         if scheme in SENTINEL:
             return SentinelLine(
-                read_sentinel(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare
+                read_sentinel(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
             )
-        return ServerLine(read_server(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=self._prepare)
+        return ServerLine(
+            read_server(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+        )
 
     async def _prepare(self, line: ServerLine) -> None:
         """What must hold before anybody may use a new connection."""
@@ -151,7 +173,7 @@ class Store:
         if "cluster" in (server.get("redis_mode"), server.get("server_mode")) and isinstance(self.line, ServerLine):
             raise StoreError(f"Redis at {self.url} is part of a Cluster: write its address as redis+cluster://…")
         if replication.get("role") == "slave":
-            raise RedisAway("it is a replica, and takes no writes")
+            raise RedisAway(REPLICA)
         policy = memory.get("maxmemory_policy", "noeviction")
         if policy != "noeviction" and not self._allow_eviction:
             raise StoreError(
@@ -168,6 +190,11 @@ class Store:
             await lua.load(line, self._library)
         except RedisError as error:
             raise StoreError(f"Redis at {self.url} does not take our scripts: {error}") from error
+
+
+async def _refuse_replicas(line: ServerLine) -> None:
+    if _info((await line.prepare_call("INFO", "replication")).decode()).get("role") == "slave":
+        raise RedisAway(REPLICA)
 
 
 def shown(url: str) -> str:

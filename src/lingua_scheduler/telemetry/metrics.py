@@ -40,6 +40,16 @@ JOB_SECONDS = Histogram(
     buckets=(0.005, 0.02, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30),
     registry=REGISTRY,
 )
+INSTANCES = Gauge("lingua_instances_alive", "Instances that are alive, this one among them", registry=REGISTRY)
+INBOX_DEPTH = Gauge("lingua_inbox_letters", "Letters in this instance's inbox, read or not", registry=REGISTRY)
+POSTS = Counter("lingua_letters_posted", "Letters to other instances by outcome", ["outcome"], registry=REGISTRY)
+LETTERS = Counter(
+    "lingua_letters_handled", "Letters from other instances by kind and outcome", ["kind", "outcome"], registry=REGISTRY
+)
+ADOPTIONS = Counter("lingua_inbox_adoptions", "Inboxes of dead instances whose letters we handled", registry=REGISTRY)
+DEAD_LETTERS = Counter(
+    "lingua_letters_dead", "Letters that became dead letters, by reason", ["reason"], registry=REGISTRY
+)
 LEADING = Gauge("lingua_instance_leading", "1 while this instance leads", registry=REGISTRY)
 MAP_BUILDS = Counter(
     "lingua_pool_map_builds", "Pool maps built from the shards here, by reason", ["reason"], registry=REGISTRY

@@ -1,0 +1,96 @@
+"""`lingua dead-letters`"""
+
+import time
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from lingua_scheduler.cli.fleet import redis_options, with_store
+from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.domain.instances import is_letter_id
+from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
+from lingua_scheduler.services import letters
+from lingua_scheduler.store.inbox import limits_of
+from lingua_scheduler.store.store import Store
+
+
+@click.command("dead-letters")
+@click.argument("verb", type=click.Choice(["list", "replay", "purge"]), default="list")
+@click.argument("letter_ids", metavar="[ID]...", nargs=-1)
+@redis_options
+@click.option("--all", "all_letters", is_flag=True, help="With replay or purge: all of them.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="With list: at most.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+def dead_letters(
+    verb: str,
+    letter_ids: tuple[str, ...],
+    redis_url: str | None,
+    data_dir: str | None,
+    config: Path | None,
+    all_letters: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """Letters between schedulers that could not be handled: look at them, try them again, or delete them.
+
+    \b
+    lingua dead-letters                          why there are any
+    lingua dead-letters replay s1:1731715200000-0
+    lingua dead-letters replay --all             into the inboxes they came from
+    lingua dead-letters purge --all
+    """
+    if verb == "list":
+        if letter_ids or all_letters:
+            raise click.UsageError("list shows what there is; ids and --all go with replay and purge")
+        _show(with_store(lambda store: letters.list_dead_letters(store, limit), redis_url, data_dir, config), as_json)
+        return
+    if bool(letter_ids) == all_letters:
+        raise click.UsageError(f"say which letters to {verb}: their ids, or --all")
+    for letter_id in letter_ids:
+        if not is_letter_id(letter_id):
+            fail(f"{letter_id} is no id of a dead letter; lingua dead-letters lists them", Exit.SETTINGS)
+    chosen = None if all_letters else letter_ids
+    limits = limits_of(load_settings(config, {}, ()).settings.inbox)
+
+    async def work(store: Store) -> Replayed | Purged:
+        if verb == "replay":
+            return await letters.replay(store, chosen, limits)
+        return Purged(purged=await letters.purge(store, chosen))
+
+    _tell(with_store(work, redis_url, data_dir, config), as_json, is_choice=not all_letters)
+
+
+def _show(found: DeadLetterList, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+        return
+    if not found.total:
+        click.echo("there are no dead letters")
+        return
+    columns = ("id", "kind", "about", "from", "tries", "reason", "age")
+    table = Table(*columns, box=None, pad_edge=False, header_style="dim")
+    for letter in found.dead_letters:
+        age_s = max(0.0, time.time() - letter.buried_at_ms / 1000)
+        tries = str(letter.deliveries)
+        table.add_row(
+            letter.letter_id, letter.kind, letter.subject, letter.sender, tries, letter.reason, f"{age_s:.0f} s"
+        )
+    Console().print(table)
+    if found.total > len(found.dead_letters):
+        click.echo(f"and {found.total - len(found.dead_letters)} more; --limit shows more of them")
+
+
+def _tell(done: Replayed | Purged, as_json: bool, *, is_choice: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode(done))
+    elif isinstance(done, Purged):
+        click.echo(f"{done.purged} dead letters were deleted")
+    else:
+        click.echo(
+            f"{done.replayed} dead letters were put back" + (f"; {done.full} inboxes are full" * bool(done.full))
+        )
+    if is_choice and isinstance(done, Replayed) and done.gone:
+        fail(f"{done.gone} of these letters do not exist; lingua dead-letters lists them", Exit.SETTINGS)

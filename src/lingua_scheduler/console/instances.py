@@ -1,0 +1,88 @@
+"""HTTP about instances and dead letters."""
+
+from collections.abc import Iterable
+
+from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.instances import is_letter_id
+from lingua_scheduler.protocol.http_instances import (
+    DeadLetterList,
+    DeadLetterQuery,
+    InstanceList,
+    LetterChoice,
+    Purged,
+    Replayed,
+)
+from lingua_scheduler.services import letters
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.inbox import limits_of
+from lingua_scheduler.store.store import Store
+
+_BAD_CHOICE = Known(
+    400, ErrorCode.INVALID_MESSAGE.value, "the body names no letters, or something that is no letter's id"
+)
+
+
+def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]:
+    async def list_instances(_: Call[None, None]) -> InstanceList:
+        return await letters.list_instances(store, settings.instances.dead_ms)
+
+    async def list_dead_letters(call: Call[None, DeadLetterQuery]) -> DeadLetterList:
+        return await letters.list_dead_letters(store, call.query.limit)
+
+    async def replay(call: Call[LetterChoice, None]) -> Replayed:
+        return await letters.replay(store, _chosen(call.body), limits_of(settings.inbox))
+
+    async def purge(call: Call[LetterChoice, None]) -> Purged:
+        return Purged(purged=await letters.purge(store, _chosen(call.body)))
+
+    return (
+        Operation(
+            method="GET",
+            path="/v1/instances",
+            tag="instances",
+            summary="Every instance, dead or alive, with its inbox",
+            handle=list_instances,
+            answer=InstanceList,
+        ),
+        Operation(
+            method="GET",
+            path="/v1/dead-letters",
+            tag="instances",
+            summary="Letters between instances that could not be handled",
+            handle=list_dead_letters,
+            answer=DeadLetterList,
+            query=DeadLetterQuery,
+        ),
+        Operation(
+            method="POST",
+            path="/v1/dead-letters/replay",
+            tag="instances",
+            summary="Put dead letters back into the inboxes they came from",
+            handle=replay,
+            answer=Replayed,
+            body=LetterChoice,
+            problems=(_BAD_CHOICE,),
+        ),
+        Operation(
+            method="POST",
+            path="/v1/dead-letters/purge",
+            tag="instances",
+            summary="Delete dead letters for good",
+            handle=purge,
+            answer=Purged,
+            body=LetterChoice,
+            problems=(_BAD_CHOICE,),
+        ),
+    )
+
+
+def _chosen(choice: LetterChoice) -> list[str] | None:
+    if choice.all:
+        return None
+    if not choice.letter_ids:
+        raise Problem(400, ErrorCode.INVALID_MESSAGE.value, 'name letters in "letter_ids", or say "all": true')
+    for letter_id in choice.letter_ids:
+        if not is_letter_id(letter_id):
+            raise Problem(400, ErrorCode.INVALID_MESSAGE.value, f"{letter_id[:100]} is no id of a dead letter")
+    return choice.letter_ids

@@ -1,0 +1,92 @@
+"""What instances tell each other: one struct a message, as MessagePack with a tag."""
+
+from typing import TypeAlias
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import Attempt
+
+
+class BusMessage(msgspec.Struct, frozen=True, tag_field="kind"):
+    """`lane` names what a message is about: messages of one lane are handled in the order they were sent."""
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+    @property
+    def lane(self) -> str:
+        return ""
+
+
+class _AboutAttempt(BusMessage, frozen=True):
+    attempt: Attempt
+
+    @property
+    def lane(self) -> str:
+        return self.attempt.job_id
+
+
+class Assign(_AboutAttempt, frozen=True, tag="assign"):
+    """To the node's owner: write this frame to the node's socket, if it is still the same connection."""
+
+    node_id: str
+    link_id: str
+    ack_ms: int
+    frame: bytes
+    trace_id: str
+
+
+class AttemptLost(_AboutAttempt, frozen=True, tag="attempt_lost"):
+    reason: str
+
+
+class AttemptAccepted(_AboutAttempt, frozen=True, tag="attempt_accepted"):
+    pass
+
+
+class Finished(_AboutAttempt, frozen=True, tag="finished"):
+    """To the job's owner: the node's result, as it came."""
+
+    frame: bytes
+
+
+class CancelAttempt(_AboutAttempt, frozen=True, tag="cancel_attempt"):
+    reason: str
+
+
+class SessionTaken(BusMessage, frozen=True, tag="session_taken"):
+    """To a session's former owner: it goes on elsewhere."""
+
+    session_id: str
+    instance: str
+    connection: str
+
+    @property
+    def lane(self) -> str:
+        return self.session_id
+
+
+class Nudge(BusMessage, frozen=True, tag="nudge"):
+    """Look at Redis again: something there has changed."""
+
+
+AnyMessage: TypeAlias = Assign | AttemptLost | AttemptAccepted | Finished | CancelAttempt | SessionTaken | Nudge
+KINDS = frozenset(
+    str(message.__struct_config__.tag)
+    for message in (Assign, AttemptLost, AttemptAccepted, Finished, CancelAttempt, SessionTaken, Nudge)
+)
+
+encode = msgspec.msgpack.Encoder().encode
+_decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)
+
+
+class Unreadable(Exception):
+    """A letter of a known kind whose body is not what it should be."""
+
+
+def decode(body: bytes) -> AnyMessage:
+    try:
+        return _decoder.decode(body)
+    except msgspec.DecodeError as error:
+        raise Unreadable(str(error)) from None

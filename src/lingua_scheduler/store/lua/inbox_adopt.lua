@@ -1,0 +1,14 @@
+-- inbox_adopt: take care of a dead instance's inbox, alone, for a while. The epoch rises with every adoption.
+-- Replies: adopted epoch | held by (somebody else is at it)
+-- include: clock
+local adopter = KEYS[1]   -- hash: by, epoch, until
+local by      = ARGV[1]
+local hold_ms = ARGV[2]
+local now_ms  = ARGV[3]
+
+local now = clock(now_ms)
+local held = redis.call('HMGET', adopter, 'by', 'until')
+if held[1] and held[1] ~= by and tonumber(held[2]) > now then return {'held', held[1]} end
+local epoch = redis.call('HINCRBY', adopter, 'epoch', 1)
+redis.call('HSET', adopter, 'by', by, 'until', now + hold_ms)
+return {'adopted', epoch}

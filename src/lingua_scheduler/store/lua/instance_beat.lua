@@ -1,0 +1,27 @@
+-- instance_beat: an instance is alive. The verb `join` announces it; a `beat` never does, because its inbox must be ready first.
+-- Replies: joined | alive | was_dead (silent for too long, or unknown: join again) | superseded (another process
+-- has its id) | taken beat_ms (of a join: another process has the id, and beat at that moment)
+-- include: clock
+local alive       = KEYS[1]   -- zset instance -> last beat
+local about       = KEYS[2]   -- hash instance -> incarnation and JSON
+local instance    = ARGV[1]
+local incarnation = ARGV[2]
+local verb        = ARGV[3]
+local profile     = ARGV[4]
+local dead_ms     = ARGV[5]
+local now_ms      = ARGV[6]
+
+local now = clock(now_ms)
+local holder = string.match(redis.call('HGET', about, instance) or '', '^%S+')
+local beat = tonumber(redis.call('ZSCORE', alive, instance) or 0)
+local is_alive = beat > now - dead_ms
+if verb == 'join' then
+  if is_alive and holder ~= incarnation then return {'taken', beat} end
+  redis.call('HSET', about, instance, incarnation .. ' ' .. profile)
+  redis.call('ZADD', alive, now, instance)
+  return {'joined'}
+end
+if holder and holder ~= incarnation then return {'superseded'} end
+if not holder or not is_alive then return {'was_dead'} end
+redis.call('ZADD', alive, now, instance)
+return {'alive'}

@@ -1,0 +1,23 @@
+-- letter_replay: put a dead letter back into the inbox it came from; if its instance is dead, another adopts it there.
+-- Replies: replayed entry | full | gone
+local inbox      = KEYS[1]   -- stream of letters
+local dead       = KEYS[2]   -- stream of dead letters
+local entry      = ARGV[1]
+local max_length = ARGV[2]
+local keep_ms    = ARGV[3]
+
+local letter = redis.call('XRANGE', dead, entry, entry)[1]
+if not letter then return {'gone'} end
+if redis.call('XLEN', inbox) >= tonumber(max_length) then return {'full'} end
+local fields = {}
+for i = 1, #letter[2], 2 do
+  local name = letter[2][i]
+  if name ~= 'reason' and name ~= 'deliveries' then
+    fields[#fields + 1] = name
+    fields[#fields + 1] = letter[2][i + 1]
+  end
+end
+local replayed = redis.call('XADD', inbox, '*', unpack(fields))
+redis.call('PEXPIRE', inbox, keep_ms)
+redis.call('XDEL', dead, entry)
+return {'replayed', replayed}

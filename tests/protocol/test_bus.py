@@ -1,0 +1,61 @@
+"""What instances tell each other, there and back; and what is none of it."""
+
+from typing import get_args
+
+import msgspec
+import pytest
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.protocol.bus import (
+    KINDS,
+    AnyMessage,
+    Assign,
+    AttemptAccepted,
+    AttemptLost,
+    CancelAttempt,
+    Finished,
+    Nudge,
+    SessionTaken,
+    Unreadable,
+    decode,
+    encode,
+)
+
+ATTEMPT = Attempt("job-0-1", 2, "n1", 3)
+MESSAGES = [
+    Assign(ATTEMPT, "n1", "c1", 5_000, b"\x00\xff{}", "t1"),
+    AttemptLost(ATTEMPT, "node_gone"),
+    AttemptAccepted(ATTEMPT),
+    Finished(ATTEMPT, b"\xff" * 10),
+    CancelAttempt(ATTEMPT, "cancelled"),
+    SessionTaken("s-1", "b", "c9"),
+    Nudge(),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
+def test_a_message_arrives_as_it_was_sent(message: AnyMessage) -> None:
+    assert decode(encode(message)) == message
+    assert message.kind in KINDS
+
+
+def test_every_message_is_tried_here() -> None:
+    assert {type(message) for message in MESSAGES} == set(get_args(AnyMessage))
+
+
+def test_messages_of_one_job_share_a_lane() -> None:
+    assert {message.lane for message in MESSAGES} == {"job-0-1", "s-1", ""}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xff", b"\x80", msgspec.msgpack.encode({"kind": "attempt_lost"}), msgspec.msgpack.encode({"kind": "x"})],
+)
+def test_what_is_no_message_is_said_to_be_unreadable(body: bytes) -> None:
+    with pytest.raises(Unreadable):
+        decode(body)
+
+
+def test_a_field_that_a_newer_version_adds_is_ignored() -> None:
+    newer = msgspec.msgpack.encode({"kind": "attempt_accepted", "attempt": ATTEMPT, "mood": "good"})
+    assert decode(newer) == AttemptAccepted(ATTEMPT)
