@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.sdk.address import BadAddress, page_url, socket_url
+from lingua_scheduler.sdk.address import Addresses, BadAddress, page_url, socket_url
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,17 @@ def test_what_is_no_address_is_refused_with_one_that_is(address: str) -> None:
             read(address, "/ws/node")
         assert "try ws://127.0.0.1:5010" in str(caught.value)
         assert repr(address) in str(caught.value)
+
+
+def test_several_addresses_take_turns() -> None:
+    addresses = Addresses(["a:1", "b:2"], "/ws/node")
+    seen = []
+    for _ in range(3):
+        seen.append(addresses.url)
+        addresses.turn()
+    assert seen == ["ws://a:1/ws/node", "ws://b:2/ws/node", "ws://a:1/ws/node"]
+
+
+def test_no_address_at_all_is_refused() -> None:
+    with pytest.raises(BadAddress, match="no address is given"):
+        Addresses([], "/ws/node")

@@ -324,6 +324,47 @@ async def spoken_until_cut(peers: Field, cut_after: int) -> tuple[list[int], lis
         return indexes, audio, client.times_resumed
 
 
+async def test_of_several_addresses_the_first_that_answers_opens_the_session(peers: Field) -> None:
+    async with Client(["127.0.0.1:1", f"127.0.0.1:{peers.port}"], "en", "zh") as client:
+        assert client.session_id.startswith("s-")
+
+
+async def test_nobody_at_any_of_the_addresses_is_an_error_of_the_connection() -> None:
+    with pytest.raises(aiohttp.ClientConnectorError, match=":2 "):
+        async with Client(["127.0.0.1:1", "127.0.0.1:2"], "en", "zh"):
+            pass
+
+
+async def test_when_its_scheduler_is_gone_it_goes_on_at_the_next_address(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (second, _), field(second.port) as peers:
+        node = await peers.node()
+        async with scheduler_on(server.url) as (first, _):
+            client = Client([f"127.0.0.1:{first.port}", f"127.0.0.1:{second.port}"], "en", "zh")
+            await client.__aenter__()
+        await client.utterance(PCM16)
+        await client.finish()
+        heard = await all_heard(client)
+        assert [type(message) for message in heard] == [TranslationResult]
+        assert (len(node.jobs), client.times_resumed) == (1, 1)
+        await client.__aexit__(None, None, None)
+
+
+async def test_a_connection_that_broke_is_made_again_where_it_was(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (first, _), scheduler_on(server.url) as (second, _):
+        async with (
+            field(first.port) as peers,
+            Client([f"127.0.0.1:{first.port}", f"127.0.0.1:{second.port}"], "en", "zh") as client,
+        ):
+            await peers.node()
+            cut(client)
+            await client.utterance(PCM16)
+            async with asyncio.timeout(10):
+                assert isinstance(await anext(client.heard()), TranslationResult)
+            assert client.times_resumed == 1
+            _, status = await peers.get("/v1/status")
+            assert status["sessions"] == 1
+
+
 def cut(client: Client) -> None:
     """As if the network was gone: no closing handshake, and what was under way is lost."""
     socket = client._socket

@@ -218,6 +218,24 @@ async def test_it_comes_back_when_another_scheduler_takes_the_place_of_the_first
         await task
 
 
+async def test_when_its_scheduler_is_gone_it_works_at_the_next_address(server: RedisProcess) -> None:
+    events: list[str] = []
+    async with scheduler_on(server.url) as (second, _), field(second.port) as peers:
+        async with scheduler_on(server.url) as (first, _):
+            addresses = [f"127.0.0.1:{first.port}", f"127.0.0.1:{second.port}"]
+            node = Node(addresses, Engine(), ABLE, on_event=lambda event, _: events.append(event))
+            task = asyncio.create_task(node.run())
+            await until(lambda: events == ["registered"])
+            _, status = await peers.get("/v1/status")
+            assert status["nodes_connected"] == 0
+        await until(lambda: events[-1] == "registered" and len(events) > 1)
+        client = await peers.client()
+        await client.utterance(0)
+        assert (await client.outcome())["text_asr"] == "heard 0"
+        await node.stop()
+        await task
+
+
 async def test_stopping_lets_running_jobs_finish_and_takes_no_more(peers: Field) -> None:
     gate = Gate()
     engine = Engine(gate)

@@ -1,5 +1,6 @@
 """Addresses people type: ws or http, with or without a path."""
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit, urlunsplit
 
 _SOCKET_SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
@@ -13,6 +14,26 @@ class BadAddress(ValueError):
 def socket_url(address: str, path: str) -> str:
     """`localhost:5010`, `http://host:5010` or `ws://host:5010/ws/node` → the WebSocket address for `path`."""
     return _with(address, _SOCKET_SCHEMES, path)
+
+
+class Addresses:
+    """One address, or those of several instances of one scheduler: stay with the one that works, else try the next."""
+
+    def __init__(self, given: str | Sequence[str], path: str) -> None:
+        self._urls = [socket_url(address, path) for address in ([given] if isinstance(given, str) else given)]
+        if not self._urls:
+            raise BadAddress("no address is given; try ws://127.0.0.1:5010")
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._urls)
+
+    @property
+    def url(self) -> str:
+        return self._urls[self._at]
+
+    def turn(self) -> None:
+        self._at = (self._at + 1) % len(self._urls)
 
 
 def page_url(address: str, path: str) -> str:

@@ -5,7 +5,7 @@ import contextlib
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -28,7 +28,7 @@ from lingua_scheduler.protocol.session import (
     Utterance,
 )
 from lingua_scheduler.protocol.shapes import ErrorMessage, Message, PipelineChoice
-from lingua_scheduler.sdk.address import socket_url
+from lingua_scheduler.sdk.address import Addresses
 
 Heard = TranslationResult | MissingResult | AsrPartial | UiEvent
 
@@ -58,11 +58,12 @@ class Client:
     """`async with Client(…) as client:` — then `send`, `final` and iterate over `client.heard()`.
 
     Whoever iterates over `heard` also keeps the connection: when it breaks, the session is resumed and what the
-    scheduler did not get is sent again.
+    scheduler did not get is sent again. Of several addresses, all of one scheduler's instances, the first that takes
+    the session is used until it fails; any other can go on with the session.
     """
 
-    def __init__(self, address: str, src_lang: str, tgt_lang: str, *, platform: str = "python") -> None:
-        self._url = socket_url(address, "/ws/session")
+    def __init__(self, address: str | Sequence[str], src_lang: str, tgt_lang: str, *, platform: str = "python") -> None:
+        self._addresses = Addresses(address, "/ws/session")
         self._init = SessionInit(
             client_version="lingua-python-1", platform=platform, src_lang=src_lang, tgt_lang=tgt_lang
         )
@@ -83,7 +84,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         try:
-            ack = await self._connect(self._init)
+            ack = await self._connect_somewhere(self._init)
         except BaseException as error:
             await self._hang_up()
             await self._http.close()
@@ -210,11 +211,27 @@ class Client:
         if self._is_finishing:
             await self.finish()
 
+    async def _connect_somewhere(self, init: SessionInit) -> SessionInitAck:
+        """At the first address that answers; the last failure is told."""
+        for _ in range(len(self._addresses) - 1):
+            with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+                return await self._connect(init)
+        return await self._connect(init)
+
     async def _connect(self, init: SessionInit) -> SessionInitAck:
+        """At the present address; when that fails, the next one is present."""
+        try:
+            return await self._introduce(init)
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            self._addresses.turn()
+            raise
+
+    async def _introduce(self, init: SessionInit) -> SessionInitAck:
         await self._hang_up()
-        self._socket = await self._http.ws_connect(self._url, max_msg_size=0, heartbeat=20)
-        await self._post(init)
+        # A process that is frozen takes connections and says nothing.
         async with asyncio.timeout(ACK_WITHIN_S):
+            self._socket = await self._http.ws_connect(self._addresses.url, max_msg_size=0, heartbeat=20)
+            await self._post(init)
             ack = await self._next()
         if not isinstance(ack, SessionInitAck):
             if ack is None:

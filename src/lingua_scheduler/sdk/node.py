@@ -30,10 +30,12 @@ from lingua_scheduler.protocol.node import (
     ResultAck,
 )
 from lingua_scheduler.protocol.shapes import CapabilityByType, ErrorMessage, InstalledService, JobError, Message
-from lingua_scheduler.sdk.address import socket_url
+from lingua_scheduler.sdk.address import Addresses
 
 FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 15.0
+# A process that is frozen takes connections and says nothing.
+CONNECT_WITHIN_S = 10.0
 # Results kept until the scheduler has them; one that is not acknowledged by then is of no use any more.
 MAX_KEPT_RESULTS = 64
 
@@ -65,11 +67,14 @@ class Abilities(NamedTuple):
 
 
 class Node:
-    """One node on one scheduler address; `run` ends only when `stop` is called."""
+    """One node of one scheduler; `run` ends only when `stop` is called.
+
+    Of several addresses, all of one scheduler's instances, the first that takes the node in is used until it fails.
+    """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         engine: Engine,
         abilities: Abilities,
         *,
@@ -78,7 +83,7 @@ class Node:
         on_event: Callable[[str, str], None] | None = None,
     ) -> None:
         self.node_id = node_id
-        self._url = socket_url(address, "/ws/node")
+        self._addresses = Addresses(address, "/ws/node")
         self._engine = engine
         self._abilities = abilities
         self._heartbeat_interval_s = heartbeat_interval_s
@@ -106,6 +111,8 @@ class Node:
                     self._tell("away", str(error) or type(error).__name__)
                 if self._was_registered:
                     retry_s = FIRST_RETRY_S
+                else:
+                    self._addresses.turn()
                 if self._stopping.is_set():
                     break
                 await _first_of(self._stopping.wait(), random.uniform(0, retry_s))
@@ -122,7 +129,9 @@ class Node:
             await self._socket.close()
 
     async def _converse(self, http: aiohttp.ClientSession) -> None:
-        async with http.ws_connect(self._url, max_msg_size=0, heartbeat=20) as socket:
+        async with asyncio.timeout(CONNECT_WITHIN_S):
+            socket = await http.ws_connect(self._addresses.url, max_msg_size=0, heartbeat=20)
+        async with socket:
             self._socket = socket
             beating: asyncio.Task[None] | None = None
             try:
