@@ -91,7 +91,7 @@ async def test_a_leader_that_was_frozen_cannot_publish_when_it_wakes(
                 maps.append(await others[0].get("/v1/pools"))
                 return "leader.lost" in frozen.log and maps[-1]["version"] > published["version"]
 
-            await until(has_heard, 15, "the news of its node in the map of its heir")
+            await until(has_heard, 5, "the news of its node in the map of its heir")
             print(
                 f"\n{frozen.name} woke under {heir.name}; versions {published['version']} to {maps[-1]['version']}, "
                 f"all by {({found['generated_by'] for found in maps})}"

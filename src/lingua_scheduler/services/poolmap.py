@@ -51,7 +51,7 @@ class PoolMapCopy:
         changes = self._changes
         if self._term is not None:
             await self._lead()
-        else:
+        if self._term is None:  # perhaps only since we tried: then whoever leads has to know what we did not publish
             if self._must_tell:
                 self._on_changed()
             await self._follow()
