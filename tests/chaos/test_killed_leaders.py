@@ -94,7 +94,7 @@ async def test_a_leader_that_was_frozen_cannot_publish_when_it_wakes(
             await until(has_heard, 5, "the news of its node in the map of its heir")
             print(
                 f"\n{frozen.name} woke under {heir.name}; versions {published['version']} to {maps[-1]['version']}, "
-                f"all by {({found['generated_by'] for found in maps})}"
+                f"all by { ({found['generated_by'] for found in maps}) }"
             )
             assert {found["generated_by"] for found in maps} == {heir.name}
             assert "en:ja" in maps[-1]["pairs"]

@@ -112,6 +112,22 @@ async def test_the_old_leader_cannot_publish_and_learns_that_it_does_not_lead(st
     assert (await store.pools.published()).version == 1
 
 
+async def test_what_the_old_leader_could_not_publish_is_told_to_the_one_who_leads(
+    store: Store, three: list[Instance]
+) -> None:
+    former, heir, _ = three
+    await former.map.refresh()
+    await store.line.call("DEL", store.keys.leader)
+    await heir.leadership.stand()
+    await heir.map.refresh()
+    await join(store, entry("n1"))
+    former.map.changed()
+    await former.map.refresh()  # it still believes that it leads
+    assert not former.leadership.is_leading
+    await heir.map.refresh_if_outdated()
+    assert heir.map.map.nodes == {POOL: {0: 1}}
+
+
 async def test_a_leader_that_stops_hands_over_at_once(store: Store, three: list[Instance]) -> None:
     await three[0].leadership.resign()
     await three[1].leadership.stand()

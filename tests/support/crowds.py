@@ -26,8 +26,8 @@ END = b"|"
 COME_BACK_S = 0.2
 
 
-# Where a node is connected, and what it was given to translate.
-OnWords = Callable[[int | None, str], None]
+# Which node, where it is connected, and what it was given to translate.
+OnWords = Callable[[str, int | None, str], None]
 
 
 def spoken(words: str) -> bytes:
@@ -138,7 +138,7 @@ class OurNode(Node):
     """Remembers when it had to refuse a job because it was given more than it has slots."""
 
     def __init__(self, name: str, addresses: Sequence[str], delay_s: float, on_words: OnWords) -> None:
-        self.ear = Ear(delay_s, lambda words: on_words(self.port, words))
+        self.ear = Ear(delay_s, lambda words: on_words(name, self.port, words))
         self.refused_at: list[float] = []
         self.times_away = 0
         super().__init__(
@@ -193,7 +193,7 @@ class PlainNode:
 
     async def _work(self, node: FakeNode, job: Frame) -> None:
         words = recognised(base64.b64decode(job["audio"]))
-        self._on_words(urlsplit(f"ws://{self._addresses[0]}").port, words)
+        self._on_words(self._name, urlsplit(f"ws://{self._addresses[0]}").port, words)
         await asyncio.sleep(self._delay_s)
         if not node.socket.socket.closed:
             await node.socket.send(result_of(job, self._name, text_asr=words, text_translated=words))
@@ -226,6 +226,8 @@ class Crowd:
         self.people = [Person(f"p{k}", _from(at, k), under_way) for k in range(people)]
         self._by_name = {person.name: person for person in self.people}
         self.crossed = self.stayed = 0
+        # When each node last got something to do.
+        self.given_at_s: dict[str, float] = {}
 
     @property
     def outcomes(self) -> int:
@@ -270,7 +272,8 @@ class Crowd:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _translating(self, port: int | None, words: str) -> None:
+    def _translating(self, node: str, port: int | None, words: str) -> None:
+        self.given_at_s[node] = time.monotonic()
         if self._by_name[words.split()[0]].port == port:
             self.stayed += 1
         else:
