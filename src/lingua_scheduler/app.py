@@ -29,7 +29,15 @@ from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
-from lingua_scheduler.protocol.signals import CancelJob, JobsWait, MapPublished, PoolsChanged, SlotFreed
+from lingua_scheduler.protocol.signals import (
+    AttemptAdvanced,
+    CancelJob,
+    JobsWait,
+    MapPublished,
+    PartialHeard,
+    PoolsChanged,
+    SlotFreed,
+)
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.cancelling import Cancelling
@@ -53,7 +61,9 @@ from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.requests import Requests
+from lingua_scheduler.services.routes import Routes
 from lingua_scheduler.services.sessions import Sessions
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
@@ -110,8 +120,11 @@ class Scheduler:
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published)
-        recovery = Recovery(store.jobs, assignments)
+        recovery = Recovery(self.instance, store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
+        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery)
+        recovery.tell_lost = self._relay.tell_lost
+        routes = Routes(self.instance, self._registry, self._relay, store.nodes, self._waiting)
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
         self._recorder = Recorder(self.instance, store, self._pool_map, explainer, settings.job.keep_ms)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, self._recorder, settings)
@@ -119,12 +132,11 @@ class Scheduler:
         dispatcher = Dispatcher(
             store,
             judge,
-            self._registry,
+            routes,
             placer,
             explainer,
             self._recorder,
             assignments,
-            self._waiting,
             settings,
         )
         self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
@@ -136,7 +148,15 @@ class Scheduler:
         self._calls = Calls(self.instance, store, requests, settings)
         self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
         progress = Progress(
-            store, judge, self._complaints, assignments, self._waiting, delivery, settings.job.timeout_max_ms
+            self.instance,
+            store,
+            judge,
+            self._complaints,
+            self._relay,
+            assignments,
+            self._waiting,
+            delivery,
+            settings.job.timeout_max_ms,
         )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
@@ -169,7 +189,6 @@ class Scheduler:
         await self._store.claim_data()
         await self._leadership.stand()
         await self._pool_map.refresh()
-        await self._warn_of_others()
         self._store.line.on_up = self._redis_up
         self._store.line.on_down = self._redis_down
         metrics.REDIS_UP.set(1)
@@ -191,12 +210,13 @@ class Scheduler:
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
+        self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._look_for_orphans))
         # Redis may lose its data under us; whoever comes next must still know what is in it.
         self._chores.start(every("data_version", DATA_VERSION_S, self._store.claim_data))
         self._chores.start(every("poke", POKE_S, self._poke))
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
-        self._chores.start(self._store.signals.listen(self._handlers()))
+        self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
@@ -247,16 +267,6 @@ class Scheduler:
             await site.stop()
         await asyncio.sleep(LATECOMERS_S)
 
-    async def _warn_of_others(self) -> None:
-        """Until instances forward to each other, nodes of another one cannot be reached from here."""
-        others = await self._store.nodes.owning_instances()
-        if others:
-            _log.warning(
-                "instances.others_seen",
-                instances=sorted(others),
-                note="their nodes are out of reach from here; if they are gone, their nodes go too, within seconds",
-            )
-
     def _say_changed(self) -> None:
         self._store.signals.publish(PoolsChanged(self.instance))
 
@@ -267,10 +277,15 @@ class Scheduler:
         return {
             PoolsChanged: lambda _: self._pool_map.changed_elsewhere(),
             MapPublished: lambda signal: self._pool_map.published_elsewhere(signal.version),
+            AttemptAdvanced: self._relay.advanced,
+            PartialHeard: self._relay.heard,
             CancelJob: self._cancelling.heard,
             JobsWait: self._nudger.others_wait,
             SlotFreed: self._nudger.slot_freed,
         }
+
+    async def _look_for_orphans(self) -> None:
+        await self.sweeper.remove_orphans([found.instance_id for found in await self.presence.dead()])
 
     async def _poke(self) -> None:
         self._waiting.poke()

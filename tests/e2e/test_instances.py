@@ -1,120 +1,234 @@
-"""Two schedulers on one Redis: what one of them hears, the other one knows at once."""
+"""Two instances on one Redis are one scheduler: sessions here, nodes there, and nobody can tell."""
 
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from lingua_scheduler import app
-from lingua_scheduler.protocol.signals import JobsWait
-from lingua_scheduler.services import nudging
-from tests.support.peers import field, result_of, stay_silent
-from tests.support.schedulers import scheduler_on
+from lingua_scheduler.app import Scheduler
+from lingua_scheduler.store.store import Store
+from tests.support.peers import FakeNode, Field, Frame, Work, answer, field, heartbeat, result_of, stay_silent
+from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-
-async def test_a_job_is_cancelled_from_another_instance(server: RedisProcess) -> None:
-    async with (
-        scheduler_on(server.url) as (here, store),
-        scheduler_on(server.url) as (there, _),
-        field(here.port) as peers,
-        field(there.port) as others,
-    ):
-        node = await peers.node(stay_silent)
-        client = await peers.client()
-        await client.utterance(0)
-        job = (await until(lambda: node.jobs))[0]
-        await until(store.signals.listening.is_set)
-        status, _ = await others.post(f"/v1/jobs/{job['job_id']}/cancel")
-        assert status == 200
-        outcome = await client.outcome(within_s=2)  # the job itself had ten seconds more
-        assert (outcome["type"], outcome["reason"]) == ("missing_result", "job_failed")
-        await until(lambda: node.socket.of_type("job_cancel"))
-        _, found = await others.get(f"/v1/jobs/{job['job_id']}")
-        assert found["state"] == "CANCELLED"
+OPUS = b"\x03\x00abc" * 20
+QUICK = {"instances__beat_ms": 100, "instances__dead_ms": 500}
 
 
-async def test_a_job_that_waits_is_cancelled_from_another_instance(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "POKE_S", 3_600.0)  # a poked job would find out by itself
-    async with (
-        scheduler_on(server.url) as (here, store),
-        scheduler_on(server.url) as (there, _),
-        field(here.port) as peers,
-        field(there.port) as others,
-    ):
-        node = await peers.node(stay_silent, max_concurrent_jobs=1)
-        client, waiter = await peers.client(), await peers.client()
-        await client.utterance(0)
-        await until(lambda: node.jobs)
-        await waiter.utterance(0)
-        (waiting,) = await until(lambda: store.jobs.latest(state="CREATED"))
-        await until(store.signals.listening.is_set)
-        assert (await others.post(f"/v1/jobs/{waiting.job_id}/cancel"))[0] == 200
-        assert (await waiter.outcome(within_s=2))["reason"] == "job_failed"
+class Pair(NamedTuple):
+    a: Field
+    b: Field
+    store: Store
+    schedulers: tuple[Scheduler, Scheduler]
+
+    async def node_at_b(self, work: Work = answer, **registration: Any) -> FakeNode:
+        """A node over there, of which both have heard."""
+        node = await self.b.node(work, **registration)
+        for scheduler in self.schedulers:
+            await until(partial(knows, scheduler))
+        return node
 
 
-async def test_a_slot_freed_at_one_instance_wakes_a_job_that_waits_at_another(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "POKE_S", 3_600.0)  # the net below this must not be what wakes it
-    async with (
-        scheduler_on(server.url) as (here, store),
-        scheduler_on(server.url) as (there, _),
-        field(here.port) as peers,
-        field(there.port) as others,
-    ):
-        theirs = await others.node(stay_silent, max_concurrent_jobs=1)
-        speaker = await others.client()
-        await speaker.utterance(0)
-        running = (await until(lambda: theirs.jobs))[0]
-        await here._pool_map.refresh()
-        listener = await peers.client()
-        await listener.utterance(0)
-
-        (waiting,) = await until(lambda: store.jobs.latest(state="CREATED"))
-        # It is announced while it waits; only then does the other instance say anything.
-        await until(lambda: there._nudger._wanted)
-        await theirs.socket.send(result_of(running, theirs.node_id))
-
-        async def was_tried() -> bool:
-            found = await store.jobs.find(waiting.job_id)
-            return found is not None and found.attempt > 0
-
-        # It gets the slot, and would wait for eight seconds more without a nudge.
-        await until(was_tried, within_s=2)
+def knows(scheduler: Scheduler) -> bool:
+    return "en:zh:speech" in scheduler._pool_map.map
 
 
-async def test_nothing_is_said_about_slots_while_nobody_waits(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[Any] = []
-    async with scheduler_on(server.url) as (here, store), field(here.port) as peers:
-        monkeypatch.setattr(store.signals, "publish", said.append)
-        await peers.node()
-        client = await peers.client()
-        for index in range(20):
+@asynccontextmanager
+async def two(server: RedisProcess, **changes: Any) -> AsyncIterator[Pair]:
+    async with scheduler_on(server.url, **changes) as (a, store), scheduler_on(server.url, **changes) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            yield Pair(at_a, at_b, store, (a, b))
+
+
+@pytest.fixture
+async def pair(server: RedisProcess) -> AsyncIterator[Pair]:
+    async with two(server) as both:
+        yield both
+
+
+async def ledger_is_empty(store: Store) -> bool:
+    keys = store.keys.shard(0)
+    leases, held = await asyncio.gather(
+        store.line.call("ZCARD", keys.leases), store.line.call("ZRANGE", keys.held, 0, -1)
+    )
+    return bool(leases == 0 and held == [])
+
+
+async def test_a_session_here_is_served_by_a_node_there(pair: Pair) -> None:
+    node = await pair.node_at_b()
+    client = await pair.a.client()
+    await client.chunk(OPUS, is_final=True)
+    outcome = await client.outcome()
+    assert (outcome["type"], outcome["job_id"]) == ("translation_result", node.jobs[0]["job_id"])
+    assert outcome["text_asr"] == f"heard {client.session_id} 0"
+    await until(lambda: ledger_is_empty(pair.store))
+
+
+async def test_everybody_is_served_by_everybody_in_order(pair: Pair) -> None:
+    nodes = [await pair.node_at_b(max_concurrent_jobs=5) for _ in range(2)]
+    nodes.append(await pair.a.node(max_concurrent_jobs=5))
+    clients = [await peers.client() for peers in (pair.a, pair.b) for _ in range(5)]
+    for index in range(10):
+        for client in clients:
             await client.utterance(index)
-            await client.outcome()
-        assert said == []
-        # Nor when those who waited have stopped saying so.
-        monkeypatch.setattr(nudging, "FRESH_S", -1.0)
-        here._nudger.others_wait(JobsWait("i-other", ["en:zh:speech"]))
-        await client.utterance(20)
-        await client.outcome()
-        assert said == []
+    for client in clients:
+        results = [await client.outcome() for _ in range(10)]
+        assert [(result["type"], result["utterance_index"]) for result in results] == [
+            ("translation_result", index) for index in range(10)
+        ]
+        assert {result["text_asr"] for result in results} == {f"heard {client.session_id} {n}" for n in range(10)}
+    assert all(node.jobs for node in nodes)
+    assert all(node.most_at_once <= 5 for node in nodes)
+    await until(lambda: ledger_is_empty(pair.store))
 
 
-async def test_many_slots_freed_at_once_are_few_nudges(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[Any] = []
-    async with scheduler_on(server.url) as (here, store), field(here.port) as peers:
-        await peers.node(max_concurrent_jobs=50)
-        monkeypatch.setattr(store.signals, "publish", said.append)
-        here._nudger.others_wait(JobsWait("i-other", ["en:zh:speech"]))
-        for _ in range(500):
-            here._nudger.unclaimed({"en:zh:speech", "zh:en:speech"})
-        # One at once, one when the pause is over, for what was freed meanwhile.
-        await until(lambda: len(said) == 2)
-        assert {signal.pool for signal in said} == {"en:zh:speech"}
-        assert not here._nudger._timers
+async def test_acknowledgement_and_partials_of_a_node_there_reach_the_speaker_here(pair: Pair) -> None:
+    node = await pair.node_at_b(stay_silent, advanced_features=["job_ack"])
+    client = await pair.a.client()
+    await client.utterance(0)
+    job = await until(lambda: next(iter(node.jobs), None))
+    about = {name: job[name] for name in ("job_id", "session_id", "trace_id")}
+    await node.socket.send({"type": "job_ack", "attempt_id": 1, "node_id": node.node_id} | about)
+    granted = await until(lambda: node.socket.of_type("job_grant"))
+    assert granted[0]["verdict"] == "granted"
+    await until(lambda: "NODE_ACCEPTED" in [event["event"] for event in client.socket.of_type("ui_event")])
+    said = {"type": "asr_partial", "node_id": node.node_id, "utterance_index": 0, "text": "he", "is_final": False}
+    await node.socket.send(said | about)
+    heard = await client.socket.next("asr_partial")
+    assert (heard["text"], heard["session_id"]) == ("he", client.session_id)
+    await answer(node, job)
+    assert (await client.outcome())["type"] == "translation_result"
+    acked = await until(lambda: node.socket.of_type("result_ack"))
+    assert acked[0]["job_id"] == job["job_id"]
+
+
+async def test_a_node_there_that_dies_is_replaced_by_one_here_at_once(pair: Pair) -> None:
+    dying = await pair.node_at_b(stay_silent)
+    client = await pair.a.client()
+    await client.utterance(0)
+    await until(lambda: dying.jobs)
+    other = await pair.a.node()
+    dying.socket.cut()
+    outcome = await client.outcome(within_s=3)
+    assert (outcome["type"], len(other.jobs)) == ("translation_result", 1)
+    assert other.jobs[0]["attempt_id"] == 2
+
+
+async def test_a_node_there_that_refuses_is_not_asked_again(pair: Pair) -> None:
+    async def refuse(node: FakeNode, job: Frame) -> None:
+        error = {"code": "NODE_OVERLOADED", "message": "no"}
+        await node.socket.send(result_of(job, node.node_id, success=False, error=error))
+
+    refusing = await pair.node_at_b(refuse)
+    client = await pair.a.client()
+    other = await pair.a.node(max_concurrent_jobs=1)
+    for index in range(6):
+        await client.utterance(index)
+    assert [(await client.outcome())["type"] for _ in range(6)] == ["translation_result"] * 6
+    assert len(other.jobs) == 6
+    assert len({job["job_id"] for job in refusing.jobs}) == len(refusing.jobs)
+
+
+async def test_a_job_here_on_a_node_there_is_cancelled_from_anywhere(pair: Pair) -> None:
+    node = await pair.node_at_b(stay_silent)
+    client = await pair.a.client()
+    await client.utterance(0)
+    job = await until(lambda: next(iter(node.jobs), None))
+    assert (await pair.b.post(f"/v1/jobs/{job['job_id']}/cancel"))[0] == 200
+    assert (await client.outcome())["type"] == "missing_result"
+    told = await until(lambda: node.socket.of_type("job_cancel"))
+    assert told[0]["job_id"] == job["job_id"]
+    await answer(node, job)  # too late
+    await until(lambda: ledger_is_empty(pair.store))
+
+
+async def test_a_node_that_hangs_there_loses_the_job_at_its_deadline(server: RedisProcess) -> None:
+    async with two(server, job__timeout_base_ms=300, job__timeout_factor=0.0) as pair:
+        hanging = await pair.node_at_b(stay_silent)
+        client = await pair.a.client()
+        await client.utterance(0)
+        await until(lambda: hanging.jobs)
+        await pair.a.node()
+        assert (await client.outcome())["type"] == "translation_result"
+        await until(lambda: hanging.socket.of_type("job_cancel"))
+
+
+async def test_a_slot_that_becomes_free_there_wakes_who_waits_here(pair: Pair) -> None:
+    node = await pair.node_at_b(stay_silent, max_concurrent_jobs=1)
+    at_b, at_a = await pair.b.client(), await pair.a.client()
+    await at_b.utterance(0)
+    await until(lambda: node.jobs)
+    await at_a.utterance(0)
+    await answer(node, node.jobs[0])
+    await until(lambda: len(node.jobs) == 2)
+    assert node.jobs[1]["session_id"] == at_a.session_id
+
+
+async def test_a_draining_node_is_drained_for_all(pair: Pair) -> None:
+    node = await pair.node_at_b()
+    assert (await pair.a.post(f"/v1/nodes/{node.node_id}/drain"))[0] == 200
+    client = await pair.a.client()
+    await client.utterance(0)
+    assert (await client.outcome())["type"] == "missing_result"
+    assert not node.jobs
+    await pair.a.post(f"/v1/nodes/{node.node_id}/resume")
+    await client.utterance(1)
+    assert (await client.outcome())["type"] == "translation_result"
+
+
+async def test_a_node_that_comes_back_to_another_instance_keeps_its_job(pair: Pair) -> None:
+    """The same process, with what it runs: nothing is lost, and its result counts."""
+    habits = {"advanced_features": ["job_ack"], "boot_id": "b1", "node_id": "mover", "max_concurrent_jobs": 2}
+    node = await pair.node_at_b(stay_silent, running_job_ids=[], **habits)
+    client = await pair.a.client()
+    await client.utterance(0)
+    job = await until(lambda: next(iter(node.jobs), None))
+    moved = await pair.a.node(stay_silent, running_job_ids=[job["job_id"]], **habits)
+    await moved.socket.send(heartbeat("mover", running_job_ids=[job["job_id"]]))
+    await moved.socket.send(result_of(job, "mover"))
+    assert (await client.outcome())["type"] == "translation_result"
+    await moved.socket.send(heartbeat("mover", running_job_ids=[]))
+    await until(lambda: ledger_is_empty(pair.store))
+
+
+async def test_when_the_instance_of_a_node_dies_its_job_goes_elsewhere(tmp_path: Path, server: RedisProcess) -> None:
+    quick = [f"--set={name.replace('__', '.')}={value}" for name, value in QUICK.items()]
+    async with serve_process(tmp_path, "--redis-url", server.url, *quick) as dying:
+        async with scheduler_on(server.url, **QUICK) as (a, store), field(a.port) as at_a:
+            port = await until(lambda: dying.port)
+            async with field(port) as at_b:
+                lost = await at_b.node(stay_silent)
+                await until(partial(knows, a))
+                client = await at_a.client()
+                await client.utterance(0)
+                await until(lambda: lost.jobs)
+                other = await at_a.node()
+                dying.process.kill()
+                outcome = await client.outcome(within_s=10)
+                assert (outcome["type"], other.jobs[0]["attempt_id"]) == ("translation_result", 2)
+                # And nobody is sent to a node that hung on the dead.
+                await client.utterance(1)
+                assert (await client.outcome())["type"] == "translation_result"
+                await until(lambda: ledger_is_empty(store))
+
+
+async def test_one_of_the_instances_leads_and_the_other_takes_over(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (b, _), field(b.port) as at_b:
+        async with scheduler_on(server.url) as (a, _), field(a.port) as at_a:
+            _, seen = await at_a.get("/v1/pools")
+            assert seen["leader"] == b.instance
+            node = await at_a.node()  # a follower's node
+            await until(partial(knows, b))
+            client = await at_b.client()
+            await client.utterance(0)
+            assert (await client.outcome())["type"] == "translation_result"
+            await node.stop()
+        await at_b.node()
+    async with scheduler_on(server.url) as (c, _), field(c.port) as at_c:
+        _, seen = await at_c.get("/v1/pools")
+        assert seen["leader"] == c.instance

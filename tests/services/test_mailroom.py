@@ -7,7 +7,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.instances import PresenceOutcome
-from lingua_scheduler.protocol.bus import Assign, AttemptLost, Nudge, encode
+from lingua_scheduler.protocol.bus import Assign, AttemptLost, encode
 from lingua_scheduler.services import desk, letters, presence
 from lingua_scheduler.services.mailroom import Posted
 from lingua_scheduler.services.presence import IdTaken
@@ -21,6 +21,9 @@ from tests.support.waiting import until
 
 def counted(name: str, **labels: str) -> float:
     return metrics.REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+GONE = AttemptLost(Attempt("job-0-9", 1, "n1", 0), "node_gone")
 
 
 async def depth(store: Store, instance: str) -> tuple[int, ...]:
@@ -63,7 +66,7 @@ async def test_a_letter_to_oneself_never_touches_redis(server: RedisProcess, sto
 
 async def test_nothing_is_sent_to_who_is_not_alive(store: Store) -> None:
     async with office(store, "a") as here:
-        assert await here.mailroom.post("nobody", Nudge()) is Posted.GONE
+        assert await here.mailroom.post("nobody", GONE) is Posted.GONE
         async with office(store, "b"):
             # Though a moment ago there was nobody.
             await until(lambda: _posted(here, "b", Posted.SENT))
@@ -81,7 +84,7 @@ async def test_an_assignment_arrives_byte_for_byte(store: Store) -> None:
     async def take(message: Assign, _: desk.Letter) -> None:
         heard.append(message)
 
-    sent = Assign(Attempt("job-0-1", 2, "n1", 3), "n1", "c1", 5_000, bytes(range(256)) * 128, "t1")
+    sent = Assign(Attempt("job-0-1", 2, "n1", 3), "c1", bytes(range(256)) * 128)
     async with office(store, "a") as here, office(store, "b") as there:
         there.mailroom.handle(Assign, take)
         await here.mailroom.post("b", sent)
@@ -212,7 +215,7 @@ async def test_a_letter_that_takes_long_is_not_handled_a_second_time_meanwhile(s
     [
         ("from_the_future", b"\x80", "unknown_kind"),
         ("attempt_lost", b"\xff", "unreadable"),
-        ("nudge", None, "no_handler"),
+        ("assign", None, "no_handler"),
     ],
 )
 async def test_what_this_version_cannot_read_is_kept_with_an_alarm(
@@ -220,7 +223,7 @@ async def test_what_this_version_cannot_read_is_kept_with_an_alarm(
 ) -> None:
     before = counted("lingua_letters_dead_total", reason=reason)
     async with office(store, "b") as there:
-        sent = encode(Nudge()) if body is None else body
+        sent = encode(Assign(GONE.attempt, "c1", b"")) if body is None else body
         await store.inboxes.post("b", letter("u1", sent, kind), ROOMY)
         await until(lambda: _depth_is(store, "b", (0, 0, 1)))
         (dead,) = await store.inboxes.dead_letters("b", 10)

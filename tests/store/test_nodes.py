@@ -242,6 +242,7 @@ async def test_a_fleet_larger_than_the_line_may_have_waiting_can_be_looked_at(se
     for node in range(300):
         await join(store, entry(f"n{node}"), shard=node // 100)
     assert len(await store.nodes.view()) == 300
-    assert await store.nodes.owning_instances() == {"i-here"}
+    assert len(await store.nodes.owned_by({"i-here"})) == 300
+    assert await store.nodes.owned_by({"i-elsewhere"}) == []
     assert len(await store.nodes.some_places(50)) == 50
     await store.close()

@@ -87,14 +87,14 @@ class _Conversation:
             refuse(self._outbox, "node", complaint)
             return
         try:
-            await self._handle(message)
+            await self._handle(message, frame.data)
         except RedisAway as error:
             _log.warning("node.message_refused", kind=type(message).__name__, error=str(error))
             refuse(self._outbox, "node", "Redis is away", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
             if isinstance(message, NodeRegister):
                 self._outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
 
-    async def _handle(self, message: NodeIncoming) -> None:
+    async def _handle(self, message: NodeIncoming, frame: bytes) -> None:
         if isinstance(message, NodeRegister):
             await self._register(message)
             return
@@ -111,7 +111,7 @@ class _Conversation:
             case JobStarted():
                 await self._progress.started(link, message)
             case JobResult():
-                await self._progress.result(link, message)
+                await self._progress.result(link, message, frame)
             case AsrPartial():
                 self._progress.partial(link, message)
             case NodeError():

@@ -30,19 +30,12 @@ class _AboutAttempt(BusMessage, frozen=True):
 class Assign(_AboutAttempt, frozen=True, tag="assign"):
     """To the node's owner: write this frame to the node's socket, if it is still the same connection."""
 
-    node_id: str
     link_id: str
-    ack_ms: int
     frame: bytes
-    trace_id: str
 
 
 class AttemptLost(_AboutAttempt, frozen=True, tag="attempt_lost"):
     reason: str
-
-
-class AttemptAccepted(_AboutAttempt, frozen=True, tag="attempt_accepted"):
-    pass
 
 
 class Finished(_AboutAttempt, frozen=True, tag="finished"):
@@ -55,27 +48,8 @@ class CancelAttempt(_AboutAttempt, frozen=True, tag="cancel_attempt"):
     reason: str
 
 
-class SessionTaken(BusMessage, frozen=True, tag="session_taken"):
-    """To a session's former owner: it goes on elsewhere."""
-
-    session_id: str
-    instance: str
-    connection: str
-
-    @property
-    def lane(self) -> str:
-        return self.session_id
-
-
-class Nudge(BusMessage, frozen=True, tag="nudge"):
-    """Look at Redis again: something there has changed."""
-
-
-AnyMessage: TypeAlias = Assign | AttemptLost | AttemptAccepted | Finished | CancelAttempt | SessionTaken | Nudge
-KINDS = frozenset(
-    str(message.__struct_config__.tag)
-    for message in (Assign, AttemptLost, AttemptAccepted, Finished, CancelAttempt, SessionTaken, Nudge)
-)
+AnyMessage: TypeAlias = Assign | AttemptLost | Finished | CancelAttempt
+KINDS = frozenset(str(message.__struct_config__.tag) for message in (Assign, AttemptLost, Finished, CancelAttempt))
 
 encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)

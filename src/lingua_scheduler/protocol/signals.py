@@ -2,6 +2,8 @@
 
 import msgspec
 
+from lingua_scheduler.domain.attempts import Attempt
+
 
 class CancelJob(msgspec.Struct, frozen=True, tag="cancel_job"):
     """A job of this owner was cancelled; Redis knows it already."""
@@ -37,6 +39,19 @@ class MapPublished(msgspec.Struct, frozen=True, tag="map_published"):
     version: int
 
 
-Signal = CancelJob | JobsWait | SlotFreed | PoolsChanged | MapPublished
+class AttemptAdvanced(msgspec.Struct, frozen=True, tag="attempt_advanced"):
+    """To the job's owner alone: the node has accepted or started it."""
+
+    attempt: Attempt
+
+
+class PartialHeard(msgspec.Struct, frozen=True, tag="partial_heard"):
+    """To the job's owner alone: what the node understood so far, as it said it."""
+
+    attempt: Attempt
+    frame: str
+
+
+Signal = CancelJob | JobsWait | SlotFreed | PoolsChanged | MapPublished | AttemptAdvanced | PartialHeard
 
 DECODER = msgspec.json.Decoder(Signal)

@@ -23,8 +23,7 @@ from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.orders import assignment_of
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.recording import Recorder
-from lingua_scheduler.services.registry import NodeLink, Registry
-from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.services.routes import Route, Routes
 from lingua_scheduler.services.work import Outcome, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
@@ -42,24 +41,22 @@ class Dispatcher:
         self,
         store: Store,
         judge: Judge,
-        registry: Registry,
+        routes: Routes,
         placer: Placer,
         explainer: Explainer,
         recorder: Recorder,
         assignments: Assignments,
-        waiting: WaitingRoom,
         settings: Settings,
     ) -> None:
         # An instance's id may be long, and is used again when it restarts; this is short, and new.
         self._token = secrets.token_hex(4)
         self._store = store
         self._judge = judge
-        self._registry = registry
+        self._routes = routes
         self._placer = placer
         self._explainer = explainer
         self._recorder = recorder
         self._assignments = assignments
-        self._waiting = waiting
         self._settings = settings.job
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
@@ -132,38 +129,38 @@ class Dispatcher:
             if assignment.report is not None:
                 # Cancelled before it left; nobody has it, so its slot need not linger.
                 return await self._end_lost(attempt, "cancelled") or assignment.report
-            link = self._registry.find(attempt.node_id)
-            if link is None or link.owner != dispatched.owner:
+            route = self._routes.find(attempt, dispatched.owner)
+            if route is None:
                 return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
-            if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment)):
+            if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment, route)):
                 return stopped
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
-            if link.profile.reports_jobs:
-                link.sent[attempt.job_id] = (attempt, monotonic())
-            if not link.peer.post(assignment_of(work, attempt, ack_ms)):
-                return await self._end_lost(attempt, "send_failed") or Lost("send_failed")
+            if not await route.send(attempt, assignment_of(work, attempt, ack_ms)):
+                return await self._end_lost(attempt, "send_failed", route) or Lost("send_failed")
             self._assignments.sent(assignment)
             silence = PART_TIMEOUT if work.is_part else JOB_TIMEOUT
-            report = await self._follow(assignment, link, ack_ms, wanted.run_ms, silence)
+            report = await self._follow(assignment, route, ack_ms, wanted.run_ms, silence)
             if not isinstance(report, JobResult):
-                link.peer.post(JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
-            if isinstance(report, Cancelled) and not link.profile.reports_jobs:
-                self._waiting.slot_freed(link.node_id, link.pools)
+                route.cancel(attempt, JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
+            if isinstance(report, Cancelled) and not await self._reports_jobs(route, attempt):
+                route.freed(attempt)
             return report
         finally:
             self._assignments.close(assignment)
 
-    async def _stopped(self, may_send: Callable[[Attempt], Awaitable[bool]], assignment: Assignment) -> Report | None:
+    async def _stopped(
+        self, may_send: Callable[[Attempt], Awaitable[bool]], assignment: Assignment, route: Route
+    ) -> Report | None:
         """Why it must not leave: it was withdrawn, which is nobody's fault, or its lease ended while we asked."""
         is_wanted = await may_send(assignment.attempt)
         if assignment.report is not None or is_wanted:
             return assignment.report
         with suppress(RedisAway):  # the lease ends by itself
             await self._store.jobs.end(assignment.attempt, "", JobEvent.CANCEL, WITHDRAWN.reason)
-        self._slot_freed(assignment.attempt)
+        route.freed(assignment.attempt)
         return WITHDRAWN
 
-    async def _follow(self, assignment: Assignment, link: NodeLink, ack_ms: int, run_ms: int, silence: str) -> Report:
+    async def _follow(self, assignment: Assignment, route: Route, ack_ms: int, run_ms: int, silence: str) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
         timeout_ms, advances = ack_ms or run_ms, 0
         while (report := await assignment.wait(timeout_ms / 1000)) is None:
@@ -173,18 +170,31 @@ class Dispatcher:
                 continue
             if advances or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
-                linger_ms = self._settings.linger_ms if link.profile.reports_jobs else 0
-                lost = await self._end_lost(assignment.attempt, silence, linger_ms=linger_ms, if_overdue=True)
+                lingers = await self._reports_jobs(route, assignment.attempt)
+                linger_ms = self._settings.linger_ms if lingers else 0
+                lost = await self._end_lost(assignment.attempt, silence, route, linger_ms=linger_ms, if_overdue=True)
             else:
-                lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, route, if_overdue=True)
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
             timeout_ms, advances = run_ms, assignment.advances
         return report
 
+    async def _reports_jobs(self, route: Route, attempt: Attempt) -> bool:
+        try:
+            return await route.reports_jobs(attempt)
+        except RedisAway:
+            return False
+
     async def _end_lost(
-        self, attempt: Attempt, reason: str, *, linger_ms: int = 0, if_overdue: bool = False
+        self,
+        attempt: Attempt,
+        reason: str,
+        route: Route | None = None,
+        *,
+        linger_ms: int = 0,
+        if_overdue: bool = False,
     ) -> Lost | Cancelled | None:
         """End an attempt ourselves; None when it was to end only if overdue, and is not."""
         try:
@@ -201,15 +211,9 @@ class Dispatcher:
             return Lost(reason)
         if ended.outcome is EndOutcome.ALIVE:
             return None
-        if not linger_ms:
-            self._slot_freed(attempt)
+        if route is not None and not linger_ms:
+            route.freed(attempt)
         return Lost(reason)
-
-    def _slot_freed(self, attempt: Attempt) -> None:
-        link = self._registry.find(attempt.node_id)
-        if link is not None:
-            link.sent.pop(attempt.job_id, None)
-            self._waiting.slot_freed(link.node_id, link.pools)
 
     async def _give_up(self, work: Work, wanted: Try, outcome: DispatchOutcome, lost: Lost) -> Outcome:
         """No node, or no other node: close the job if there is one, and say why."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
+from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, NodeHeartbeatAck, ResultAck
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.peers import CloseCode
@@ -53,6 +54,10 @@ class Mailbox:
         else:
             self._bell.set()
         return True
+
+    def post_frame(self, payload: bytes) -> bool:
+        message = codec.decode_for_node(payload)
+        return message is not None and self.post(message)
 
     def close(self, code: CloseCode, reason: str) -> None:  # noqa: ARG002 (a peer is told; here it has to ask)
         if self.close_code is None:

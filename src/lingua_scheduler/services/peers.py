@@ -23,3 +23,8 @@ class Peer(Protocol):
 
     async def answers(self, within_s: float) -> bool:
         """Whether there is still somebody at the other end of the socket."""
+
+
+class NodePeer(Peer, Protocol):
+    def post_frame(self, payload: bytes) -> bool:
+        """As `post`, for a message that is encoded already."""

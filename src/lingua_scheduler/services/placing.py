@@ -127,7 +127,15 @@ class Placer:
         return placed
 
     async def _anywhere(self, work: Work, wanted: Try) -> Placed:
-        """Shard by shard; every node of the pool is equally likely to be looked at first."""
+        placed = await self._shard_by_shard(work, wanted)
+        if placed.outcome is DispatchOutcome.NOBODY and work.pools[0] in self._pool_map.map:
+            # The map promised somebody: they may have gone to another shard since it was made.
+            await self._pool_map.look_again()
+            placed = await self._shard_by_shard(work, wanted)
+        return placed
+
+    async def _shard_by_shard(self, work: Work, wanted: Try) -> Placed:
+        """Every node of the pool is equally likely to be looked at first."""
         pool = work.pools[0]
         if pool not in self._pool_map.map:
             await self._pool_map.look_again()

@@ -10,7 +10,7 @@ from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.telemetry import metrics
 
 # A pair nobody serves must not cost a look at every shard each time somebody asks for it.
-MISS_CACHE_S = 0.25
+MISS_CACHE_S = 0.1
 
 
 def _tell_nobody(*_: int) -> None:
@@ -73,9 +73,8 @@ class PoolMapCopy:
         self._must_tell = True
 
     def changed_elsewhere(self) -> None:
-        """The same, said by another instance; only the leader does something about it."""
-        if self._term is not None:
-            self._changes += 1
+        """The same, said by another instance."""
+        self._changes += 1
 
     def published_elsewhere(self, version: int) -> None:
         """Another instance leads and has published; the copy is renewed soon."""

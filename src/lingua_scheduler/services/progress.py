@@ -3,12 +3,14 @@
 from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
+from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.registry import NodeLink
+from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
@@ -19,15 +21,19 @@ _log = logs.get()
 class Progress:
     def __init__(
         self,
+        instance: str,
         store: Store,
         judge: Judge,
         complaints: Complaints,
+        relay: Relay,
         assignments: Assignments,
         waiting: WaitingRoom,
         delivery: Delivery,
         run_max_ms: int,
     ) -> None:
+        self._instance = instance
         self._store = store
+        self._relay = relay
         self._jobs = store.jobs
         self._judge = judge
         self._complaints = complaints
@@ -52,10 +58,13 @@ class Progress:
         if outcome is AdvanceOutcome.STALE:
             metrics.STALE.labels(event.value).inc()
             return False
-        self._assignments.advanced(attempt)
+        if (foreign := self._relay.foreign(message.job_id, link)) is not None:
+            self._relay.tell_advanced(foreign)
+        else:
+            self._assignments.advanced(attempt)
         return True
 
-    async def result(self, link: NodeLink, message: JobResult) -> bool:
+    async def result(self, link: NodeLink, message: JobResult, frame: bytes = b"") -> bool:
         """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
         error_code = message.error.code[:64] if message.error else None
@@ -68,15 +77,21 @@ class Progress:
         if sent is not None and sent[0].number == ADOPTED:
             # It ran without a lease of its own, and now it does not run any more.
             await self._jobs.end(sent[0], "", JobEvent.LOSE_ATTEMPT)
+        foreign = self._relay.foreign(message.job_id, link)
+        owner = ended.owner or (foreign.instance if foreign is not None else self._instance)
+        is_awaited = foreign is not None or self._assignments.find(attempt) is not None
         if ended.outcome is EndOutcome.ENDED:
             self._waiting.slot_freed(link.node_id, link.pools)
-        elif ended.outcome is not EndOutcome.GONE or self._assignments.find(attempt) is None:
+        elif ended.outcome is not EndOutcome.GONE or not is_awaited:
             metrics.STALE.labels("result").inc()
             if link.profile.acknowledges:
                 link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))
             return False
         # If Redis lost the job, the one who waits for exactly this attempt still knows it.
-        self._assignments.settle(attempt, message)
+        if owner == self._instance:
+            self._assignments.settle(attempt, message)
+        else:
+            await self._relay.finished(owner, attempt, frame or codec.encode(message))
         if error_code == ErrorCode.MODEL_NOT_AVAILABLE and message.error is not None:
             self._complaints.take(link, message.error.details)
         if link.profile.acknowledges:
@@ -93,7 +108,9 @@ class Progress:
     def partial(self, link: NodeLink, message: AsrPartial) -> None:
         """Losable, and never holding anything up; only the node that has the job is believed."""
         assignment = self._assignments.of_node(message.job_id, link.node_id)
-        if assignment is None:
+        if assignment is not None:
+            self._delivery.partial(assignment.work, message)
+        elif (foreign := self._relay.foreign(message.job_id, link)) is not None:
+            self._relay.tell_partial(foreign, message)
+        else:
             metrics.STALE.labels("partial").inc()
-            return
-        self._delivery.partial(assignment.work, message)

@@ -1,7 +1,7 @@
 """Attempts whose node is gone or whose time is up: end them, free the slot, tell the one who waits."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from lingua_scheduler.domain.attempts import Attempt, EndOutcome
 from lingua_scheduler.domain.jobs import JobEvent
@@ -10,9 +10,13 @@ from lingua_scheduler.store.jobs import Jobs
 
 
 class Recovery:
-    def __init__(self, jobs: Jobs, assignments: Assignments) -> None:
+    """`tell_lost` takes the word to the instance whose job it was, when that is not this one."""
+
+    def __init__(self, instance: str, jobs: Jobs, assignments: Assignments) -> None:
+        self._instance = instance
         self._jobs = jobs
         self._assignments = assignments
+        self.tell_lost: Callable[[str, Attempt, str], None] = _tell_nobody
 
     async def end_overdue(self, attempts: Iterable[Attempt], reason: str) -> int:
         """All in one write. Others may sweep the same leases at the same time: each ends once."""
@@ -24,15 +28,22 @@ class Recovery:
         results = await asyncio.gather(*(self._end(attempt, "disowned", if_overdue=False) for attempt in attempts))
         return sum(results)
 
-    async def end_unsent(self, attempt: Attempt) -> None:
+    async def end_unsent(self, attempt: Attempt, reason: str = "send_failed") -> None:
         """The order did not reach the node, as far as we know; if it has accepted the job, it did."""
         assignment = self._assignments.find(attempt)
         if assignment is None or not assignment.advances:
-            await self._end(attempt, "send_failed", if_overdue=False)
+            await self._end(attempt, reason, if_overdue=False)
 
     async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True) -> bool:
         ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue)
         if ended.outcome is not EndOutcome.ENDED:
             return False
-        self._assignments.settle(attempt, Lost(reason))
+        if ended.owner == self._instance:
+            self._assignments.settle(attempt, Lost(reason))
+        else:
+            self.tell_lost(ended.owner, attempt, reason)
         return True
+
+
+def _tell_nobody(instance: str, attempt: Attempt, reason: str) -> None:
+    """Until there is somebody who carries letters."""

@@ -22,7 +22,7 @@ from lingua_scheduler.domain.nodes import (
 from lingua_scheduler.domain.pools import Admission, pools_for
 from lingua_scheduler.protocol.node import NodeHeartbeat, NodeRegister
 from lingua_scheduler.services.capabilities import changed_by, profile_of
-from lingua_scheduler.services.peers import CloseCode, Peer
+from lingua_scheduler.services.peers import CloseCode, NodePeer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.settings import Settings
@@ -48,7 +48,7 @@ class NodeLink:
 
     __slots__ = ("alive_ms", "complaints", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
 
-    def __init__(self, node_id: str, owner: Owner, peer: Peer, profile: Profile, alive_ms: int) -> None:
+    def __init__(self, node_id: str, owner: Owner, peer: NodePeer, profile: Profile, alive_ms: int) -> None:
         self.node_id = node_id
         self.place = Place()
         self.owner = owner
@@ -101,7 +101,7 @@ class Registry:
     def links(self) -> list[NodeLink]:
         return list(self._links.values())
 
-    async def register(self, peer: Peer, link_id: str, message: NodeRegister) -> NodeLink | Refusal:
+    async def register(self, peer: NodePeer, link_id: str, message: NodeRegister) -> NodeLink | Refusal:
         """Place the node, write it, put it into its pools; the acknowledgement may leave after that."""
         node_id = message.node_id or f"node-{secrets.token_hex(4).upper()}"
         if not _NODE_ID.fullmatch(node_id):
@@ -267,7 +267,20 @@ class Registry:
         link.epoch = registered.epoch
         self._pool_map.changed()
         await self._recovery.end_overdue(registered.handed_back, "node_returned")
+        if link.profile.reports_jobs and not registered.handed_back:
+            # The same process may come from another instance: what it was given there is compared with what it runs.
+            now = asyncio.get_running_loop().time()
+            for lease in await self._nodes.leases(link.node_id, link.shard):
+                link.sent.setdefault(lease.attempt.job_id, (lease.attempt, now))
         return True
+
+    async def remove_orphan(self, shard: int, node_id: str, owner: Owner) -> None:
+        """Its instance is dead. If it has come back elsewhere meanwhile, the owner differs and nothing happens."""
+        outcome, attempts = await self._nodes.remove(shard, owner, node_id, frozenset())
+        if outcome is RemoveOutcome.REMOVED:
+            self._pool_map.changed()
+            await self._recovery.end_overdue(attempts, "instance_gone")
+            _log.info("node.orphaned", node_id=node_id, instance=owner.instance, attempts=len(attempts))
 
     async def _remove(
         self, place: Place, owner: Owner, node_id: str, pools: frozenset[str], reason: str

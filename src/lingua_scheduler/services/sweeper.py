@@ -1,7 +1,7 @@
 """The net below every timer: leases and nodes whose time is up, whoever was watching them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
@@ -21,6 +21,8 @@ class Sweeper:
         self._recovery = recovery
         self._patience_s = patience_s
         self._judge_nodes_from = 0.0
+        # Dead instances whose nodes were removed already.
+        self._buried: set[str] = set()
         self._forgotten_before: set[tuple[str, Place]] = set()
 
     def suspend_judgement(self) -> None:
@@ -46,6 +48,17 @@ class Sweeper:
         for failure in failures:
             if isinstance(failure, BaseException):
                 raise failure
+
+    async def remove_orphans(self, dead: Collection[str]) -> None:
+        """Nodes that hung on an instance that is dead: they are not reached any more, and their work goes elsewhere."""
+        fresh = set(dead) - self._buried
+        self._buried = set(dead)
+        if not fresh:
+            return
+        orphans = await self._store.nodes.owned_by(fresh)
+        for first in range(0, len(orphans), BATCH):
+            some = orphans[first : first + BATCH]
+            await asyncio.gather(*(self._registry.remove_orphan(*orphan) for orphan in some))
 
     async def repair(self) -> None:
         """Put right what a crash in the middle of something, or a failover, may have left behind."""

@@ -1,7 +1,7 @@
 """Nodes in Redis: their place, their profile, their pools, their signs of life."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -287,11 +287,17 @@ class Nodes:
             views += await asyncio.gather(*(self.view_one(node_id, shard) for node_id, shard in some))
         return [view for view in views if view is not None]
 
-    async def owning_instances(self) -> set[str]:
-        """The instances that hold a node's socket, as far as Redis knows."""
+    async def owned_by(self, instances: Collection[str]) -> list[tuple[int, str, Owner]]:
+        """Shard and id of every node whose socket one of these held, and the connection it was."""
         shards = await self.shards()
-        owners = await asyncio.gather(*(self._line.call("HVALS", self._keys.shard(shard).owners) for shard in shards))
-        return {owner.split(" ")[1] for of_shard in owners for owner in of_shard}
+        owners = await asyncio.gather(*(self._line.call("HGETALL", self._keys.shard(shard).owners) for shard in shards))
+        found = []
+        for shard, flat in zip(shards, owners, strict=True):
+            for node_id, owner in zip(flat[::2], flat[1::2], strict=True):
+                _, instance, link, _ = owner.split(" ")
+                if instance in instances:
+                    found.append((shard, node_id, Owner(instance, link)))
+        return found
 
     async def some_places(self, most: int) -> list[tuple[str, Place]]:
         """A handful of nodes chosen by chance; cheap however large the fleet is."""

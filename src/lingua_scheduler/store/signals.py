@@ -30,14 +30,19 @@ class Signals:
         self._channel = channel
         self.listening = asyncio.Event()
 
-    def publish(self, signal: Signal) -> Waiter:
-        """Say it to every instance that listens, this one too. Who wants to know whether it left may await that."""
-        said = self._line.call("PUBLISH", self._channel, msgspec.json.encode(signal))
+    def publish(self, signal: Signal, to: str = "") -> Waiter:
+        """Say it to every instance that listens, this one too, or to one. Whoever wants to may await that it left."""
+        channel = f"{self._channel}:{to}" if to else self._channel
+        said = self._line.call("PUBLISH", channel, msgspec.json.encode(signal))
         said.add_done_callback(_do_not_mind)
         return said
 
-    async def listen(self, handlers: Handlers) -> None:
-        """Hand every signal to the handler of its type, for ever; handlers must not take long."""
+    async def listen(self, handlers: Handlers, instance: str = "") -> None:
+        """Hand every signal to the handler of its type, for ever; handlers must not take long.
+
+        Those to all are heard, and those to `instance`.
+        """
+        channels = [self._channel, f"{self._channel}:{instance}"] if instance else [self._channel]
         retry_s = FIRST_RETRY_S
         was_failing = False
         while True:
@@ -46,8 +51,9 @@ class Signals:
                 async with asyncio.timeout(CONNECT_WITHIN_S):
                     connection = await self._line.another_connection()
                     await connection.connect()  # type: ignore[no-untyped-call]
-                    await _send(connection, "SUBSCRIBE", self._channel)
-                    await connection.read_response(disconnect_on_error=False)
+                    await _send(connection, "SUBSCRIBE", *channels)
+                    for _ in channels:
+                        await connection.read_response(disconnect_on_error=False)
                 self.listening.set()
                 retry_s, was_failing = FIRST_RETRY_S, False
                 await self._hear(connection, handlers)

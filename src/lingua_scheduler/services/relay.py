@@ -1,0 +1,173 @@
+"""Attempts between instances: jobs of ours on nodes elsewhere, jobs of others on nodes here; by letter and signal."""
+
+import asyncio
+from collections import OrderedDict
+from contextlib import suppress
+from typing import NamedTuple
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs import LIVE
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
+from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult
+from lingua_scheduler.protocol.signals import AttemptAdvanced, PartialHeard
+from lingua_scheduler.services.assignments import Assignments, Lost
+from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.desk import Letter
+from lingua_scheduler.services.mailroom import Mailroom, Posted
+from lingua_scheduler.services.recovery import Recovery
+from lingua_scheduler.services.registry import NodeLink, Registry
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+# Jobs of others that nodes here work on; more than all nodes of an instance can run.
+MAX_FOREIGN = 20_000
+# A result waits this long for room in a full inbox, and its node with it.
+RESULT_PATIENCE_S = 10.0
+TRY_AGAIN_S = 0.05
+
+
+class Foreign(NamedTuple):
+    """A job of another instance on a node of ours."""
+
+    instance: str
+    attempt: Attempt
+
+
+class Relay:
+    def __init__(
+        self,
+        mailroom: Mailroom,
+        store: Store,
+        registry: Registry,
+        recovery: Recovery,
+        assignments: Assignments,
+        delivery: Delivery,
+    ) -> None:
+        self._mailroom = mailroom
+        self._store = store
+        self._registry = registry
+        self._recovery = recovery
+        self._assignments = assignments
+        self._delivery = delivery
+        self._foreign: OrderedDict[str, Foreign] = OrderedDict()
+        self.letters = Nursery("relay")
+        mailroom.handle(Assign, self._assigned)
+        mailroom.handle(CancelAttempt, self._cancelled)
+        mailroom.handle(Finished, self._finished)
+        mailroom.handle(AttemptLost, self._lost)
+        mailroom.on_dead(self._undeliverable)
+
+    # Jobs of ours on nodes elsewhere
+
+    async def assign(self, owner: Owner, attempt: Attempt, frame: bytes) -> Posted:
+        letter = Assign(attempt=attempt, link_id=owner.link, frame=frame)
+        try:
+            return await self._mailroom.post(owner.instance, letter)
+        except RedisAway:
+            # It may have been sent all the same; whoever gets it finds the attempt ended.
+            return Posted.FULL
+
+    def cancel(self, owner: Owner, attempt: Attempt, reason: str) -> None:
+        self.letters.start(self._post(owner.instance, CancelAttempt(attempt=attempt, reason=reason)))
+
+    async def _finished(self, message: Finished, _: Letter) -> None:
+        """A second one, or one that nobody waits for any more, changes nothing."""
+        result = codec.decode_node(message.frame)
+        if isinstance(result, JobResult):
+            self._assignments.settle(message.attempt, result)
+
+    async def _lost(self, message: AttemptLost, _: Letter) -> None:
+        self._assignments.settle(message.attempt, Lost(message.reason))
+
+    def advanced(self, signal: AttemptAdvanced) -> None:
+        self._assignments.advanced(signal.attempt)
+
+    def heard(self, signal: PartialHeard) -> None:
+        assignment = self._assignments.find(signal.attempt)
+        partial = codec.decode_node(signal.frame.encode()) if assignment is not None else None
+        if assignment is not None and isinstance(partial, AsrPartial):
+            self._delivery.partial(assignment.work, partial)
+
+    # Jobs of others on nodes here
+
+    async def _assigned(self, message: Assign, letter: Letter) -> None:
+        """Hand the order to the node, if it is still there and the attempt still its own. It may come twice."""
+        attempt = message.attempt
+        known = self._foreign.get(attempt.job_id)
+        if known is not None and known.attempt == attempt:
+            return
+        link = self._registry.find(attempt.node_id)
+        if letter.deliveries > 1 and not await self._is_current(attempt):
+            return
+        if link is None or link.owner.link != message.link_id:
+            await self._recovery.end_unsent(attempt, "node_gone")
+            return
+        self._foreign[attempt.job_id] = Foreign(letter.sender, attempt)
+        if len(self._foreign) > MAX_FOREIGN:
+            self._foreign.popitem(last=False)
+        if link.profile.reports_jobs:
+            link.sent[attempt.job_id] = (attempt, asyncio.get_running_loop().time())
+        if not link.peer.post_frame(message.frame):
+            await self._recovery.end_unsent(attempt, "send_failed")
+
+    async def _cancelled(self, message: CancelAttempt, _: Letter) -> None:
+        attempt = message.attempt
+        self._foreign.pop(attempt.job_id, None)
+        link = self._registry.find(attempt.node_id)
+        if link is not None:
+            link.peer.post(JobCancel(job_id=attempt.job_id, reason=message.reason))
+
+    def foreign(self, job_id: str, link: NodeLink) -> Foreign | None:
+        """Whose job a node here works on, when it is not ours."""
+        known = self._foreign.get(job_id)
+        return known if known is not None and known.attempt.node_id == link.node_id else None
+
+    async def finished(self, instance: str, attempt: Attempt, frame: bytes) -> None:
+        """The result is in Redis; now its owner gets it. A full inbox is waited for, a dead owner is not."""
+        self._foreign.pop(attempt.job_id, None)
+        letter = Finished(attempt=attempt, frame=frame)
+        give_up_at = asyncio.get_running_loop().time() + RESULT_PATIENCE_S
+        while asyncio.get_running_loop().time() < give_up_at:
+            with suppress(RedisAway):
+                if await self._mailroom.post(instance, letter) is not Posted.FULL:
+                    return
+            await asyncio.sleep(TRY_AGAIN_S)
+        _log.warning("result.undelivered", job_id=attempt.job_id, instance=instance)
+
+    def tell_lost(self, instance: str, attempt: Attempt, reason: str) -> None:
+        """Whoever ended the attempt, its owner tries another node."""
+        self._foreign.pop(attempt.job_id, None)
+        self.letters.start(self._post(instance, AttemptLost(attempt=attempt, reason=reason)))
+
+    def tell_advanced(self, foreign: Foreign) -> None:
+        self._signal(foreign.instance, AttemptAdvanced(foreign.attempt))
+
+    def tell_partial(self, foreign: Foreign, partial: AsrPartial) -> None:
+        self._signal(foreign.instance, PartialHeard(foreign.attempt, codec.encode(partial).decode()))
+
+    def _signal(self, instance: str, signal: AttemptAdvanced | PartialHeard) -> None:
+        with suppress(RedisAway):
+            self._store.signals.publish(signal, to=instance)
+
+    async def _is_current(self, attempt: Attempt) -> bool:
+        record = await self._store.jobs.read(attempt.shard, attempt.job_id)
+        held = (record.get("attempt"), record.get("node"))
+        return held == (str(attempt.number), attempt.node_id) and record.get("state") in LIVE
+
+    async def _undeliverable(self, message: BusMessage | None, _: Letter, reason: str) -> None:
+        """An order that nobody could hand over: its owner hears at once instead of waiting for the deadline."""
+        if isinstance(message, Assign):
+            await self._recovery.end_unsent(message.attempt, reason)
+
+    async def _post(self, instance: str, message: AttemptLost | CancelAttempt) -> None:
+        try:
+            await self._mailroom.post(instance, message)
+        except RedisAway:
+            # The deadline in Redis says the same, later.
+            _log.info("letter.unsent", kind=message.kind)
