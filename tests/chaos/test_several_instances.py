@@ -70,7 +70,7 @@ async def test_an_instance_killed_while_people_talk_costs_nobody_a_sentence(
         assert set(tally.kinds) == {"translated"}  # the clients still held all of it
         assert all(person.is_done for person in crowd.people)
         assert moved >= SIZE.people // 3
-        assert crowd.crossed > crowd.stayed / 2  # with three instances, twice as many as stay
+        assert crowd.crossed > tally.said / 10  # those who wait for a slot get one near them first
         assert max(node.ear.most_at_once for node in crowd.our_nodes) <= 4
         await until(lambda: is_all_free(store, SIZE.nodes), 40, "every slot free")
         await until(lambda: no_sessions(others), 5, "no session left")
