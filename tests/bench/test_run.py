@@ -45,6 +45,14 @@ async def test_every_figure_is_there_after_a_run_of_all_scenarios(tmp_path: Path
         assert medians[f"{name}/redis CPU"] > 0
         assert medians[f"{name}/client CPU"] > 0
     assert medians["echo/small/server CPU"] > 0
+    for size in ("small", "32 KB"):
+        for place in ("same instance", "other instance"):
+            for metric in ("scheduler CPU", "redis CPU", "scripts", "jobs", "p50", "p99"):
+                assert medians[f"instances/{size}, {place}/{metric}"] > 0, (size, place, metric)
+        assert medians[f"instances/{size}, other ÷ same/scheduler CPU"] > 1
+    # Between instances what was said goes into Redis once, and the answer once; at one instance neither does.
+    assert medians["instances/32 KB, same instance/into redis"] < 4
+    assert 2 * 32 < medians["instances/32 KB, other instance/into redis"] < 2 * 32 * 1.5
 
     text = page.read_text("utf-8")
     assert "## The life of a job" in text

@@ -26,7 +26,7 @@ class Size(NamedTuple):
 
 
 IS_FULL = os.environ.get("CHAOS") == "full"
-SIZE = Size(30, 300, 2_000, 20.0) if IS_FULL else Size(9, 45, 200, 6.0)
+SIZE = Size(30, 300, 4_000, 20.0) if IS_FULL else Size(9, 45, 200, 6.0)
 # An instance is dead after a second and a half instead of six.
 HASTY = {"instances__beat_ms": 500, "instances__dead_ms": 1_500, "pools__leader_ms": 1_500}
 HEARTBEAT_S = 3.0
@@ -55,7 +55,7 @@ async def test_an_instance_killed_while_people_talk_costs_nobody_a_sentence(
         await outcomes(crowd, SIZE.outcomes)
         await victim.kill()
         killed_s = time.monotonic()
-        await until(lambda: are_ready(store, SIZE.nodes), 30, "every node back")
+        await until(lambda: are_ready(store, SIZE.nodes, victim.name), 30, "every node back, elsewhere")
         back_s = time.monotonic() - killed_s
         await outcomes(crowd, SIZE.outcomes)
         tally = await crowd.hear_out(60)

@@ -293,8 +293,11 @@ async def crowd_on(at: Sequence[Instance], store: Store, **size: float) -> Async
         await crowd.leave()
 
 
-async def are_ready(store: Store, count: int) -> bool:
-    return [view.state for view in await store.nodes.view()] == ["ready"] * count
+async def are_ready(store: Store, count: int, elsewhere: str = "") -> bool:
+    """So many nodes are, and none of them at this instance."""
+    views = await store.nodes.view()
+    owners = {view.owner.split()[1] for view in views}
+    return [view.state for view in views] == ["ready"] * count and elsewhere not in owners
 
 
 async def is_all_free(store: Store, count: int) -> bool:

@@ -170,5 +170,10 @@ async def commands_of(store: Store) -> Commands:
     return Commands(int(fields["calls"]), int(fields["usec"]))
 
 
+async def traffic_of(store: Store) -> int:
+    """Bytes that Redis has read from everybody so far."""
+    return int(_info(await store.line.call("INFO", "stats"))["total_net_input_bytes"])
+
+
 def _info(text: str) -> dict[str, str]:
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)

@@ -34,21 +34,15 @@ class SchedulerChild(NamedTuple):
     redis_version: str
 
 
+class InstanceChild(NamedTuple):
+    pid: int
+    port: int
+
+
 @asynccontextmanager
 async def scheduler(folder: Path, workers: int = 1) -> AsyncIterator[SchedulerChild]:
     """A scheduler as anybody starts one, with a Redis of its own."""
-    log_path = folder / "scheduler.log"
-    with log_path.open("wb") as log:
-        process = await _start(
-            "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", "--data-dir", str(folder / "redis"),
-            "--workers", str(workers),
-            "--set", "logs.format=json", "--set", "logs.level=info",
-            # A few peers stand for many people, so nobody is too fast.
-            "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
-            stdin=DEVNULL, stdout=log, stderr=log,
-        )  # fmt: skip
-    try:
-        said = await _wait_ready(process, log_path)
+    async with _serve(folder, "--data-dir", str(folder / "redis"), "--workers", str(workers)) as (process, said):
         events = {event["event"]: event for event in said}
         worker_pids = tuple(event["pid"] for event in said if event["event"] == "worker.ready")
         yield SchedulerChild(
@@ -58,6 +52,28 @@ async def scheduler(folder: Path, workers: int = 1) -> AsyncIterator[SchedulerCh
             redis_url=events["embedded.started"]["url"],
             redis_version=events["scheduler.ready"]["redis"],
         )
+
+
+@asynccontextmanager
+async def another_instance(folder: Path, redis_url: str) -> AsyncIterator[InstanceChild]:
+    """A further instance of a scheduler that runs already."""
+    async with _serve(folder, "--redis-url", redis_url) as (process, said):
+        yield InstanceChild(process.pid, next(event["port"] for event in said if event["event"] == "scheduler.started"))
+
+
+@asynccontextmanager
+async def _serve(folder: Path, *arguments: str) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
+    log_path = folder / "scheduler.log"
+    with log_path.open("wb") as log:
+        process = await _start(
+            "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", *arguments,
+            "--set", "logs.format=json", "--set", "logs.level=info",
+            # A few peers stand for many people, so nobody is too fast.
+            "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
+            stdin=DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+    try:
+        yield process, await _wait_ready(process, log_path)
     finally:
         await stop(process, STOP_GRACE_S)
 

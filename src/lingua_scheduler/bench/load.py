@@ -46,7 +46,7 @@ class Load:
             self._nodes.append(Node(f"bench-plain-{number}", cast.slots, False, self))
             self._nodes.append(Node(f"bench-acks-{number}", cast.slots, True, self))
         for node in self._nodes:
-            await self._open(node)
+            await self._open(node, cast.node_port)
             node.register()
             await node.registered
         clients = [Client(self) for _ in range(cast.talkers)]
@@ -127,8 +127,8 @@ class Load:
             node.beat()
         asyncio.get_running_loop().call_later(BEAT_S, self._keep_beating)
 
-    async def _open(self, peer: FramePeer) -> None:
-        await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", self._cast.port)
+    async def _open(self, peer: FramePeer, port: int = 0) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", port or self._cast.port)
         await peer.opened
 
 

@@ -10,6 +10,8 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     talkers: int
     nodes: int = 0
     slots: int = 0
+    # Where the nodes connect; 0: where the talkers do.
+    node_port: int = 0
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

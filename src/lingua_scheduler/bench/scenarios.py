@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import fleet, life, limits
+from lingua_scheduler.bench import fleet, instances, life, limits
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -58,6 +58,13 @@ SCENARIOS = {
         " what the scheduler does, at most every 250 ms, before it believes a miss.",
         fleet.steps,
         fleet.measure,
+    ),
+    "instances": Scenario(
+        "Nodes of another instance",
+        "Two instances on one Redis, every client at the first. Its nodes are connected to the same instance, or to the"
+        " other one, which gets the job and returns the result by letter. CPU of both instances together.",
+        instances.steps,
+        instances.measure,
     ),
 }
 

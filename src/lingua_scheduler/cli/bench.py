@@ -76,6 +76,7 @@ def bench(
     redis   the limit beside it: the same scripts pipelined on a bare Redis
     echo    the limit beside it: a bare WebSocket echo server
     fleet   choosing among 10, 1 000, 10 000 nodes; heartbeats; memory of a node
+    instances  two instances: a session's nodes at its own, and at the other one
 
     \b
     lingua bench --quick                                        a minute's look
