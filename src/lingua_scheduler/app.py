@@ -165,7 +165,7 @@ class Scheduler:
         self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
         self._sockets = Sockets(settings.server)
-        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
+        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server)
         session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
         app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_body_bytes)
         app.on_response_prepare.append(stamp)
