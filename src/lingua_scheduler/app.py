@@ -32,6 +32,7 @@ from lingua_scheduler.gateway.sockets import Sockets
 from lingua_scheduler.protocol.signals import (
     AttemptAdvanced,
     CancelJob,
+    DataLost,
     JobsWait,
     MapPublished,
     PartialHeard,
@@ -128,6 +129,7 @@ class Scheduler:
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
         self._recorder = Recorder(self.instance, store, self._pool_map, explainer, settings.job.keep_ms)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, self._recorder, settings)
+        placer.recall = self._recall
         judge = Judge(store.jobs, settings.nodes)
         dispatcher = Dispatcher(
             store,
@@ -165,7 +167,7 @@ class Scheduler:
         self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
         self._sockets = Sockets(settings.server)
-        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server.max_nodes)
+        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server)
         session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
         app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_body_bytes)
         app.on_response_prepare.append(stamp)
@@ -182,7 +184,8 @@ class Scheduler:
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
-        self.presence.on_lost = self._registry.reassert
+        self._recovery = recovery
+        self.presence.on_lost = self._was_lost
 
     async def start(self) -> None:
         """Serve. Raises OSError when the port is taken, StoreError when the data is not for this release, IdTaken."""
@@ -275,6 +278,7 @@ class Scheduler:
 
     def _handlers(self) -> Handlers:
         return {
+            DataLost: self._data_lost,
             PoolsChanged: lambda _: self._pool_map.changed_elsewhere(),
             MapPublished: lambda signal: self._pool_map.published_elsewhere(signal.version),
             AttemptAdvanced: self._relay.advanced,
@@ -283,6 +287,21 @@ class Scheduler:
             JobsWait: self._nudger.others_wait,
             SlotFreed: self._nudger.slot_freed,
         }
+
+    async def _recall(self, pool: str) -> bool:
+        found = await self._registry.recall(pool)
+        if found:
+            self._store.signals.publish(DataLost(self.instance))
+        return found
+
+    def _data_lost(self, signal: DataLost) -> None:
+        if signal.instance != self.instance:
+            self._chores.start(self._was_lost())
+
+    async def _was_lost(self) -> None:
+        """We counted as dead, or Redis lost its data: what we hold is written again, what we wait for looked at."""
+        await self._registry.reassert()
+        await self._recovery.recheck()
 
     async def _look_for_orphans(self) -> None:
         await self.sweeper.remove_orphans([found.instance_id for found in await self.presence.dead()])

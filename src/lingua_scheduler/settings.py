@@ -75,6 +75,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000
     max_audio_bytes: Annotated[_Bytes, _doc("Audio of all sessions that may wait for its translation")] = 536_870_912
     max_nodes: Annotated[_Count, _doc("Connected nodes before newcomers are refused")] = 20_000
+    max_registrations_per_s: Annotated[
+        _Count, _doc("Nodes that may register; when a herd comes back, the rest wait")
+    ] = 500
 
 
 class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):

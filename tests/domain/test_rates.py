@@ -1,6 +1,6 @@
-"""A rate with a reserve for bursts."""
+"""So many a second: what waits, and what is left out."""
 
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.rates import Bucket, Budget
 
 
 def test_a_burst_within_the_reserve_need_not_wait() -> None:
@@ -21,3 +21,18 @@ def test_the_reserve_fills_with_time_but_not_without_end() -> None:
     assert bucket.take(10, 101.0) == 0.0
     assert bucket.take(20, 1_000.0) == 0.0
     assert bucket.take(1, 1_000.0) == 0.1
+
+
+def test_a_burst_gets_a_seconds_worth_and_no_more() -> None:
+    budget = Budget(5)
+    assert [budget.take(100.0) for _ in range(7)] == [True] * 5 + [False] * 2
+
+
+def test_it_fills_up_again_with_time_and_never_beyond_a_second() -> None:
+    budget = Budget(5)
+    for _ in range(5):
+        budget.take(100.0)
+    assert not budget.take(100.1)
+    assert budget.take(100.3)
+    assert not budget.take(100.3)
+    assert sum(budget.take(1_000.0) for _ in range(20)) == 5

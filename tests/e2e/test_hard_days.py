@@ -5,6 +5,7 @@ import signal
 
 from lingua_scheduler.domain.languages import MAX_PAIRS
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.telemetry import metrics
 from tests.support.peers import Field, answer, field, heartbeat, registration, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
@@ -101,3 +102,17 @@ async def test_a_world_that_is_full_refuses_in_words(server: RedisProcess) -> No
             await client.utterance(index)
         assert {(await client.outcome())["type"] for _ in range(8)} == {"translation_result"}
         assert all(node.jobs for node in peers.nodes)
+
+
+async def test_a_herd_that_comes_back_is_let_in_by_portions_and_nobody_is_turned_away(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, server__max_registrations_per_s=20) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        before = metrics.REGISTRATIONS.labels("delayed")._value.get()
+        began_s = asyncio.get_running_loop().time()
+        nodes = await asyncio.gather(*(peers.node() for _ in range(60)))
+        assert len({node.node_id for node in nodes}) == 60
+        # 20 at once and 20 a second after that.
+        assert asyncio.get_running_loop().time() - began_s > 1.5
+        assert metrics.REGISTRATIONS.labels("delayed")._value.get() - before == 40

@@ -1,4 +1,4 @@
-"""How fast and how much: limits that never say no for ever."""
+"""So many a second: what comes beyond it waits, or is left out."""
 
 
 class Bucket:
@@ -17,3 +17,23 @@ class Bucket:
         self._left = min(self._burst, self._left + (now_s - self._at_s) * self._per_s) - amount
         self._at_s = now_s
         return 0.0 if self._left >= 0 else -self._left / self._per_s
+
+
+class Budget:
+    """What comes beyond it is left out, not queued."""
+
+    __slots__ = ("_at_s", "_left", "_per_s")
+
+    def __init__(self, per_s: int) -> None:
+        self._per_s = per_s
+        self._left = float(per_s)
+        self._at_s = float("-inf")
+
+    def take(self, now_s: float) -> bool:
+        """Whether there is one left at this moment; it is used up then."""
+        self._left = min(self._per_s, self._left + (now_s - self._at_s) * self._per_s)
+        self._at_s = now_s
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True

@@ -1,10 +1,12 @@
 """GET /ws/node: a node dials in, registers, beats and works."""
 
 import asyncio
+from time import monotonic
 
 from aiohttp import web
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Frame, Sockets, refuse
 from lingua_scheduler.protocol import codec
@@ -26,8 +28,9 @@ from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.progress import Progress
 from lingua_scheduler.services.registry import NodeLink, Refusal, Registry
 from lingua_scheduler.services.sessions import now_ms
+from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.telemetry import logs
+from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
@@ -35,11 +38,13 @@ REGISTER_WITHIN_S = 30.0
 
 
 class NodeSocket:
-    def __init__(self, sockets: Sockets, registry: Registry, progress: Progress, max_nodes: int) -> None:
+    def __init__(self, sockets: Sockets, registry: Registry, progress: Progress, settings: ServerSettings) -> None:
         self._sockets = sockets
         self._registry = registry
         self._progress = progress
-        self._max_nodes = max_nodes
+        self._max_nodes = settings.max_nodes
+        # One second's worth may come at once.
+        self._gate = Bucket(settings.max_registrations_per_s, settings.max_registrations_per_s)
         self.is_open = True
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
@@ -48,7 +53,7 @@ class NodeSocket:
         if len(self._registry) >= self._max_nodes:
             raise web.HTTPServiceUnavailable(text=f"{self._max_nodes} nodes are connected, no more are taken here\n")
         socket, outbox = await self._sockets.accept(request)
-        conversation = _Conversation(self._registry, self._progress, outbox, self._sockets.link_id())
+        conversation = _Conversation(self._registry, self._progress, outbox, self._sockets.link_id(), self._gate)
         patience = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, conversation.give_up_waiting)
         try:
             async for frame in self._sockets.frames(socket, outbox, "node"):
@@ -65,7 +70,8 @@ class NodeSocket:
 class _Conversation:
     """One node on one socket."""
 
-    def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, link_id: str) -> None:
+    def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, link_id: str, gate: Bucket) -> None:
+        self._gate = gate
         self._registry = registry
         self._progress = progress
         self._outbox = outbox
@@ -117,12 +123,19 @@ class _Conversation:
             case NodeError():
                 self._progress.trouble(link, message)
 
+    async def _wait_for_turn(self, wait_s: float) -> None:
+        """After an outage the whole fleet comes back at once; Redis gets it in portions, and nobody is turned away."""
+        metrics.REGISTRATIONS.labels("delayed").inc()
+        await asyncio.sleep(wait_s)
+
     async def _register(self, message: NodeRegister) -> None:
         if self.link is not None and message.node_id not in (None, self.link.node_id):
             refuse(self._outbox, "node", f"this connection is registered as {self.link.node_id} already")
             return
         if self.link is not None:
             message.node_id = self.link.node_id
+        if wait_s := self._gate.take(1, monotonic()):
+            await self._wait_for_turn(wait_s)
         registered = await self._registry.register(self._outbox, self._link_id, message)
         if isinstance(registered, Refusal):
             refuse(self._outbox, "node", registered.message, registered.code)

@@ -52,6 +52,12 @@ class PartialHeard(msgspec.Struct, frozen=True, tag="partial_heard"):
     frame: str
 
 
-Signal = CancelJob | JobsWait | SlotFreed | PoolsChanged | MapPublished | AttemptAdvanced | PartialHeard
+class DataLost(msgspec.Struct, frozen=True, tag="data_lost"):
+    """Redis has forgotten what it knew: whoever holds nodes should write them again."""
+
+    instance: str
+
+
+Signal = DataLost | CancelJob | JobsWait | SlotFreed | PoolsChanged | MapPublished | AttemptAdvanced | PartialHeard
 
 DECODER = msgspec.json.Decoder(Signal)

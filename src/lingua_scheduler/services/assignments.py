@@ -114,6 +114,10 @@ class Assignments:
         if assignment is not None:
             assignment.settle(Cancelled())
 
+    @property
+    def open_attempts(self) -> list[Attempt]:
+        return [assignment.attempt for assignment in self._by_job.values()]
+
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:
             del self._by_job[assignment.attempt.job_id]

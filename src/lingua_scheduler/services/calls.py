@@ -141,7 +141,8 @@ class Calls:
 
         started = monotonic()
         try:
-            return await self._requests.translate(msgspec.structs.replace(work, may_send=may_send))
+            asked = msgspec.structs.replace(work, may_send=may_send, is_wanted=lambda: not call.is_abandoned)
+            return await self._requests.translate(asked)
         except RedisAway as error:
             down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
             return Outcome(JobState.FAILED, "", error=down, detail=f"Redis is away: {error}")

@@ -64,10 +64,10 @@ class Dispatcher:
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
-        serial = f"{self._token}-{next(self._serials):x}"
         give_up_at = monotonic() + self._settings.deadline_ms / 1000
-        wanted = Try(1, serial, self._run_ms(work), give_up_at=give_up_at)
+        wanted = Try(1, self._serial(), self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
+        has_begun_anew = False
         self._retries.earn()
         while True:
             try:
@@ -77,6 +77,14 @@ class Dispatcher:
             except RedisAway as error:
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
+            if placed.outcome is DispatchOutcome.STALE and lost.reason and not has_begun_anew:
+                if await self._is_cancelled(wanted):
+                    return _cancelled(wanted.job_id)
+                # The job is over in Redis, and nobody told us how: its result got lost between instances.
+                _log.warning("result.lost", job_id=wanted.job_id)
+                has_begun_anew = True
+                wanted = Try(1, self._serial(), wanted.run_ms, tried=wanted.tried, give_up_at=give_up_at)
+                continue
             if placed.attempt is None or placed.dispatched is None:
                 return await self._give_up(work, wanted, placed.outcome, lost)
             sent_at = monotonic()
@@ -104,6 +112,15 @@ class Dispatcher:
             self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
             if not await self._may_try_again(wanted, lost):
                 return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+
+    def _serial(self) -> str:
+        return f"{self._token}-{next(self._serials):x}"
+
+    async def _is_cancelled(self, wanted: Try) -> bool:
+        try:
+            return await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id)
+        except RedisAway:
+            return False
 
     async def _may_try_again(self, wanted: Try, lost: Lost) -> bool:
         """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""

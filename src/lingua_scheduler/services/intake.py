@@ -191,7 +191,8 @@ class Intake:
             padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
             said_at_s=self._clock(),
             context=session.conversation.context(now_ms()),
-            request=None if request_id is None else Request(session.tenant_id, session.session_id, request_id),
+            # Of a session that was held elsewhere nobody follows the old jobs any more, so their ids begin anew.
+            request=None if request_id is None else Request(session.tenant_id, session.node_session_id, request_id),
         )
 
     def playback_started(self, session: Session) -> None:

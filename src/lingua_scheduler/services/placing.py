@@ -1,6 +1,7 @@
 """Finding a node with a free slot: the bound one first, then by shard and chance, then waiting in line."""
 
 import random
+from collections.abc import Awaitable, Callable
 from time import monotonic
 
 import msgspec
@@ -45,6 +46,8 @@ class Placer:
         self._pool_map = pool_map
         self._waiting = waiting
         self._recorder = recorder
+        # Asked when nobody serves a pool: whether somebody should, and is there again.
+        self.recall: Callable[[str], Awaitable[bool]] = _nobody
         self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
         self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
         self._rules = DispatchRules(
@@ -132,6 +135,9 @@ class Placer:
             # The map promised somebody: they may have gone to another shard since it was made.
             await self._pool_map.look_again()
             placed = await self._shard_by_shard(work, wanted)
+        if placed.outcome is DispatchOutcome.NOBODY and await self.recall(work.pools[0]):
+            await self._pool_map.look_again()
+            placed = await self._shard_by_shard(work, wanted)
         return placed
 
     async def _shard_by_shard(self, work: Work, wanted: Try) -> Placed:
@@ -204,6 +210,10 @@ class Placer:
             return True
         await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
         return False
+
+
+async def _nobody(pool: str) -> bool:  # noqa: ARG001
+    return False
 
 
 def _is_worth_waiting(outcome: DispatchOutcome, wanted: Try) -> bool:

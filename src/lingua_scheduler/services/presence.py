@@ -108,12 +108,13 @@ class Presence:
         finally:
             self._looking = None
         loop_time = asyncio.get_running_loop().time()
+        if self._beaten_at and self.instance not in known:
+            # We are not known any more, so neither is anybody else: Redis has lost its data.
+            self._judge_from = loop_time + self._settings.dead_ms / 1000
         if loop_time < self._judge_from:
-            # Who was alive before the pause gets time to say that he still is.
-            before = {name for name in known if self._is_alive(name)}
-            self._copy = {
-                name: found._replace(silent_ms=0) if name in before else found for name, found in known.items()
-            }
+            # Who was alive before gets time to say that he still is.
+            before = {name: found._replace(silent_ms=0) for name, found in self._copy.items() if self._is_alive(name)}
+            self._copy = known | before
         else:
             self._copy = known
         self._copied_at = loop_time

@@ -6,8 +6,8 @@ from time import monotonic
 import msgspec
 
 from lingua_scheduler.domain.attempts import NoteOutcome, job_id
-from lingua_scheduler.domain.budgets import Budget
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.rates import Budget
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.work import Try, Work

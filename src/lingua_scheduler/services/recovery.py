@@ -8,6 +8,9 @@ from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.services.assignments import Assignments, Lost
 from lingua_scheduler.store.jobs import Jobs
 
+# Looked at in one write.
+TOGETHER = 200
+
 
 class Recovery:
     """`tell_lost` takes the word to the instance whose job it was, when that is not this one."""
@@ -33,6 +36,14 @@ class Recovery:
         assignment = self._assignments.find(attempt)
         if assignment is None or not assignment.advances:
             await self._end(attempt, reason, if_overdue=False)
+
+    async def recheck(self) -> None:
+        """We counted as dead for a while, and word of our attempts may have been lost: see which are over."""
+        for first in range(0, len(open_now := self._assignments.open_attempts), TOGETHER):
+            some = open_now[first : first + TOGETHER]
+            for attempt, is_over in zip(some, await asyncio.gather(*map(self._jobs.is_over, some)), strict=True):
+                if is_over:
+                    self._assignments.settle(attempt, Lost("result_lost"))
 
     async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True) -> bool:
         ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue)

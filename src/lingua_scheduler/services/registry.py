@@ -90,6 +90,7 @@ class Registry:
         )
         self._admission = Admission(self._pool_settings.admission)
         self._links: dict[str, NodeLink] = {}
+        self._recalling: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._links)
@@ -188,6 +189,15 @@ class Registry:
         if place is None or place.shard != shard:
             place = Place(shard)
         await self._remove(place, Owner("", ""), node_id, frozenset(), "node_silent")
+
+    async def recall(self, pool: str) -> bool:
+        """Redis says that nobody serves a pool, and we hold somebody who does: it has lost its data. True if so."""
+        if not any(pool in link.pools for link in self._links.values()):
+            return False
+        if self._recalling is None or self._recalling.done():
+            self._recalling = asyncio.create_task(self.reassert())
+        await asyncio.shield(self._recalling)
+        return True
 
     async def reassert(self) -> None:
         """Redis is back, perhaps empty: every node whose socket is open is written again where it is missing."""

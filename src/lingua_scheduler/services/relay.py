@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.jobs import LIVE
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
 from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult
@@ -103,7 +102,7 @@ class Relay:
         if known is not None and known.attempt == attempt:
             return
         link = self._registry.find(attempt.node_id)
-        if letter.deliveries > 1 and not await self._is_current(attempt):
+        if letter.deliveries > 1 and await self._store.jobs.is_over(attempt):
             return
         if link is None or link.owner.link != message.link_id:
             await self._recovery.end_unsent(attempt, "node_gone")
@@ -154,11 +153,6 @@ class Relay:
     def _signal(self, instance: str, signal: AttemptAdvanced | PartialHeard) -> None:
         with suppress(RedisAway):
             self._store.signals.publish(signal, to=instance)
-
-    async def _is_current(self, attempt: Attempt) -> bool:
-        record = await self._store.jobs.read(attempt.shard, attempt.job_id)
-        held = (record.get("attempt"), record.get("node"))
-        return held == (str(attempt.number), attempt.node_id) and record.get("state") in LIVE
 
     async def _undeliverable(self, message: BusMessage | None, _: Letter, reason: str) -> None:
         """An order that nobody could hand over: its owner hears at once instead of waiting for the deadline."""

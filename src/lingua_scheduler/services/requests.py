@@ -118,9 +118,14 @@ class _Held:
         self._requests = requests
         self._claim = claim
         self._ask = work.may_send
+        self._is_wanted = work.is_wanted
         self.is_lost = False
 
     async def may_send(self, attempt: Attempt) -> bool:
+        if self._is_wanted is not None and not self._is_wanted():
+            # Not even bound: a repeat must not be told of a job that is about to be withdrawn.
+            await self._requests.release(self._claim)
+            return False
         self.is_lost = not await self._requests.bind(self._claim, attempt)
         if self.is_lost:
             return False

@@ -290,6 +290,14 @@ class Jobs(Records):
         reply = await self._scripts.run("job_explain", job_key=job_key, explanation=explanation)
         return bool(reply[0] == "kept")
 
+    async def is_over(self, attempt: Attempt) -> bool:
+        """Whether it has ended, or another attempt is current. What Redis has forgotten may still go on."""
+        number, node_id, state = await self._line.call(
+            "HMGET", self._keys.shard(attempt.shard).job(attempt.job_id), "attempt", "node", "state"
+        )
+        is_current = (number, node_id) == (str(attempt.number), attempt.node_id) and state in LIVE
+        return number is not None and not is_current
+
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)
         return [parse_lease(lease, shard) for lease in leases]
