@@ -82,8 +82,10 @@ async def test_what_an_instance_is_sent_while_it_is_frozen_is_answered_once(
     server: RedisProcess, store: Store, tmp_path: Path
 ) -> None:
     size = {"nodes": SIZE.nodes, "people": SIZE.people, "delay_s": 0.1, "under_way": 1}
+    # Who waits in line for a slot may wait for as long as the instance is frozen: this is about mail.
+    patient = HASTY | {"dispatch__queue_wait_ms": 60_000}
     async with (
-        instances(tmp_path, server.url, 3, **HASTY) as (victim, *others),
+        instances(tmp_path, server.url, 3, **patient) as (victim, *others),
         crowd_on([victim, *others], store, **size) as crowd,
     ):
         crowd.start_talking()
@@ -144,6 +146,7 @@ async def test_when_redis_loses_everything_nobody_has_to_reconnect(
         )
         assert back_s < HEARTBEAT_S + 0.5
         assert (tally.lost, tally.twice, tally.wrong) == (0, 0, 0)
+        assert "no_text" not in tally.kinds  # so would look a result that got lost between instances
         assert sum(person.times_resumed for person in crowd.people) == 0
-        assert sum(node.times_away for node in (*crowd.our_nodes, *crowd.plain_nodes)) == 0
+        assert sum(node.times_away for node in crowd.nodes) == 0
         await until(lambda: is_all_free(store, nodes), 40, "every slot free")

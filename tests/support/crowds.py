@@ -106,8 +106,10 @@ class Person:
             if not isinstance(message, TranslationResult | MissingResult):
                 continue
             index, now = message.utterance_index, time.monotonic()
-            kind = "translated" if isinstance(message, TranslationResult) else message.reason
-            is_right = kind != "translated" or message.text_asr == f"{self.name} {index}"
+            if isinstance(message, TranslationResult):
+                kind, is_right = "translated", message.text_asr == f"{self.name} {index}"
+            else:
+                kind, is_right = message.reason, True
             self.heard[index] = Said(self._said_at[index], now - self._said_at[index], kind, is_right)
             self._room.release()
 
@@ -142,7 +144,11 @@ class OurNode(Node):
         self.refused_at: list[float] = []
         self.times_away = 0
         super().__init__(
-            addresses, self.ear, Abilities(*[LANGUAGES] * 3, slots=SLOTS), node_id=name, on_event=self._note
+            addresses,
+            self.ear,
+            Abilities(LANGUAGES, LANGUAGES, LANGUAGES, slots=SLOTS),
+            node_id=name,
+            on_event=self._note,
         )
 
     @property
@@ -233,8 +239,12 @@ class Crowd:
     def outcomes(self) -> int:
         return sum(len(person.heard) for person in self.people)
 
+    @property
+    def nodes(self) -> "list[OurNode | PlainNode]":
+        return [*self.our_nodes, *self.plain_nodes]
+
     def start_nodes(self) -> None:
-        self._tasks += [asyncio.create_task(node.run()) for node in (*self.our_nodes, *self.plain_nodes)]
+        self._tasks += [asyncio.create_task(node.run()) for node in self.nodes]
 
     def start_talking(self, pause_s: float = 0.0) -> None:
         self._talking = [asyncio.create_task(person.talk(self._enough, pause_s)) for person in self.people]
@@ -286,8 +296,7 @@ async def crowd_on(at: Sequence[Instance], store: Store, **size: float) -> Async
     crowd = Crowd(at, **size)  # type: ignore[arg-type]
     try:
         crowd.start_nodes()
-        count = len(crowd.our_nodes) + len(crowd.plain_nodes)
-        await until(lambda: are_ready(store, count), 30, "every node ready")
+        await until(lambda: are_ready(store, len(crowd.nodes)), 30, "every node ready")
         yield crowd
     finally:
         await crowd.leave()

@@ -61,9 +61,9 @@ async def instances(folder: Path, redis_url: str, count: int, **settings: int | 
         for number in range(count):
             own = folder / f"i{number}"
             own.mkdir()
-            arguments = ("--redis-url", redis_url, "--set", f"server.instance_id=i{number}")
-            arguments += ("--set", "server.stop_timeout_ms=1000", *changed)
-            processes.append(await stack.enter_async_context(serve_process(own, *arguments)))
+            named = ("--set", f"server.instance_id=i{number}", "--set", "server.stop_timeout_ms=1000")
+            serving = serve_process(own, "--redis-url", redis_url, *named, *changed)
+            processes.append(await stack.enter_async_context(serving))
         await until(lambda: all(process.port for process in processes), START_WITHIN_S, "every instance ready")
         started = [Instance(f"i{number}", process, http) for number, process in enumerate(processes)]
         try:
