@@ -16,10 +16,13 @@ class Listener:
     def __init__(self, is_open: bool = True) -> None:
         self.is_open = is_open
         self.heard: list[int] = []
+        self.spoken: list[int] = []
 
     def post(self, message: Message) -> bool:
         if self.is_open and isinstance(message, TranslationResult):
             self.heard.append(message.utterance_index)
+            if message.tts_audio:
+                self.spoken.append(message.utterance_index)
         return self.is_open
 
     def close(self, code: CloseCode, reason: str) -> None:
@@ -58,7 +61,8 @@ async def test_what_is_remembered_is_bounded_in_size_for_those_away_and_those_he
             session.post(result(index, MAX_REMEMBERED_CHARS // 4))
         again = Listener()
         session.resume(again, -1 if listener.is_open else None)
-        assert again.heard == [16, 17, 18, 19]  # the latest that fit
+        assert again.heard == list(range(20))  # nothing is lost
+        assert again.spoken == [16, 17, 18, 19]  # but only of the latest is there speech
 
 
 async def test_one_outcome_larger_than_the_bound_is_still_kept() -> None:
@@ -71,6 +75,12 @@ async def test_one_outcome_larger_than_the_bound_is_still_kept() -> None:
 
 async def test_sessions_that_just_ended_count_until_they_are_forgotten() -> None:
     sessions, session = opened(max_sessions=1)
-    sessions.drop(session)
+    sessions.drop(session, is_finished=True)
     assert len(sessions) == 0
     assert sessions.is_full  # so opening and closing in a loop takes no memory without end
+
+
+async def test_a_session_nobody_came_back_to_in_time_is_not_resumed() -> None:
+    sessions, session = opened()
+    sessions.drop(session)
+    assert sessions.find_by_token(session.resume_token) is None

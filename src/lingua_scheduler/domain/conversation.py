@@ -48,7 +48,7 @@ class Conversation(Generic[T]):
         self._groups = Groups(session_id)
         self._received = Received()
         # A client that came back was told which frames we have, and is held to their numbers.
-        self._was_resumed = False
+        self.was_resumed = False
         # The frames whose audio is not part of an utterance yet, and those of the latest utterances.
         self._uncut: list[int] = []
         self._cuts: deque[CutNote] = deque(maxlen=MAX_UNDER_WAY)
@@ -105,11 +105,11 @@ class Conversation(Generic[T]):
 
     def resumed(self) -> None:
         """The client was told what we have; what it sends again of that is not taken twice."""
-        self._was_resumed = True
+        self.was_resumed = True
 
     def is_repeat(self, seq: int) -> bool:
         """Only clients that resume are held to their numbers: others may count as they like."""
-        return self._was_resumed and seq in self._received
+        return self.was_resumed and seq in self._received
 
     def chunk(self, seq: int, audio: bytes, duration_ms: int, is_final: bool, now_ms: float) -> list[Cut]:
         if self.is_closed:
@@ -126,7 +126,7 @@ class Conversation(Generic[T]):
         """A whole utterance with its own number, and a turn of its own: the current one, if it is taken."""
         if self.is_closed:
             return Entry.CLOSED
-        if index > MAX_INDEX:
+        if index > MAX_INDEX or self._ordering.is_too_far_ahead(index):
             return Entry.TOO_FAR
         if len(self._ordering) >= MAX_UNDER_WAY:
             return Entry.TOO_MANY

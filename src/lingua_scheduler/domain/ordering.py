@@ -48,6 +48,10 @@ class Ordering(Generic[T]):
             return None
         return min(place.ready_at_ms for place in self._places.values() if place.item is not None) + self._hold_ms
 
+    def is_too_far_ahead(self, index: int) -> bool:
+        """One stray number must not push all others out of the window; the first may be any."""
+        return 0 <= self._highest < index - WINDOW
+
     def expect(self, index: int) -> bool:
         """Announce an utterance; False when it is under way, has left already, or is too far behind to tell."""
         if index in self._places or index in self._gone or index <= self._highest - WINDOW:

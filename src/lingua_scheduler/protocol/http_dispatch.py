@@ -2,7 +2,6 @@
 
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.protocol.shapes import Count, Shape
@@ -19,9 +18,9 @@ class DispatchOptions(Shape, kw_only=True):
 
     `timeout_ms` is how long the call may wait for a node, not how long the node may take."""
 
-    require_tts: bool = True
+    require_tts: bool | None = None
     preferred_node_id: _Name | None = None
-    strict: bool = False
+    strict: bool | None = None
     affinity_key: _Key | None = None
     timeout_ms: Annotated[int, Meta(ge=1, le=60_000)] | None = None
 
@@ -35,10 +34,10 @@ class F2fDispatch(Shape, kw_only=True):
     audio: bytes | None = None
     audio_ref: _Ref | None = None
     audio_format: Literal["opus", "pcm16"] | None = None
-    sample_rate: _Rate = 16_000
+    sample_rate: _Rate | None = None
     request_id: _Name | None = None
     tenant_id: _Name | None = None
-    options: DispatchOptions = msgspec.field(default_factory=DispatchOptions)
+    options: DispatchOptions | None = None
 
 
 class F2fDispatched(Shape, kw_only=True):

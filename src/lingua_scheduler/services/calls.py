@@ -14,7 +14,7 @@ from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol import audio
-from lingua_scheduler.protocol.http_dispatch import F2fDispatch, FetchedResult
+from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
@@ -28,6 +28,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 _log = logs.get()
 
 MAX_JOB_ID_CHARS = 128
+# What is assumed of audio that comes without its own.
+SAMPLE_RATE = 16_000
 _STOPPING = Refusal(ErrorCode.NODE_OVERLOADED, "the scheduler is stopping; ask another instance")
 
 
@@ -79,7 +81,7 @@ class Calls:
             return Refusal(ErrorCode.SCHEDULER_DEPENDENCY_DOWN, "Redis is away; try again later")
         call = _Call()
         self.jobs.start(self._run(call, work))
-        timeout_ms = asked.options.timeout_ms
+        timeout_ms = asked.options.timeout_ms if asked.options else None
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
                 return await asyncio.shield(call.answer)
@@ -166,31 +168,32 @@ class Calls:
         self._results.keep(result_of(job_id, ended), monotonic())
 
     def _work(self, asked: F2fDispatch) -> Work:
-        options = asked.options
-        terms = Terms(asked.src_lang, asked.tgt_lang, pipeline=Pipeline(use_tts=options.require_tts))
+        options = asked.options or DispatchOptions()
+        terms = Terms(asked.src_lang, asked.tgt_lang, pipeline=Pipeline(use_tts=options.require_tts is not False))
         if asked.audio is None:
             # Nobody here can measure it, so it gets the time of the longest utterance.
             audio_format, duration_ms = asked.audio_format or "pcm16", self._sessions.max_duration_ms
         else:
-            audio_format, duration_ms = audio.measure(asked.audio, asked.sample_rate)
+            audio_format, duration_ms = audio.measure(asked.audio, asked.sample_rate or SAMPLE_RATE)
         serial = next(self._serials)
         request = None
         if asked.request_id is not None:
             request = Request(asked.tenant_id or "", asked.session_id, asked.request_id)
         return Work(
+            wait_s=None if options.timeout_ms is None else options.timeout_ms / 1000,
             session_id=asked.session_id,
             utterance_index=serial,
             terms=terms,
             pools=terms.pools(),
             audio=asked.audio or b"",
             audio_format=audio_format,
-            sample_rate=asked.sample_rate,
+            sample_rate=asked.sample_rate or SAMPLE_RATE,
             duration_ms=duration_ms,
             trace_id=f"trace-{self._instance}-{serial}",
             turn_id=f"turn-{self._instance}-{serial}",
             reason=CutReason.IS_FINAL,
             padding_ms=self._sessions.padding_manual_ms,
-            wish=Wish(options.preferred_node_id or "", options.strict, options.affinity_key or ""),
+            wish=Wish(options.preferred_node_id or "", bool(options.strict), options.affinity_key or ""),
             audio_ref=asked.audio_ref,
             request=request,
         )
@@ -201,6 +204,6 @@ def _complaint(asked: F2fDispatch) -> str | None:
         return "give either audio or audio_ref"
     if asked.audio is not None and not asked.audio:
         return "audio is empty"
-    if asked.options.strict and asked.options.preferred_node_id is None:
+    if asked.options and asked.options.strict and asked.options.preferred_node_id is None:
         return "options.strict needs options.preferred_node_id"
     return None

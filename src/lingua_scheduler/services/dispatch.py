@@ -33,6 +33,9 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
+NEVER_LEFT = ("send_failed",)
+MAX_UNSENT = 10
+
 WITHDRAWN = Lost("withdrawn")
 
 
@@ -68,6 +71,7 @@ class Dispatcher:
         wanted = Try(1, self._serial(), self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
         has_begun_anew = False
+        unsent = 0
         self._retries.earn()
         while True:
             try:
@@ -110,7 +114,9 @@ class Dispatcher:
             )
             headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {_bounded(lost.reason)}"
             self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
-            if not await self._may_try_again(wanted, lost):
+            if lost.reason in NEVER_LEFT:
+                unsent += 1
+            if not await self._may_try_again(wanted, lost, unsent):
                 return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
 
     def _serial(self) -> str:
@@ -122,10 +128,11 @@ class Dispatcher:
         except RedisAway:
             return False
 
-    async def _may_try_again(self, wanted: Try, lost: Lost) -> bool:
+    async def _may_try_again(self, wanted: Try, lost: Lost, unsent: int) -> bool:
         """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
-        retry = wanted.number - 1
-        if retry > self._settings.max_retries:
+        # A try that never reached its node is nobody's failure; but there is an end to those too.
+        retry = max(1, wanted.number - 1 - min(unsent, MAX_UNSENT))
+        if wanted.number - 1 - min(unsent, MAX_UNSENT) > self._settings.max_retries:
             return False
         pause_s = pause_ms(lost.reason, retry, random.random()) / 1000
         if monotonic() + pause_s >= wanted.give_up_at:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
-from lingua_scheduler.domain.conversation import MAX_INDEX, Entry
+from lingua_scheduler.domain.conversation import Entry
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.requests import Request, Seen
@@ -36,10 +36,14 @@ MAX_UPLINK_MS = 60_000
 NO_ROOM = "too much audio waits for its translation; this was not taken: pause, then send it again"
 
 _REFUSALS = {
-    Entry.TOO_FAR: (ErrorCode.INVALID_MESSAGE, f"utterance: indexes end at {MAX_INDEX}"),
+    Entry.TOO_FAR: (ErrorCode.INVALID_MESSAGE, "utterance: the index is too far ahead of the others"),
     Entry.TOO_MANY: (ErrorCode.NODE_OVERLOADED, "too many utterances are under way; try again later"),
     Entry.CLOSED: (ErrorCode.SESSION_CLOSED, "the session is closed"),
 }
+
+
+# No refusal that anybody need hear of.
+_KNOWN = Refusal(ErrorCode.INVALID_MESSAGE, "")
 
 
 class Intake:
@@ -120,9 +124,10 @@ class Intake:
         conversation = session.conversation
         if not self.is_open or conversation.is_repeat(seq):
             return
-        is_paused = self._now_ms() < session.paused_until_ms
         if not self._has_room(session, len(data)):
-            if not is_paused:
+            if self._now_ms() >= session.refused_until_ms:
+                # Once in a while, not with every chunk.
+                session.refused_until_ms = self._now_ms() + PAUSE_MS
                 _log.warning("session.audio_refused", session_id=session.session_id, held_bytes=session.audio_bytes)
                 session.post(ErrorMessage(code=ErrorCode.NODE_OVERLOADED.value, message=NO_ROOM))
             return
@@ -153,6 +158,8 @@ class Intake:
             if seen is Seen.REPEAT:
                 return None
         if refusal := self._enter(session, index, size):
+            if refusal is _KNOWN:
+                return None
             if message.request_id is not None:
                 session.requests.forget(message.request_id)
             return refusal
@@ -169,7 +176,10 @@ class Intake:
         if entry is Entry.TAKEN:
             return None
         self._budget.give_back(session, size)
-        known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already")
+        if entry is Entry.KNOWN and session.conversation.was_resumed:
+            # Whoever came back may send again what we have.
+            return _KNOWN
+        known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already, or is too far behind")
         return Refusal(*_REFUSALS.get(entry, known))
 
     def _whole(self, session: Session, message: Utterance, terms: Terms) -> Work:
@@ -302,12 +312,12 @@ class Intake:
     def _drop_if_done(self, session: Session) -> None:
         if session.conversation.is_over:
             session.post(SessionCloseAck(session_id=session.session_id))
-            self._drop(session)
+            self._drop(session, is_finished=True)
 
-    def _drop(self, session: Session) -> None:
+    def _drop(self, session: Session, is_finished: bool = False) -> None:
         self._budget.give_back(session, session.conversation.drop())
         self._survival.close(session)
-        self._sessions.drop(session)
+        self._sessions.drop(session, is_finished=is_finished)
 
     def _arm(self, session: Session) -> None:
         """One timer a session, for whatever is due first; a timer that rings early is set again."""

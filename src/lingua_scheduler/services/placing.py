@@ -60,7 +60,8 @@ class Placer:
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL only after waiting in line, or when the line is full."""
         binding = await self._binding(work)
-        give_up_at = min(monotonic() + self._queue_wait_s, wanted.give_up_at)
+        wait_s = self._queue_wait_s if work.wait_s is None else work.wait_s
+        give_up_at = min(monotonic() + wait_s, wanted.give_up_at)
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]

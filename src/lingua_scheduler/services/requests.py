@@ -75,7 +75,7 @@ class Requests:
                     held = _Held(self, claim, work)
                     outcome = await self._dispatcher.translate(msgspec.structs.replace(work, may_send=held.may_send))
                     if not held.is_lost:
-                        if outcome.state is JobState.FAILED:
+                        if outcome.state in (JobState.FAILED, JobState.CANCELLED):
                             await self.release(claim)
                         return outcome
                     _log.info("request.taken_over", job_id=outcome.job_id)

@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from time import monotonic
 
+import msgspec
+
 from lingua_scheduler.domain.conversation import Conversation
 from lingua_scheduler.domain.requests import RequestMemory
 from lingua_scheduler.domain.terms import Terms
@@ -21,15 +23,15 @@ from lingua_scheduler.telemetry import metrics
 # What an utterance is answered with: a result, or the word that there is none.
 Answer = TranslationResult | MissingResult
 
-# What one session remembers for a client that comes back, in number and in speech; the oldest make room.
-MAX_REMEMBERED = 64
+# What one session remembers for a client that comes back: more outcomes than can be under way, and so much speech.
+MAX_REMEMBERED = 512
 MAX_REMEMBERED_CHARS = 1_000_000
 # After this long on a socket that still answers pings, what was sent on it has arrived.
 ARRIVED_AFTER_S = 60.0
 
 
 class Remembered:
-    """The latest outcomes, bounded in number and size; the newest is always kept."""
+    """The latest outcomes, bounded in number and size: when it is too much, the oldest keep their text alone."""
 
     def __init__(self) -> None:
         self._outcomes: deque[tuple[float, Answer]] = deque()
@@ -41,8 +43,20 @@ class Remembered:
     def add(self, outcome: Answer) -> None:
         self._outcomes.append((monotonic(), outcome))
         self._chars += _chars(outcome)
-        while len(self._outcomes) > 1 and (len(self._outcomes) > MAX_REMEMBERED or self._chars > MAX_REMEMBERED_CHARS):
+        if len(self._outcomes) > MAX_REMEMBERED:
             self.pop()
+        if self._chars > MAX_REMEMBERED_CHARS:
+            self._strip_oldest()
+
+    def _strip_oldest(self) -> None:
+        for place in range(len(self._outcomes) - 1):
+            if self._chars <= MAX_REMEMBERED_CHARS:
+                return
+            at_s, outcome = self._outcomes[place]
+            if isinstance(outcome, TranslationResult) and outcome.tts_audio:
+                self._chars -= _chars(outcome)
+                # A copy: the one that is being written to a socket keeps its speech.
+                self._outcomes[place] = (at_s, msgspec.structs.replace(outcome, tts_audio=""))
 
     def first(self) -> Answer | None:
         return self._outcomes[0][1] if self._outcomes else None
@@ -93,6 +107,7 @@ class Session:
         # Audio that waits for its translation, and until when its client was asked to pause.
         self.audio_bytes = 0
         self.paused_until_ms = 0.0
+        self.refused_until_ms = 0.0
         # How long the client's latest frame took to get here, by the client's clock.
         self.uplink_ms: int | None = None
         # The job and number of the latest result: what is being played.
@@ -187,16 +202,19 @@ class Sessions:
         session.peer = None
         session.grace = asyncio.get_running_loop().call_later(self._settings.grace_ms / 1000, on_expiry, session)
 
-    def drop(self, session: Session) -> None:
+    def drop(self, session: Session, *, is_finished: bool = False) -> None:
+        """`is_finished`: its client has closed it, and may come back for what a breaking socket swallowed."""
         if self._by_id.get(session.session_id) is not session:
             return
         for handle in (session.timer, session.grace):
             if handle is not None:
                 handle.cancel()
         del self._by_id[session.session_id]
-        # Its last outcomes may have been swallowed by a breaking socket, so it can be asked for a while longer.
-        loop = asyncio.get_running_loop()
-        loop.call_later(self._settings.grace_ms / 1000, self._by_token.pop, session.resume_token, None)
+        if is_finished:
+            loop = asyncio.get_running_loop()
+            loop.call_later(self._settings.grace_ms / 1000, self._by_token.pop, session.resume_token, None)
+        else:
+            self._by_token.pop(session.resume_token, None)
         metrics.SESSIONS.set(len(self._by_id))
 
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.survival import Beginning, CutNote, OpenOutcome, OwnedOutcome, beginning, heard_without_gap
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import SessionInit
-from lingua_scheduler.services.sessions import MAX_REMEMBERED, Answer, Session
+from lingua_scheduler.services.sessions import Answer, Session
 from lingua_scheduler.services.work import Binding
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.sessions import Sessions as SessionStore
@@ -22,6 +23,8 @@ _log = logs.get()
 # A session whose socket lives may be silent for hours; what is written about it is renewed long before it expires.
 KEEP_MS = 3_600_000
 RENEW_S = 600.0
+# As many outcomes as can be under way wait in Redis for a client that is away.
+MAX_PARKED = MAX_UNDER_WAY
 
 _CUTS = msgspec.json.Decoder(list[CutNote])
 _INIT = msgspec.json.Decoder(SessionInit)
@@ -121,7 +124,7 @@ class Survival:
     async def _park(self, session: Session, frames: list[str], on_taken: Callable[[Session], None]) -> None:
         try:
             parked = await self._store.park(
-                session.session_id, session.owner, frames, most=MAX_REMEMBERED, keep_ms=self._grace_ms
+                session.session_id, session.owner, frames, most=MAX_PARKED, keep_ms=self._grace_ms
             )
         except RedisAway:
             return

@@ -60,6 +60,8 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     request: Request | None = None
     # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
     may_send: Callable[[Attempt], Awaitable[bool]] | None = None
+    # How long it may wait in line for a slot, when the caller said so.
+    wait_s: float | None = None
     # Whether anybody still waits for it.
     is_wanted: Callable[[], bool] | None = None
 
