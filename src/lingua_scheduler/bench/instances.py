@@ -1,5 +1,6 @@
 """Scenario instances: what a job costs whose node is connected to another instance, beside one whose node is not."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.store.store import Store
 
 SIZES = {"small": SMALL_BYTES, "32 KB": LARGE_BYTES}
+# The first instance remembers for a moment that nobody served a pair, and the nodes have just come to the other.
+SETTLE_S = 0.5
 SAME, OTHER = "same instance", "other instance"
 
 
@@ -50,6 +53,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
             cpu_us: dict[tuple[str, str], dict[str, float]] = {}
             for place, node_port in ((SAME, first.port), (OTHER, second.port)):
                 async with children.load(msgspec.structs.replace(cast, node_port=node_port)) as load:
+                    await asyncio.sleep(SETTLE_S)
                     for size in SIZES:
                         await load.carry_out(_order(size, plan, WARM_UP_SHARE))
                         cpu_us[size, place] = await _sample(f"{size}, {place}", size, plan, samples, stage, load)
