@@ -1,11 +1,14 @@
 """Fixtures for everybody: a private Redis, flushed before each test."""
 
+import os
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 import uvloop
 
 from lingua_scheduler.store.store import Store
+from tests.support.clusters import Cluster, Sentinels
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
@@ -17,7 +20,15 @@ def pytest_asyncio_loop_factories() -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def shipped_server() -> Iterator[RedisProcess]:
-    server = RedisProcess(str(binaries()["valkey"]))
+    """REDIS=cluster or REDIS=sentinel in the environment: three masters with replicas, or one behind Sentinels."""
+    binary = str(binaries()["valkey"])
+    match os.environ.get("REDIS", "standalone"):
+        case "cluster":
+            server: Any = Cluster(binary, masters=3, replicas=3)
+        case "sentinel":
+            server = Sentinels(binary, down_after_ms=10_000)
+        case _:
+            server = RedisProcess(binary)
     yield server
     server.stop()
 

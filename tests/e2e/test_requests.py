@@ -109,7 +109,8 @@ async def test_a_call_killed_between_claim_and_dispatch_is_repeated_after_its_le
         blocker = await caller.dispatch()
         async with caller_of(await until(lambda: serving.port)) as doomed:
             lost = asyncio.create_task(doomed.dispatch(request_id="r"))
-            (key,) = await until(lambda: store.line.call("KEYS", "*{request:*"))
+            key = store.keys.request("", "caller", "r")
+            await until(lambda: store.line.call("EXISTS", key))
             assert await store.line.call("HGET", key, "job") is None
             serving.process.kill()
             with pytest.raises(Exception, match=r"(?i)disconnected|reset"):
@@ -148,7 +149,7 @@ async def test_an_instance_that_was_frozen_in_line_wakes_up_to_the_winners_job(
         await until(lambda: node.jobs and frozen_node.jobs)
 
         sleeper = asyncio.create_task(frozen_caller.dispatch(request_id="r"))
-        await until(lambda: store.line.call("KEYS", "*{request:*"))
+        await until(lambda: store.line.call("EXISTS", store.keys.request("", "caller", "r")))
         serving.process.send_signal(signal.SIGSTOP)
         gates[0].opened.set()
         winner = await caller.dispatch(request_id="r")

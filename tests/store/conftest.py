@@ -6,10 +6,18 @@ import pytest
 
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.clusters import Cluster
+from tests.support.clusters import Cluster, Sentinels
 from tests.support.servers import RedisProcess, binaries
 
-AnyServer = RedisProcess | Cluster
+AnyServer = RedisProcess | Cluster | Sentinels
+
+
+def _patient(binary: str) -> Sentinels:
+    """A busy machine is no reason for a failover."""
+    return Sentinels(binary, down_after_ms=10_000)
+
+
+BEHIND_MANY: dict[str, Callable[[str], AnyServer]] = {"cluster": Cluster, "sentinel": _patient}
 
 
 @pytest.fixture(scope="session")
@@ -19,10 +27,10 @@ def server_named() -> Iterator[Callable[[str], AnyServer]]:
 
     def get(name: str) -> AnyServer:
         if name not in started:
-            binary = binaries()["valkey" if name == "cluster" else name]
+            binary = binaries()["valkey" if name in BEHIND_MANY else name]
             if binary is None:
                 pytest.skip(f"{name} is not on this machine")
-            started[name] = Cluster(binary) if name == "cluster" else RedisProcess(binary)
+            started[name] = BEHIND_MANY.get(name, RedisProcess)(binary)
         started[name].flush()
         return started[name]
 
@@ -31,7 +39,7 @@ def server_named() -> Iterator[Callable[[str], AnyServer]]:
         server.stop()
 
 
-@pytest.fixture(params=[*binaries(), "cluster"])
+@pytest.fixture(params=[*binaries(), *BEHIND_MANY])
 def server(request: pytest.FixtureRequest, server_named: Callable[[str], AnyServer]) -> AnyServer:
     return server_named(request.param)
 

@@ -82,7 +82,7 @@ async def test_a_broken_connection_comes_back(store: Store, server: AnyServer, r
         pytest.skip("the listener is at any one of the servers")
     async with listener(store) as heard:
         for _ in range(2):
-            assert await store.line.call("CLIENT", "KILL", "TYPE", "pubsub") == 1
+            assert await store.line.call("CLIENT", "KILL", "TYPE", "pubsub") >= 1  # Sentinels listen there too
             heard.clear()
 
             async def is_heard_again() -> bool:

@@ -170,6 +170,13 @@ class Sentinels:
         master, replica = sorted(self.servers, key=lambda server: server.info("replication")["role"])
         return master, replica
 
+    def command(self, *words: str | int) -> Any:
+        """Tell the master."""
+        return self.pair()[0].command(*words)
+
+    def flush(self) -> None:
+        self.command("FLUSHALL")
+
     def demote(self, former: Server, master: Server) -> None:
         """What the Sentinels would do by themselves, about ten seconds later."""
         former.command("REPLICAOF", "127.0.0.1", master.port)
