@@ -278,10 +278,10 @@ class Registry:
         self._pool_map.changed()
         await self._recovery.end_overdue(registered.handed_back, "node_returned")
         if link.profile.reports_jobs and not registered.handed_back:
-            # The same process may come from another instance: what it was given there is compared with what it runs.
-            now = asyncio.get_running_loop().time()
+            # The same process may come from another instance. What it was given there and does not run, as its first
+            # heartbeat tells after the results it kept, never reached it.
             for lease in await self._nodes.leases(link.node_id, link.shard):
-                link.sent.setdefault(lease.attempt.job_id, (lease.attempt, now))
+                link.sent.setdefault(lease.attempt.job_id, (lease.attempt, float("-inf")))
         return True
 
     async def remove_orphan(self, shard: int, node_id: str, owner: Owner) -> None:
