@@ -24,7 +24,7 @@ from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.siblings import Siblings
-from lingua_scheduler.domain.instances import made_up_id
+from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
@@ -110,7 +110,11 @@ class Scheduler:
         self._store = store
         self._chores = Nursery("chores")
         release = version("lingua-scheduler")
-        me = whoami(settings.server.instance_id, release)
+        given_id = settings.server.instance_id
+        if inherited is not None and given_id != "auto":
+            # Workers are instances of their own, and so is the one that takes a worker's place.
+            given_id = f"{given_id}-{inherited.worker}-{os.getpid()}"[-MAX_ID_LENGTH:]
+        me = whoami(given_id, release)
         self.instance = me.instance_id
         self.presence = Presence(me, store, settings.instances)
         self.mailroom = Mailroom(self.presence, store, settings)
@@ -304,7 +308,8 @@ class Scheduler:
         await self._recovery.recheck()
 
     async def _look_for_orphans(self) -> None:
-        await self.sweeper.remove_orphans([found.instance_id for found in await self.presence.dead()])
+        dead = {found.instance_id for found in await self.presence.dead()}
+        await self.sweeper.remove_orphans(dead - {self.instance})
 
     async def _poke(self) -> None:
         self._waiting.poke()
@@ -312,6 +317,7 @@ class Scheduler:
     def _redis_up(self) -> None:
         metrics.REDIS_UP.set(1)
         self.sweeper.suspend_judgement()
+        self.presence.suspend_judgement()
         _log.info("redis.up", version=self._store.version)
         self._chores.start(self._registry.reassert())
 

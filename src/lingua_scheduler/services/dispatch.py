@@ -87,7 +87,8 @@ class Dispatcher:
                 # The job is over in Redis, and nobody told us how: its result got lost between instances.
                 _log.warning("result.lost", job_id=wanted.job_id)
                 has_begun_anew = True
-                wanted = Try(1, self._serial(), wanted.run_ms, tried=wanted.tried, give_up_at=give_up_at)
+                # The node that did it may do it again: it is not to blame, and may be the only one.
+                wanted = Try(1, self._serial(), wanted.run_ms, tried=wanted.tried[:-1], give_up_at=give_up_at)
                 continue
             if placed.attempt is None or placed.dispatched is None:
                 return await self._give_up(work, wanted, placed.outcome, lost)

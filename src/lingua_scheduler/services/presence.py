@@ -71,6 +71,10 @@ class Presence:
             case PresenceOutcome.SUPERSEDED:
                 self._give_way()
 
+    def suspend_judgement(self) -> None:
+        """Redis was away: nobody could beat, so silence proves nothing for a while."""
+        self._judge_from = asyncio.get_running_loop().time() + self._settings.dead_ms / 1000
+
     async def leave(self) -> None:
         """Others look after our mail from now on; if Redis is away they find out by themselves."""
         try:

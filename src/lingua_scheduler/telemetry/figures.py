@@ -11,7 +11,11 @@ from prometheus_client import CollectorRegistry, Metric, generate_latest
 from prometheus_client.registry import Collector
 
 # Gauges of several workers are added up, except where a sum would say nothing.
-COMBINED: Mapping[str, Callable[[float, float], float]] = {"lingua_redis_up": min}
+COMBINED: Mapping[str, Callable[[float, float], float]] = {
+    "lingua_redis_up": min,
+    # Every worker counts all instances.
+    "lingua_instances_alive": max,
+}
 
 
 class Sample(NamedTuple):
