@@ -153,10 +153,12 @@ def _described(server: LocalServer) -> dict[str, object]:
 
 def _watch(cluster: LocalCluster, console: Console) -> None:
     """Until a signal comes; a server that ends is told, because somebody may be trying just that."""
-    running = set(cluster.alive)
+    # One may end before we look for the first time.
+    running = set(cluster.servers)
     while running:
-        time.sleep(WATCH_S)
-        for server in running - set(cluster.alive):
+        alive = set(cluster.alive)
+        for server in running - alive:
             console.print(f"server {server.address} has ended", highlight=False)
-        running = set(cluster.alive)
+        running = alive
+        time.sleep(WATCH_S)
     raise LocalServerError("every server has ended")
