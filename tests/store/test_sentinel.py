@@ -21,13 +21,20 @@ HEAL_S = 3.0
 
 
 @pytest.fixture(scope="module", params=["valkey"])
-def sentinels(request: pytest.FixtureRequest) -> Iterator[Sentinels]:
+def module_sentinels(request: pytest.FixtureRequest) -> Iterator[Sentinels]:
     binary = binaries()[request.param]
     if binary is None:
         pytest.skip(f"{request.param} is not on this machine")
-    started = Sentinels(binary)
+    # Long enough that a busy machine is not taken for a dead master.
+    started = Sentinels(binary, down_after_ms=2000)
     yield started
     started.stop()
+
+
+@pytest.fixture
+def sentinels(module_sentinels: Sentinels) -> Sentinels:
+    module_sentinels.settle()
+    return module_sentinels
 
 
 async def test_the_line_follows_to_the_promoted_replica_when_the_master_is_killed(sentinels: Sentinels) -> None:

@@ -67,6 +67,13 @@ class Server(CertifiedServer):
             self._temporary.cleanup()
             raise
 
+    def command(self, *words: str | int) -> Any:
+        """A Sentinel that makes a server master or replica closes all its connections, ours among them."""
+        try:
+            return super().command(*words)
+        except ConnectionError:
+            return super().command(*words)
+
     def stop(self) -> None:
         self.kill()
         self._temporary.cleanup()
@@ -176,6 +183,22 @@ class Sentinels:
 
     def flush(self) -> None:
         self.command("FLUSHALL")
+
+    def settle(self) -> None:
+        """One master, one replica in step with it, and Sentinels that agree: whatever a test left behind."""
+        wait_for(self._is_settled, "one master that all Sentinels name")
+
+    def _is_settled(self) -> bool:
+        master, replica = self.pair()
+        known = replica.info("replication")
+        if known["role"] == "master":
+            return False
+        named = {self._address(sentinel) for sentinel in self.sentinels}
+        return named == {str(master.port)} and known["master_port"] == str(master.port) and in_step(replica)
+
+    @staticmethod
+    def _address(sentinel: Server) -> str:
+        return str(sentinel.command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER_NAME)[1])
 
     def demote(self, former: Server, master: Server) -> None:
         """What the Sentinels would do by themselves, about ten seconds later."""
