@@ -1,0 +1,164 @@
+"""The whole scheduler at one moment, as values: what pages, terminals, gauges and alarms are made of."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A part of a picture."""
+
+
+class NodeLook(Look, frozen=True, kw_only=True):
+    node_id: str
+    instance_id: str
+    # registering, ready, degraded, draining, quarantined or probation (its time is up, the next job is its probe).
+    state: str
+    shard: int
+    max_jobs: int
+    held: int
+    # None while it takes no work.
+    free: int | None
+    # Its last sign of life, and when it counts as gone without another.
+    seen_at_ms: int
+    alive_until_ms: int
+    # 0 unless it is quarantined.
+    quarantined_until_ms: int = 0
+    # Services it said it lacks.
+    unavailable: list[str] = []
+    # src:tgt, those it also speaks.
+    speech: list[str] = []
+    # src:tgt, those it can at least write.
+    text: list[str] = []
+    services: list[str] = []
+    version: str = ""
+    platform: str = ""
+    # What it says of its machine, in percent; None where it does not say.
+    cpu: float | None = None
+    memory: float | None = None
+    gpu: float | None = None
+
+
+class PairLook(Look, frozen=True, kw_only=True):
+    """One language pair as speech: what a person who talks needs."""
+
+    src: str
+    tgt: str
+    # Nodes that serve it and take work now; slots and free slots of those.
+    nodes: int
+    slots: int
+    free: int
+    # Nodes that could at least write it.
+    text_nodes: int
+    # The node without which nobody would serve it.
+    hangs_on: str = ""
+
+
+class InstanceLook(Look, frozen=True, kw_only=True):
+    instance_id: str
+    is_alive: bool
+    is_leader: bool
+    host: str
+    pid: int
+    version: str
+    address: str
+    started_at_ms: int
+    silent_ms: int
+    inbox_letters: int
+    inbox_pending: int
+    dead_letters: int
+    nodes: int
+    sessions: int
+    jobs_waiting: int
+
+
+class JobLook(Look, frozen=True, kw_only=True):
+    """A job that failed, or took long."""
+
+    job_id: str
+    state: str
+    src: str
+    tgt: str
+    node_id: str
+    attempts: int
+    reason: str
+    ended_at_ms: int
+    took_ms: int
+
+
+class Moment(Look, frozen=True, kw_only=True):
+    """A point of the curves: all instances together, since the moment before."""
+
+    at_ms: int
+    # Jobs that ended, a second.
+    done_per_s: float
+    no_text_per_s: float
+    failed_per_s: float
+    cancelled_per_s: float
+    retries_per_s: float
+    # From the end of an utterance to its outcome; None when nothing ended.
+    p50_ms: float | None
+    p95_ms: float | None
+    p99_ms: float | None
+    sessions: int
+    jobs_waiting: int
+    slots_taken: int
+    slots_total: int
+
+
+class Level(StrEnum):
+    NOTICE = "notice"  # worth knowing
+    WARNING = "warning"  # somebody should look today
+    CRITICAL = "critical"  # people are not being translated
+
+
+class Alarm(Look, frozen=True, kw_only=True):
+    """`code` and `values` let a page say it in any language; `text` says it in English, with the next step."""
+
+    code: str
+    level: Level
+    # What it is about: a pair, a node, an instance; empty: everything.
+    subject: str
+    since_ms: int
+    text: str
+    values: dict[str, str | int | float] = {}
+
+
+class Event(Look, frozen=True, kw_only=True):
+    """Something that changed from one picture to the next."""
+
+    at_ms: int
+    # noun.verb
+    kind: str
+    level: Level
+    subject: str
+    text: str
+    values: dict[str, str | int | float] = {}
+
+
+class Picture(Look, frozen=True, kw_only=True):
+    # Counts the pictures of the instance that made it.
+    serial: int
+    at_ms: int
+    # Redis is away: this is what was known last.
+    is_stale: bool
+    made_by: str
+    release: str
+    redis_version: str
+    key_prefix: str
+    now: Moment
+    # Since each living instance started, by state.
+    jobs_ended: dict[str, int]
+    # Sessions by what they asked for: src:tgt, or auto:src+tgt for two-way ones.
+    session_languages: dict[str, int]
+    nodes: list[NodeLook]
+    pairs: list[PairLook]
+    instances: list[InstanceLook]
+    leader: str | None
+    map_version: int
+    map_made_at_ms: int
+    dead_letters: int
+    # The latest few of each, the newest first.
+    failures: list[JobLook]
+    slow: list[JobLook]
+    alarms: list[Alarm]
