@@ -36,6 +36,8 @@ class Remembered:
     def __init__(self) -> None:
         self._outcomes: deque[tuple[float, Answer]] = deque()
         self._chars = 0
+        # So many of the oldest have no speech any more.
+        self._bare = 0
 
     def __iter__(self) -> Iterator[Answer]:
         return (outcome for _, outcome in self._outcomes)
@@ -49,14 +51,13 @@ class Remembered:
             self._strip_oldest()
 
     def _strip_oldest(self) -> None:
-        for place in range(len(self._outcomes) - 1):
-            if self._chars <= MAX_REMEMBERED_CHARS:
-                return
-            at_s, outcome = self._outcomes[place]
+        while self._chars > MAX_REMEMBERED_CHARS and self._bare < len(self._outcomes) - 1:
+            at_s, outcome = self._outcomes[self._bare]
             if isinstance(outcome, TranslationResult) and outcome.tts_audio:
                 self._chars -= _chars(outcome)
                 # A copy: the one that is being written to a socket keeps its speech.
-                self._outcomes[place] = (at_s, msgspec.structs.replace(outcome, tts_audio=""))
+                self._outcomes[self._bare] = (at_s, msgspec.structs.replace(outcome, tts_audio=""))
+            self._bare += 1
 
     def first(self) -> Answer | None:
         return self._outcomes[0][1] if self._outcomes else None
@@ -64,6 +65,7 @@ class Remembered:
     def pop(self) -> Answer:
         _, outcome = self._outcomes.popleft()
         self._chars -= _chars(outcome)
+        self._bare = max(0, self._bare - 1)
         return outcome
 
     def forget_arrived(self) -> None:
