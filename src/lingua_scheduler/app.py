@@ -224,6 +224,8 @@ class Scheduler:
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
+        # Twice in the time a socket may be silent.
+        self._chores.start(every("pings", self._settings.server.ping_interval_ms / 2000, self._sockets.ping))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
