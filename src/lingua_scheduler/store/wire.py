@@ -71,5 +71,3 @@ class Wire(asyncio.Protocol):
             # Nobody asked for those.
             if type(reply) is not hiredis.PushNotification:
                 yield reply
-
-
