@@ -101,7 +101,7 @@ def events(
     """
     wanted = Wanted(kinds, Level(level), since_ms or 0, 10 if last is None and since_ms is None else last)
     printer = Printer(wanted, as_json)
-    run(_begin(url, printer) if once else _follow(url, printer))
+    run(_begin(url, printer) if once else _follow(url, printer), is_endless=not once)
 
 
 class Printer:

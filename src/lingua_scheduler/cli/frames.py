@@ -110,13 +110,15 @@ def _traffic(picture: Picture, history: list[Moment], width: int) -> list[Text]:
 
 
 def _events(seen: Seen, width: int, most: int) -> list[Text]:
-    if most < 2 or not seen.events:
+    """The latest at the bottom, in at most so many lines with their heading."""
+    lines = [Text(), Text("what changed", style="dim")]
+    room = most - len(lines)
+    if room < 1 or not seen.events:
         return []
-    lines = [Text("what changed", style="dim")]
-    for event in list(seen.events)[-(most - 1) :]:
+    for event in list(seen.events)[-room:]:
         line = Text(clock(event.at_ms, event.at_ms), style="dim").append("  ")
         lines.append(line.append(sheet.cut(plain(event.text), width - line.cell_len), style=LEVEL_STYLES[event.level]))
-    return [Text(), *lines[: most - 1]]
+    return lines
 
 
 def _side_by_side(picture: Picture, view: View, at_ms: int, width: int, height: int) -> list[Text]:

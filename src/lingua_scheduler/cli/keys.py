@@ -14,7 +14,7 @@ MOST_BYTES = 64
 @contextmanager
 def keys(pressed: Callable[[str], None]) -> Iterator[bool]:
     """Call `pressed` with each key. Says whether there are keys: not without a terminal, nor in the background."""
-    if not sys.stdin.isatty() or os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
+    if not _is_ours():
         yield False
         return
     terminal = sys.stdin.fileno()
@@ -40,3 +40,11 @@ def keys(pressed: Callable[[str], None]) -> Iterator[bool]:
     finally:
         loop.remove_reader(terminal)
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+
+
+def _is_ours() -> bool:
+    """Whether a terminal types for us: one in the background would be stopped for touching it."""
+    try:
+        return sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):  # another session's terminal, or no file at all
+        return False

@@ -22,10 +22,10 @@ def url_option(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("--url", default=DEFAULT_ADDRESS, show_default=True, help=text)(command)
 
 
-def run(work: Coroutine[Any, Any, None]) -> None:
-    """Until it is done, somebody says stop, or nobody reads any more; all of these are a good end."""
+def run(work: Coroutine[Any, Any, None], *, is_endless: bool = True) -> None:
+    """What is endless goes on until somebody says stop, or nobody reads any more; both are a good end."""
     try:
-        asyncio.run(_until_stopped(work))
+        asyncio.run(_until_stopped(work) if is_endless else work)
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
     except BrokenPipeError:

@@ -73,10 +73,11 @@ class Reader:
         for end in ends:
             line = b"".join((*self._parts, end)).removesuffix(b"\r")
             self._parts.clear()
+            self._bytes += len(end)
             if (message := self._line(line)) is not None:
                 messages.append(message)
         self._parts.append(rest)
-        self._bytes += len(chunk)
+        self._bytes += len(rest)
         if self._bytes > MAX_MESSAGE_BYTES:
             raise Unreadable(f"a message has more than {MAX_MESSAGE_BYTES} bytes")
         return messages
