@@ -1,10 +1,15 @@
 """Who follows a picture by its changes sees what the scheduler sees."""
 
+from itertools import pairwise
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from lingua_scheduler.domain.changes import delta
 from lingua_scheduler.domain.following import MAX_EVENTS, Change, Load, OutOfStep, Seen, Whole, follow
-from lingua_scheduler.domain.picture import Level
+from lingua_scheduler.domain.picture import Level, Picture
 from tests.support.watched import AT_MS, alarm, event, instance, moment, node, pair, picture
 
 
@@ -105,3 +110,42 @@ def test_what_is_frozen_stays_as_it_was() -> None:
     seen.hear(change(2, events=[event("node.left")]))
     assert held.picture == picture(1)
     assert (list(held.history), list(held.events)) == ([], [])
+
+
+_NAMES = st.sampled_from(["a", "b", "c", "d"])
+_NODES = st.dictionaries(
+    _NAMES,
+    st.fixed_dictionaries(
+        {
+            "held": st.integers(0, 4),
+            "free": st.sampled_from([None, 0, 4]),
+            "state": st.sampled_from(["ready", "draining"]),
+            "cpu": st.sampled_from([None, 1.5]),
+        }
+    ),
+)
+_PICTURES = st.builds(
+    lambda nodes, pairs, alarms, leader, map_version: picture(
+        nodes=[node(name, **about) for name, about in sorted(nodes.items())],
+        pairs=[pair(f"{name}:zh", free=free) for name, free in sorted(pairs.items())],
+        alarms=[alarm(code, Level.WARNING) for code in sorted(alarms)],
+        leader=leader,
+        map_version=map_version,
+    ),
+    _NODES,
+    st.dictionaries(_NAMES, st.integers(0, 8)),
+    st.sets(_NAMES),
+    st.sampled_from([None, "s1", "s2"]),
+    st.integers(1, 3),
+)
+
+
+@given(st.lists(_PICTURES, min_size=2, max_size=5))
+def test_whoever_follows_sees_every_picture_as_it_was_made(made: list[Picture]) -> None:
+    """The scheduler's side and the reader's are each other's reverse, over the wire."""
+    pictures = [msgspec.structs.replace(one, serial=i + 1, at_ms=AT_MS + i) for i, one in enumerate(made)]
+    followed = pictures[0]
+    for before, after in pairwise(pictures):
+        told = msgspec.json.encode(delta(before, after))
+        followed = follow(followed, msgspec.json.decode(told, type=Change))
+        assert followed == after

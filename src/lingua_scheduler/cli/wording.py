@@ -28,9 +28,10 @@ PIPED_WIDTH = 200
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def table_console() -> Console:
-    """What is not read on a terminal has no width to keep to."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(width=PIPED_WIDTH, highlight=False)
+def table_console(*, is_wide: bool = False) -> Console:
+    """What is not read on a terminal, or is wanted wide, has no width to keep to."""
+    is_bound = sys.stdout.isatty() and not is_wide
+    return Console(highlight=False) if is_bound else Console(width=PIPED_WIDTH, highlight=False)
 
 
 def now_ms() -> int:
