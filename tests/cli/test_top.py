@@ -5,6 +5,7 @@ import json
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -66,6 +67,24 @@ async def test_the_terminal_is_left_as_it_was_found(how: str) -> None:
             await until(lambda: BACK in screen.shown and SHOW_CURSOR in screen.shown)
             assert screen.modes == modes
             assert "Traceback" not in screen.shown
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at the process in /proc")
+async def test_ctrl_z_gives_the_screen_back_until_it_is_resumed() -> None:
+    async with watched() as scheduler:
+        with terminal() as screen:
+            modes = screen.modes
+            process = await top(screen, scheduler)
+            await until(lambda: "sort: load" in screen.shown, within_s=30)
+            screen.type("\x1a")
+            await until(lambda: BACK in screen.shown)
+            await until(lambda: Path(f"/proc/{process.pid}/stat").read_text().split()[2] == "T")
+            assert screen.modes == modes
+            process.send_signal(signal.SIGCONT)
+            await until(lambda: screen.shown.count(ALTERNATE) == 2)
+            screen.type("q")
+            assert await code_of(process) == 0
+            assert screen.modes == modes
 
 
 async def test_keys_sort_pause_and_go_on() -> None:

@@ -25,6 +25,7 @@ from lingua_scheduler.sdk.watching import (
     Refused,
     SomeEvents,
     get,
+    reason_of,
     understood,
     watch,
 )
@@ -155,7 +156,7 @@ async def _begin(url: str, printer: Printer) -> None:
     except Refused as error:
         fail(f"the scheduler at {url} does not tell its events ({error})", Exit.SCHEDULER)
     except Failures as error:
-        fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
+        fail(f"no scheduler answers at {url} ({reason_of(error)}); start one with: lingua serve", Exit.SCHEDULER)
     printer.begin(kept)
 
 
@@ -185,7 +186,7 @@ async def _catch_up(url: str, printer: Printer) -> None:
     try:
         kept = await _kept(url)
     except (Refused, *Failures) as error:
-        _tell(f"what happened meanwhile cannot be had ({error})")
+        _tell(f"what happened meanwhile cannot be had ({reason_of(error)})")
     else:
         printer.catch_up(kept)
 

@@ -14,7 +14,7 @@ from lingua_scheduler.cli.wording import NOTHING, node_state, now_ms, plain, sho
 from lingua_scheduler.domain.picture import Level, Picture
 from lingua_scheduler.domain.verdict import verdict
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.watching import Failures, Refused, get
+from lingua_scheduler.sdk.watching import Failures, Refused, get, reason_of
 
 # Alarms may take this share of the screen; nodes that need a look get what is left.
 ALARM_SHARE = 0.35
@@ -49,7 +49,7 @@ def status(url: str, with_nodes: bool, check: bool, as_json: bool) -> None:
     except Refused as error:
         fail(f"the scheduler at {url} does not tell its status ({error})", Exit.SCHEDULER)
     except Failures as error:
-        fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
+        fail(f"no scheduler answers at {url} ({reason_of(error)}); start one with: lingua serve", Exit.SCHEDULER)
     try:
         picture = msgspec.json.decode(body, type=Picture)
     except msgspec.DecodeError as error:

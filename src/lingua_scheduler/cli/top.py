@@ -1,6 +1,7 @@
 """`lingua top`"""
 
 import asyncio
+import os
 import signal
 from contextlib import aclosing
 
@@ -87,30 +88,43 @@ class Screen:
         self._held: tuple[Seen, int] | None = None
         self._touched = asyncio.Event()
         self._is_over = False
+        self._is_suspended = False
 
     async def follow(self, stream: Stream, interval_s: float) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGWINCH, self._touched.set)
+        loop.add_signal_handler(signal.SIGTSTP, self._suspend)
         following = asyncio.create_task(self._hear(stream))
         try:
-            with (
-                keys(self.press) as has_keys,
-                Live(console=self._console, screen=True, auto_refresh=False, redirect_stderr=False) as live,
-            ):
-                self._view = self._view._replace(has_keys=has_keys)
-                while not self._is_over and not following.done():
-                    self._touched.clear()
-                    live.update(self._drawn(), refresh=True)
-                    try:
-                        await asyncio.wait_for(self._touched.wait(), interval_s)
-                    except TimeoutError:
-                        continue
+            while not self._is_over and not following.done():
+                await self._draw_until_left(following, interval_s)
+                if self._is_suspended:
+                    self._is_suspended = False
+                    os.kill(os.getpid(), signal.SIGSTOP)
         finally:
-            loop.remove_signal_handler(signal.SIGWINCH)
             following.cancel()
             await asyncio.wait((following,))
         if not following.cancelled():
             following.result()
+
+    async def _draw_until_left(self, following: asyncio.Task[None], interval_s: float) -> None:
+        with (
+            keys(self.press) as has_keys,
+            Live(console=self._console, screen=True, auto_refresh=False, redirect_stderr=False) as live,
+        ):
+            self._view = self._view._replace(has_keys=has_keys)
+            while not (self._is_over or self._is_suspended or following.done()):
+                self._touched.clear()
+                live.update(self._drawn(), refresh=True)
+                try:
+                    await asyncio.wait_for(self._touched.wait(), interval_s)
+                except TimeoutError:
+                    continue
+
+    def _suspend(self) -> None:
+        """Ctrl-Z: the shell gets its screen back first."""
+        self._is_suspended = True
+        self._touched.set()
 
     def press(self, key: str) -> None:
         match key.lower():

@@ -1,6 +1,7 @@
 """Following a scheduler over GET /v1/watch: one picture, then what changes, through every interruption."""
 
 import asyncio
+import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -109,6 +110,15 @@ def understood(message: Message) -> Whole | Change | SomeEvents | None:
         raise Unreadable(f"a {message.event} cannot be read: {error}") from None
 
 
+def reason_of(error: Exception) -> str:
+    """Why nobody could be reached, in as few words as it takes."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        # A name that nobody knows has a number of another kind.
+        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error)
+    return "it is silent" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+
+
 async def get(address: str, path: str) -> bytes:
     """The body of a page. Raises Refused, or one of Failures."""
     timeout = aiohttp.ClientTimeout(total=SILENT_S, sock_connect=CONNECT_WITHIN_S)
@@ -139,7 +149,7 @@ async def watch(
         except OutOfStep as error:
             reason = str(error)
         except Failures as error:
-            reason = str(error) or "it is silent"
+            reason = reason_of(error)
         first_retry_s = min(reader.retry_s or first_retry_s, LAST_RETRY_S)
         pause_s = min(LAST_RETRY_S, first_retry_s * 2**failures) * random.uniform(0.75, 1.0)
         failures = min(failures + 1, 10)
