@@ -1,7 +1,9 @@
 """`lingua events`: each line at once, each event once, through every interruption."""
 
 import asyncio
+import contextlib
 import json
+import os
 import re
 import signal
 import sys
@@ -133,18 +135,37 @@ async def test_after_an_interruption_it_catches_up_and_says_nothing_twice() -> N
         assert [line.split(" at ")[0] for line in told] == ["lingua: lost the scheduler", "lingua: back"]
 
 
-async def test_it_ends_quietly_when_nobody_reads_any_more() -> None:
-    """As with head: at once, though nothing happens any more."""
+async def shell(command: str) -> tuple[str, str]:
+    """What a pipeline says, on both of its outputs; nothing of it is left."""
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", command), stdout=PIPE, stderr=PIPE, start_new_session=True
+    )
+    try:
+        async with asyncio.timeout(30):
+            said, complaints = await process.communicate()
+            return said.decode(), complaints.decode()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def test_it_ends_at_once_when_nobody_reads_any_more_though_nothing_happens() -> None:
     async with watched() as scheduler:
         scheduler.events = [event("node.joined", f"node-{i}", at_ms=AT_MS + i) for i in range(3)]
-        command = (
-            f"{sys.executable} -m lingua_scheduler events --url {scheduler.url} | head -2; echo ${{PIPESTATUS[0]}}"
-        )
-        shell = await asyncio.create_subprocess_exec("bash", "-c", command, stdout=PIPE, stderr=PIPE)
-        async with asyncio.timeout(30):
-            said, complaints = await shell.communicate()
-    assert complaints == b""
-    assert [line.split()[-1] for line in said.decode().splitlines()] == ["node.joined", "node.joined", "0"]
+        command = f"{sys.executable} -m lingua_scheduler events --url {scheduler.url}"
+        said, complaints = await shell(command + " | head -2; echo ${PIPESTATUS[0]}")
+    assert complaints == ""
+    assert [line.split()[-1] for line in said.splitlines()] == ["node.joined", "node.joined", "0"]
+
+
+async def test_it_ends_quietly_in_the_middle_of_what_nobody_reads() -> None:
+    async with watched() as scheduler:
+        # More than a pipe holds.
+        scheduler.events = [event("node.joined", str(i), at_ms=AT_MS + i, text="x" * 1_000) for i in range(400)]
+        command = f"{sys.executable} -m lingua_scheduler events --once --last 400 --url {scheduler.url}"
+        said, complaints = await shell(command + " | head -1; echo ${PIPESTATUS[0]}")
+    assert complaints == ""
+    assert said.splitlines()[-1] == "0"
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,19 @@ async def test_it_comes_back_after_every_interruption(trouble: str, reason: str)
             await asyncio.wait((task,))
 
 
+async def test_each_success_makes_the_next_pause_a_short_one() -> None:
+    async with watched() as scheduler, aclosing(watch(scheduler.url)) as stream:
+        pauses: list[float] = []
+        while len(pauses) < 4:
+            match await anext(stream):
+                case Interrupted(_, pause_s, _):
+                    pauses.append(pause_s)
+                case Message():
+                    await until(lambda: scheduler.watchers)
+                    scheduler.hang_up()
+        assert max(pauses) <= 0.02
+
+
 async def test_pauses_grow_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "FIRST_RETRY_S", 0.001)
     monkeypatch.setattr(watching, "LAST_RETRY_S", 0.004)
