@@ -53,7 +53,10 @@ class Presence:
                 self._beaten_at = asyncio.get_running_loop().time()
                 return
             if seen_beat and beat != seen_beat:
-                raise IdTaken(f"an instance named {self.instance} is alive already; choose another server.instance_id")
+                raise IdTaken(
+                    f"an instance named {self.instance} is alive already; give this one a name of its own with "
+                    "--set server.instance_id=auto, and name none in a settings file that several share"
+                )
             seen_beat = beat
             await asyncio.sleep(self._settings.beat_ms / 4000)
 
