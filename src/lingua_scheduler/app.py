@@ -16,6 +16,7 @@ from aiohttp import web
 
 from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.callbacks import Courier
+from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
 from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.instances import instance_operations
@@ -185,6 +186,7 @@ class Scheduler:
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
         Pages(store, self._intake, release, self._siblings).add_to(app)
+        add_dashboard(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
