@@ -6,7 +6,8 @@ import { alarmInWords, alarmKey, ranked } from "./telling.js";
 import { t } from "./words.js";
 import { now } from "./world.js";
 
-const SHOWN = 3;
+// What is only worth knowing takes one line, however often it is so.
+const SHOWN = { critical: 3, warning: 3, notice: 1 };
 
 export class AlarmList {
   constructor() {
@@ -39,10 +40,11 @@ class Group {
   }
 
   update(alarms) {
-    this.keyedFew.show(alarms.slice(0, SHOWN), alarmKey);
-    this.keyedRest.show(alarms.slice(SHOWN), alarmKey);
-    show(this.fold, alarms.length > SHOWN);
-    setText(this.more, t("alarms.more", { n: alarms.length - SHOWN }));
+    const shown = SHOWN[alarms[0].level];
+    this.keyedFew.show(alarms.slice(0, shown), alarmKey);
+    this.keyedRest.show(alarms.slice(shown), alarmKey);
+    show(this.fold, alarms.length > shown);
+    setText(this.more, t("alarms.more", { n: alarms.length - shown }));
   }
 }
 
@@ -62,6 +64,6 @@ class Line {
     const words = alarmInWords(alarm);
     setText(this.title, words.title);
     setText(this.step, words.step);
-    setText(this.since, duration(now() - alarm.since_ms));
+    setText(this.since, t("for", { time: duration(now() - alarm.since_ms) }));
   }
 }

@@ -3,7 +3,7 @@ import { h, setAttribute, setText, svg } from "./dom.js";
 import { clock, clockShort } from "./format.js";
 import { t } from "./words.js";
 
-const HEIGHT = 150;
+const HEIGHT = 124;
 const LEFT = 50;
 const RIGHT = 10;
 const TOP = 8;
@@ -25,9 +25,10 @@ export class LineChart {
     );
     this.when = h("span", { class: "chart-when" });
     this.grid = svg("g", { class: "chart-grid" });
+    this.area = svg("path", { class: "chart-area" });
     this.paths = series.map((_, place) => svg("path", { class: `chart-line series-${place}` }));
     this.line = svg("line", { class: "chart-cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
-    this.canvas = svg("svg", { class: "chart-canvas", height: HEIGHT, "aria-hidden": "true" }, this.grid, ...this.paths, this.line);
+    this.canvas = svg("svg", { class: "chart-canvas", height: HEIGHT, "aria-hidden": "true" }, this.grid, this.area, ...this.paths, this.line);
     // Time is what one moves through: a slider says so to whoever cannot see the curve.
     this.box = h(
       "div",
@@ -80,6 +81,7 @@ export class LineChart {
     setAttribute(this.canvas, "width", this.width);
     this.drawGrid(top);
     this.paths.forEach((path, place) => setAttribute(path, "d", this.path(place)));
+    setAttribute(this.area, "d", this.shade());
     this.tell();
   }
 
@@ -99,18 +101,31 @@ export class LineChart {
     this.grid.replaceChildren(...parts);
   }
 
-  path(place) {
-    let drawn = "";
-    let before = null;
+  /** Pieces of a curve without a hole in them, as points on the canvas. */
+  pieces(place) {
+    const pieces = [];
+    let before = -Infinity;
     for (const moment of this.moments) {
       const value = moment.values[place];
       if (value === null) continue;
-      const joins = before !== null && moment.at_ms - before < Math.max(HOLE_MS, this.spanMs / 40);
-      // A point of no length is drawn as a dot.
-      drawn += `${joins ? "L" : "M"}${this.x(moment.at_ms).toFixed(1)} ${this.y(value).toFixed(1)}${joins ? "" : "h0"}`;
+      if (moment.at_ms - before > Math.max(HOLE_MS, this.spanMs / 40)) pieces.push([]);
+      pieces.at(-1).push([this.x(moment.at_ms).toFixed(1), this.y(value).toFixed(1)]);
       before = moment.at_ms;
     }
-    return drawn;
+    return pieces;
+  }
+
+  path(place) {
+    // A line of no length is drawn as a dot.
+    return this.pieces(place).map(([[x, y], ...rest]) => `M${x} ${y}h0${rest.map((point) => `L${point.join(" ")}`).join("")}`).join("");
+  }
+
+  /** What lies under the first curve. */
+  shade() {
+    const floor = HEIGHT - BOTTOM;
+    return this.pieces(0)
+      .map((points) => `M${points[0][0]} ${floor}${points.map((point) => `L${point.join(" ")}`).join("")}L${points.at(-1)[0]} ${floor}Z`)
+      .join("");
   }
 
   point(event) {

@@ -8,6 +8,7 @@ import { now, world } from "./world.js";
 
 const LETTERS = 100;
 const COLUMNS = ["instance", "state", "address", "version", "uptime", "sessions", "nodes", "waiting", "inbox", "dead_letters"];
+const WORDS = 4;
 
 export class Instances {
   constructor() {
@@ -44,7 +45,7 @@ export class Instances {
         "section",
         { class: "card flush" },
         h("h2", { class: "inset" }, t("instances.title")),
-        table(COLUMNS.map((name) => t(`instances.${name}`)), this.body, t("instances.title")),
+        table(COLUMNS.map((name) => t(`instances.${name}`)), this.body, t("instances.title"), WORDS),
         this.nothing,
       ),
       h("section", { class: "card flush" }, h("h2", { class: "inset" }, t("letters.title")), this.problem, this.letterTable, this.noLetters, this.step),
@@ -93,11 +94,12 @@ export class Instances {
   }
 }
 
-function table(names, body, title) {
+/** The first `words` columns hold words, the rest figures. */
+function table(names, body, title, words = names.length) {
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
-    h("table", { class: "table" }, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))), body),
+    h("table", { class: "table" }, h("thead", {}, h("tr", {}, names.map((name, place) => h("th", { scope: "col", class: place < words ? null : "figure" }, name)))), body),
   );
 }
 
@@ -105,7 +107,7 @@ class Row {
   constructor(instance) {
     this.mark = new Mark();
     this.words = h("span");
-    this.cells = COLUMNS.slice(2).map((_, place) => h("td", { class: place > 1 ? "figure" : null }));
+    this.cells = COLUMNS.slice(2).map((_, place) => h("td", { class: place + 2 >= WORDS ? "figure" : null }));
     const state = h("td", {}, h("span", { class: "state" }, this.mark.element, this.words));
     this.element = h("tr", { tabindex: "-1" }, h("th", { scope: "row", class: "id" }, instance.instance_id), state, this.cells);
   }

@@ -10,6 +10,7 @@ import { now, world } from "./world.js";
 
 const STATES = ["FAILED", "RETRYING", "RUNNING", "DISPATCHED", "CREATED", "DONE", "NO_TEXT", "CANCELLED"];
 const LATEST = 50;
+const FIGURES = new Set(["jobs.attempts", "jobs.took"]);
 
 export class Jobs {
   constructor(route) {
@@ -119,7 +120,7 @@ class JobTable {
         "table",
         { class: "table stack" },
         h("caption", { class: "unseen" }, title),
-        h("thead", {}, h("tr", {}, heads.map((key) => h("th", { scope: "col" }, t(key))))),
+        h("thead", {}, h("tr", {}, heads.map((key) => h("th", { scope: "col", class: FIGURES.has(key) ? "figure" : null }, t(key))))),
         this.body,
       ),
     );

@@ -65,7 +65,7 @@ export class Nodes {
 
   head(name) {
     const button = h("button", { type: "button", click: () => this.choose({ sort: name }) }, t(`nodes.${name}`));
-    return h("span", { role: "columnheader", "aria-sort": "none" }, button);
+    return h("span", { role: "columnheader", "aria-sort": "none", class: name === "cpu" ? "figure" : null }, button);
   }
 
   choose({ q = this.q, state = this.state, sort = null }) {

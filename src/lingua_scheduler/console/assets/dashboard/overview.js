@@ -10,7 +10,7 @@ import { jobStateWord } from "./telling.js";
 import { t } from "./words.js";
 import { headroom, headroomLevel, sickNodes, world } from "./world.js";
 
-const SHOWN = 6;
+const SHOWN = 5;
 const EVENTS = 12;
 const SPANS_MIN = [5, 30];
 const OUTCOMES = ["DONE", "NO_TEXT", "FAILED", "CANCELLED"];
@@ -26,7 +26,7 @@ export class Overview {
     this.thinRows = new Keyed(this.thin, (pair) => new PairLine(pair));
     this.sick = list();
     this.sickRows = new Keyed(this.sick, (node) => new NodeLine(node));
-    this.wellNote = h("p", { class: "calm" }, t("nodes.all_well"));
+    this.wellNote = h("p", { class: "calm" });
     this.pairNote = h("p", { class: "calm" }, t("pairs.none"));
     this.spans = h("div", { class: "choices", role: "group", "aria-label": t("chart.span") });
     this.board = h("div", { class: "charts" });
@@ -45,14 +45,18 @@ export class Overview {
           "div",
           { class: "wide" },
           this.board,
+          h(
+            "div",
+            { class: "pairs-and-nodes" },
+            section(t("pairs.thinnest"), href("pairs"), this.thin, this.pairNote),
+            section(t("nodes.sick"), href("nodes"), this.sick, this.wellNote),
+          ),
           h("section", { class: "card outcomes" }, h("h2", {}, t("outcomes.title")), h("p", {}, outcomes)),
         ),
         h(
           "div",
           { class: "side" },
           section(t("alarms.title"), null, this.alarms.element),
-          section(t("pairs.thinnest"), href("pairs"), this.thin, this.pairNote),
-          section(t("nodes.sick"), href("nodes"), this.sick, this.wellNote),
           section(t("events.title"), null, this.events.element),
         ),
       ),
@@ -109,7 +113,8 @@ export class Overview {
     this.events.show(world.events.slice(-EVENTS).reverse());
     const sick = sickNodes().slice(0, SHOWN);
     this.sickRows.show(sick, (node) => node.node_id);
-    show(this.wellNote, sick.length === 0 && world.nodes.size > 0);
+    show(this.wellNote, sick.length === 0);
+    setText(this.wellNote, t(world.nodes.size ? "nodes.all_well" : "nodes.empty"));
   }
 }
 

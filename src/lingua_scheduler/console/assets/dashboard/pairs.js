@@ -19,13 +19,14 @@ export class Pairs {
     this.count = h("span", { class: "faint", role: "status" });
     this.nothing = empty(t("pairs.none"), h("p", {}, t("nodes.empty_step")), command(nodeCommand()));
     this.unmatched = empty(t("filter.nothing"));
-    this.place = h("div", { class: "card flush" });
+    this.place = h("div", { class: "card flush fitting" });
+    this.legend = legend();
     this.element = h(
       "div",
       {},
       heading(t("view.pairs"), this.count),
       h("div", { class: "tools" }, this.filter, this.shapes),
-      legend(),
+      this.legend,
       this.nothing,
       this.unmatched,
       this.place,
@@ -49,6 +50,8 @@ export class Pairs {
   build() {
     this.body = this.shape === "matrix" ? new Matrix() : new PairTable();
     this.place.replaceChildren(this.body.element);
+    // The list says it in words.
+    show(this.legend, this.shape === "matrix");
     const choices = ["matrix", "list"].map((shape) =>
       h(
         "button",
@@ -60,7 +63,7 @@ export class Pairs {
   }
 
   update(changed) {
-    if (changed.has("pairs", "session_languages")) this.draw();
+    if (changed.has("pairs", "session_languages", "alarms")) this.draw();
   }
 
   draw() {
@@ -77,10 +80,10 @@ export class Pairs {
   }
 }
 
-/** Those that are served, and those that people ask for although nobody serves them. */
+/** Those that are served, and those that nobody serves although people ask for them, or did. */
 function wanted(q) {
   const all = new Map([...world.pairs].filter(([, pair]) => pair.src !== pair.tgt));
-  for (const asked of askedFor()) {
+  for (const asked of missed()) {
     const [src, tgt] = asked.split(":");
     const nobody = { src, tgt, nodes: 0, slots: 0, free: 0, text_nodes: 0, hangs_on: "" };
     if (!all.has(asked)) all.set(asked, world.pairs.get(asked) ?? nobody);
@@ -93,8 +96,9 @@ function wanted(q) {
   });
 }
 
-function askedFor() {
+function missed() {
   const pairs = [];
+  for (const alarm of world.picture.alarms) if (alarm.code === "pair.lost" && alarm.subject) pairs.push(alarm.subject);
   for (const key of Object.keys(world.picture.session_languages)) {
     const [src, tgt = ""] = key.split(":");
     if (src !== "auto") pairs.push(key);
@@ -231,8 +235,8 @@ class PairTable {
     this.body = h("tbody");
     this.rows = new Keyed(this.body, (pair) => new PairRow(pair));
     const names = ["pairs.pair", "pairs.room", "pairs.free", "pairs.nodes", "pairs.text_nodes"];
-    const heads = names.map((name) => h("th", { scope: "col" }, t(name)));
-    this.element = h("div", { class: "scroll" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads)), this.body));
+    const heads = names.map((name, place) => h("th", { scope: "col", class: place > 1 ? "figure" : null }, t(name)));
+    this.element = h("div", { class: "scroll" }, h("table", { class: "table stack-pairs" }, h("thead", {}, h("tr", {}, heads)), this.body));
   }
 
   show(pairs) {

@@ -33,8 +33,9 @@ function takers() {
 }
 
 function worst(critical) {
+  if (critical.some((alarm) => alarm.code === "nodes.none")) return t("verdict.no_nodes");
   const lost = critical.filter((alarm) => alarm.code === "pair.lost");
-  if (lost.length && critical[0].code !== "redis.away" && critical[0].code !== "nodes.none") {
+  if (lost.length && critical[0].code !== "redis.away") {
     const pair = pairName(lost[0].subject);
     return lost.length === 1
       ? t("verdict.pair_lost", { pair })
