@@ -25,6 +25,7 @@ from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.siblings import Siblings
+from lingua_scheduler.console.watching import Watching
 from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
@@ -41,6 +42,7 @@ from lingua_scheduler.protocol.signals import (
     SlotFreed,
 )
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.cancelling import Cancelling
 from lingua_scheduler.services.complaints import Complaints
@@ -56,6 +58,7 @@ from lingua_scheduler.services.mailroom import Mailroom
 from lingua_scheduler.services.nudging import ANNOUNCE_S, Nudger
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.pictures import PictureMaker
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.presence import Presence
@@ -67,8 +70,10 @@ from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.routes import Routes
 from lingua_scheduler.services.sessions import Sessions
+from lingua_scheduler.services.snapshot import Snapshots
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
+from lingua_scheduler.services.telling import Teller
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.instances import Me
@@ -121,7 +126,8 @@ class Scheduler:
         self.mailroom = Mailroom(self.presence, store, settings)
 
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
-        delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
+        books = Books(settings.watch.slow_ms)
+        delivery = Delivery(sessions, books, settings.sessions.ui_events == "steps", clock)
         assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
@@ -152,7 +158,7 @@ class Scheduler:
         requests = Requests(self.instance, store, dispatcher, settings)
         self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
         self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
-        self._calls = Calls(self.instance, store, requests, settings)
+        self._calls = Calls(self.instance, store, requests, books, settings)
         self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
         progress = Progress(
             self.instance,
@@ -168,6 +174,8 @@ class Scheduler:
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
+        teller = Teller(me.incarnation, books, dispatcher, sessions, self._registry, self._waiting)
+        self.snapshots = Snapshots(PictureMaker(self.presence, store, settings, teller.figures), settings.watch)
         self._courier = Courier()
         self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
@@ -185,12 +193,16 @@ class Scheduler:
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
+        watching = Watching(self.snapshots)
+        add_operations(app, watching.operations)
+        watching.add_to(app)
         Pages(store, self._intake, release, self._siblings).add_to(app)
         add_dashboard(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
         self._recovery = recovery
+        self._builder: asyncio.Task[None] | None = None
         self.presence.on_lost = self._was_lost
 
     async def start(self) -> None:
@@ -227,6 +239,7 @@ class Scheduler:
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
+        self._builder = self._chores.start(self.snapshots.run())
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -237,6 +250,10 @@ class Scheduler:
         _log.info("scheduler.stopping", jobs=len(self._intake.jobs) + len(self._calls.jobs))
         if self._listeners:
             await self._leave_the_port()
+        if self._builder is not None:
+            # What it tells of us must not outlive our goodbye.
+            self._builder.cancel()
+        self.snapshots.close()
         self._node_socket.is_open = False
         self._http_nodes.is_open = False
         self._intake.stop_taking_work()

@@ -21,6 +21,7 @@ _PAGES = (
     ("GET", "/health", "OK while the process serves"),
     ("GET", "/health/ready", "200 when Redis answers and scripts are loaded, 503 otherwise"),
     ("GET", "/metrics", "for Prometheus"),
+    ("GET", "/v1/watch", "what changes, as it happens (server-sent events); ?only=events leaves out the picture"),
     ("GET", "/docs", "the operations below, for people"),
     ("GET", "/openapi.json", "the operations below, for programs: OpenAPI 3.1"),
     ("GET", "/asyncapi.json", "every message of both sockets, as AsyncAPI 3.0 with JSON Schemas"),

@@ -15,6 +15,7 @@ from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
+from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
@@ -49,10 +50,11 @@ class _Call:
 
 
 class Calls:
-    def __init__(self, instance: str, store: Store, requests: Requests, settings: Settings) -> None:
+    def __init__(self, instance: str, store: Store, requests: Requests, books: Books, settings: Settings) -> None:
         self._instance = instance
         self._store = store
         self._requests = requests
+        self._books = books
         self._sessions = settings.sessions
         self._max_jobs = settings.calls.max_jobs
         self._results = Results(settings.calls)
@@ -121,8 +123,12 @@ class Calls:
 
     async def _run(self, call: _Call, work: Work) -> None:
         metrics.CALLS.inc()
+        started = monotonic()
         try:
-            self._end(call, await self._translate(call, work))
+            ended = await self._translate(call, work)
+            if isinstance(ended, Outcome):
+                self._books.ended(work, ended, monotonic() - started)
+            self._end(call, ended)
         finally:
             # Whoever still waits when everything is stopped is told so.
             call.say(_STOPPING)

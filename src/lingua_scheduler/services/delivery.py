@@ -10,6 +10,7 @@ from lingua_scheduler.domain.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.services.assignments import Assignment, Step
+from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
 from lingua_scheduler.services.timings import network_timings, service_timings
 from lingua_scheduler.services.work import Outcome, Work
@@ -29,14 +30,18 @@ EXTRA_FIELDS = frozenset(
 
 
 class Delivery:
-    def __init__(self, sessions: Sessions, tells_steps: bool, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, sessions: Sessions, books: Books, tells_steps: bool, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._sessions = sessions
+        self._books = books
         self._tells_steps = tells_steps
         self._clock = clock
 
     def settle(self, session: Session, work: Work, outcome: Outcome) -> list[Answer]:
         """The one outcome of an utterance; it leaves when those before it have left. What left now is returned."""
         metrics.JOBS.labels(outcome.state.value).inc()
+        self._books.ended(work, outcome, self._clock() - work.said_at_s)
         message: Answer
         if outcome.state is JobState.DONE and outcome.result is not None:
             message = _translation(session, work, outcome, outcome.result)

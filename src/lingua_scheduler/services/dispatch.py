@@ -64,6 +64,7 @@ class Dispatcher:
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
         self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
+        self.retries_made = 0
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
@@ -143,6 +144,7 @@ class Dispatcher:
             metrics.RETRIES.labels("over_budget").inc()
             return False
         metrics.RETRIES.labels("made").inc()
+        self.retries_made += 1
         if pause_s:
             await asyncio.sleep(pause_s)
         return True
@@ -255,7 +257,9 @@ class Dispatcher:
                 return _cancelled(wanted.job_id)
         except RedisAway:
             _log.warning("job.left_open", job_id=wanted.job_id)
-        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail)
+        tried = len(wanted.tried)
+        last = wanted.tried[-1] if tried else ""
+        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail, node_id=last, attempts=tried)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
@@ -287,7 +291,14 @@ def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
     if state is not JobState.FAILED:
         return Outcome(state, result.job_id, result, away_ms=away_ms)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
-    return Outcome(state, result.job_id, error=known, detail="the node failed the job")
+    return Outcome(
+        state,
+        result.job_id,
+        error=known,
+        detail="the node failed the job",
+        node_id=result.node_id,
+        attempts=result.attempt_id,
+    )
 
 
 def _cancelled(job_id: str) -> Outcome:

@@ -3,9 +3,10 @@
 import asyncio
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from time import monotonic
+from typing import TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from lingua_scheduler.services.peers import CloseCode, Peer
 from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
+
+K = TypeVar("K")
 
 # What an utterance is answered with: a result, or the word that there is none.
 Answer = TranslationResult | MissingResult
@@ -154,6 +157,9 @@ class Sessions:
         self._max_sessions = max_sessions
         self._by_id: dict[str, Session] = {}
         self._by_token: dict[str, Session] = {}
+        # How many ask for what, in words and as pools.
+        self.languages: Counter[str] = Counter()
+        self.pools: Counter[tuple[str, ...]] = Counter()
         self._rules = CutRules(
             pause_ms=settings.pause_ms,
             max_duration_ms=settings.max_duration_ms,
@@ -185,6 +191,9 @@ class Sessions:
         return Session(conversation, session_id, terms, init, owner)
 
     def add(self, session: Session) -> None:
+        if session.session_id not in self._by_id:
+            self.languages[session.terms.languages] += 1
+            self.pools[session.pools] += 1
         self._by_id[session.session_id] = session
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
@@ -210,12 +219,20 @@ class Sessions:
             if handle is not None:
                 handle.cancel()
         del self._by_id[session.session_id]
+        _count_down(self.languages, session.terms.languages)
+        _count_down(self.pools, session.pools)
         if is_finished:
             loop = asyncio.get_running_loop()
             loop.call_later(self._settings.grace_ms / 1000, self._by_token.pop, session.resume_token, None)
         else:
             self._by_token.pop(session.resume_token, None)
         metrics.SESSIONS.set(len(self._by_id))
+
+
+def _count_down(counts: Counter[K], key: K) -> None:
+    counts[key] -= 1
+    if counts[key] <= 0:
+        del counts[key]
 
 
 def now_ms() -> float:

@@ -95,3 +95,6 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
     # How long the attempt that ended it was away at its node.
     away_ms: float = 0.0
+    # The node that had it last, and how many had it; a result says so itself.
+    node_id: str = ""
+    attempts: int = 0
