@@ -1,6 +1,7 @@
 """A server that shows the real dashboard a made-up scheduler: pictures, changes, silence, as a test wants them."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,7 +10,9 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.dashboard import add_dashboard
+from lingua_scheduler.domain.changes import delta
 from lingua_scheduler.domain.picture import Event, Moment, Picture
+from tests.support.pictures import moment
 
 
 class Watched:
@@ -21,8 +24,8 @@ class Watched:
         self.events = events
         self.pages: dict[str, Any] = {}
         self.posted: list[str] = []
+        self.is_away = False
         self.port = 0
-        self._serial = picture.serial
         self._watchers: set[asyncio.Queue[bytes | None]] = set()
 
     @property
@@ -32,12 +35,15 @@ class Watched:
     def show(self, picture: Picture) -> None:
         """Another whole picture, as to a reader who was too slow."""
         self.picture = picture
-        self._serial = picture.serial
         self._send(self._first())
 
-    def change(self, now: Moment, **parts: Any) -> None:
-        self._serial += 1
-        told = {"serial": self._serial, "at_ms": now.at_ms, "is_stale": False, "now": now} | parts
+    def change(self, *events: Event, **parts: Any) -> None:
+        """The next picture, of which only what changed is sent."""
+        at_ms = int(time.time() * 1000)
+        fields = {"serial": self.picture.serial + 1, "at_ms": at_ms, "now": moment(at_ms)} | parts
+        after = msgspec.structs.replace(self.picture, **fields)
+        told = delta(self.picture, after) | ({"events": events} if events else {})
+        self.picture = after
         self._send(_message("change", told))
 
     def cut(self) -> None:
@@ -52,11 +58,12 @@ class Watched:
         return _message("picture", told)
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
+        if self.is_away:
+            raise web.HTTPServiceUnavailable
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         unread: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._watchers.add(unread)
-        self._serial = self.picture.serial
         try:
             await response.write(b"retry: 200\n\n" + self._first())
             while (message := await unread.get()) is not None:
@@ -80,8 +87,9 @@ def _message(kind: str, told: dict[str, Any]) -> bytes:
 
 
 @asynccontextmanager
-async def watched(picture: Picture, **more: Any) -> AsyncIterator[Watched]:
-    shown = Watched(picture, **more)
+async def watched(shown: Watched | Picture, **more: Any) -> AsyncIterator[Watched]:
+    if isinstance(shown, Picture):
+        shown = Watched(shown, **more)
     app = web.Application()
     app.router.add_get("/v1/watch", shown.watch)
     add_dashboard(app)

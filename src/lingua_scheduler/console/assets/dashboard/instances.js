@@ -113,10 +113,11 @@ class Row {
   }
 
   update(instance) {
-    this.mark.show(instance.is_alive ? "good" : "critical");
-    const words = [t(instance.is_alive ? "instances.alive" : "instances.dead")];
+    const state = instance.is_alive ? "alive" : instance.has_left ? "left" : "dead";
+    this.mark.show({ alive: "good", left: "unknown", dead: "critical" }[state]);
+    const words = [t(`instances.${state}`)];
     if (instance.is_leader) words.push(t("instances.leads"));
-    if (!instance.is_alive) words.push(t("instances.silent_for", { time: duration(instance.silent_ms) }));
+    if (state === "dead") words.push(t("instances.silent_for", { time: duration(instance.silent_ms) }));
     setText(this.words, words.join(" · "));
     const inbox = instance.inbox_pending
       ? t("instances.inbox_words", { letters: number(instance.inbox_letters), pending: number(instance.inbox_pending) })

@@ -2,6 +2,7 @@
 import { duration, milliseconds, pairName } from "./format.js";
 import { href } from "./routes.js";
 import { language, t, tryT } from "./words.js";
+import { now } from "./world.js";
 
 const LEVELS = ["critical", "warning", "notice"];
 
@@ -50,7 +51,7 @@ function spelled({ subject, values }) {
   else if (/^[a-z]{2,3}[^:]*:[a-z]{2,3}/.test(subject)) words.pair = pairName(subject);
   for (const [name, value] of Object.entries(values)) {
     if (typeof value !== "number") continue;
-    if (name === "silent_ms") words[name] = duration(value);
+    if (name === "seen_at_ms") words.silent = duration(now() - value);
     else if (name.endsWith("_ms")) words[name] = milliseconds(value);
   }
   for (const name of ["from", "to"]) {
