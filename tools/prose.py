@@ -52,7 +52,8 @@ Each reply begins with one of the words listed. A key or argument marked *list* 
 
 METRICS = """
 `GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked; with
-`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer.
+`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer;
+but language pairs are named, as many as `watch.max_pairs`, and all others summed under `other`.
 
 Of several workers, counters and histograms are added up, and so are gauges, except where the table says otherwise. What
 a worker counted before it ended stays in the sum, so a sum never shrinks. A worker that does not answer within a second

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from lingua_scheduler.console import hub
 from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.callbacks import Courier
 from lingua_scheduler.console.dashboard import add_dashboard
@@ -24,6 +25,7 @@ from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
+from lingua_scheduler.console.polling import Polling
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.console.watching import Watching
 from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
@@ -45,10 +47,12 @@ from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.cancelling import Cancelling
+from lingua_scheduler.services.catalogue import Catalogue
 from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.gauges import PairGauges
 from lingua_scheduler.services.http_nodes import HttpNodes
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.judging import Judge
@@ -75,7 +79,7 @@ from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.telling import Teller
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.settings import Settings
+from lingua_scheduler.settings import Settings, catalogue_path
 from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
@@ -176,6 +180,8 @@ class Scheduler:
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
         teller = Teller(me.incarnation, books, dispatcher, sessions, self._registry, self._waiting)
         self.snapshots = Snapshots(PictureMaker(self.presence, store, settings, teller.figures), settings.watch)
+        self._catalogue = Catalogue(settings.catalogue, catalogue_path(settings), hub.fetch)
+        self.snapshots.on_picture.append(PairGauges(settings.watch.max_pairs).show)
         self._courier = Courier()
         self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
@@ -196,6 +202,7 @@ class Scheduler:
         watching = Watching(self.snapshots)
         add_operations(app, watching.operations)
         watching.add_to(app)
+        add_operations(app, Polling(self.snapshots, self._catalogue).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
         add_dashboard(app)
         self.operations: list[Operation] = app[OPERATIONS]
@@ -240,6 +247,8 @@ class Scheduler:
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         self._builder = self._chores.start(self.snapshots.run())
+        self._chores.start(self._catalogue.run())
+        metrics.SNAPSHOT_AGE.set_function(lambda: self.snapshots.age_s)
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()

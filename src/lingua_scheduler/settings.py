@@ -212,7 +212,7 @@ class CatalogueSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "services_index.json"
     interval_ms: Annotated[_LookMs, _doc("Time between two questions to the hub")] = 30_000
     timeout_ms: Annotated[_PeriodMs, _doc("Longest it may take to answer")] = 5000
-    max_bytes: Annotated[_Bytes, _doc("Longer answers are not read")] = 4_194_304
+    max_bytes: Annotated[_Bytes, _doc("Longer answers are not read")] = 1_048_576
 
 
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -307,6 +307,17 @@ def resolved_data_dir(redis: RedisSettings) -> Path:
         return Path(redis.data_dir).expanduser() if redis.data_dir else default_data_dir()
     except RuntimeError:
         raise SettingsError("no home directory is known; set redis.data_dir to an absolute path") from None
+
+
+def catalogue_path(settings: Settings) -> Path | None:
+    """Where the copy of the catalogue is; None where there is none, or no place for it."""
+    try:
+        path = Path(settings.catalogue.file).expanduser()
+        if not settings.catalogue.file or path.is_absolute():
+            return path if settings.catalogue.file else None
+        return resolved_data_dir(settings.redis) / path
+    except (RuntimeError, SettingsError):
+        return None
 
 
 def _xdg_data_home(environment: Mapping[str, str], platform: str) -> str:

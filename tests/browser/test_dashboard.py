@@ -4,14 +4,17 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.browser import DESKTOP, PHONE, browser, page_of
+from tests.support.browser import DESKTOP, PHONE, page_of
 from tests.support.instances import START_WITHIN_S
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, result_of
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # A shared machine may be slow, and a picture comes once in 200 ms at best.
 WITHIN_MS = 15_000
@@ -28,11 +31,14 @@ async def talk(client: FakeClient, first: int, count: int) -> None:
         await client.outcome()
 
 
-async def test_the_person_on_call_sees_and_steers_a_living_scheduler(server: RedisProcess, tmp_path: Path) -> None:
+@pytest.mark.timeout(180)
+async def test_the_person_on_call_sees_and_steers_a_living_scheduler(
+    server: RedisProcess, tmp_path: Path, opened: Browser
+) -> None:
     quick = ("--set", "watch.watched_interval_ms=200", "--set", "watch.interval_ms=500")
     async with serve_process(tmp_path, "--redis-url", server.url, *quick) as serving:
         await until(lambda: serving.port, START_WITHIN_S, "a scheduler")
-        async with field(serving.port) as peers, browser() as opened:
+        async with field(serving.port) as peers:
             await people_are_translated(peers, opened)
             await a_node_is_drained(peers, opened)
             await a_failed_job_is_explained(peers, opened)
@@ -127,15 +133,15 @@ async def sees_the_loss(page: Page, node_id: str) -> None:
     await expect(page.locator("#alert")).to_contain_text("nobody can translate", timeout=WITHIN_MS)
     await page.keyboard.press("g")
     await page.keyboard.press("o")
-    await expect(page.locator(".alarms")).to_contain_text("Italian → Spanish: nobody can translate")
-    await expect(page.locator(".alarms")).to_contain_text("Bring a node back")
+    await expect(page.locator(".alarms").first).to_contain_text("Italian → Spanish: nobody can translate")
+    await expect(page.locator(".alarms").first).to_contain_text("Bring a node back")
     await expect(page.locator(".events")).to_contain_text(f"{node_id} left")
     theme = await page.locator("html").get_attribute("data-theme")
     await page.locator("#theme").click()
     await expect(page.locator("html")).to_have_attribute("data-theme", "light" if theme == "dark" else "dark")
     await page.locator("#language").select_option("zh")
     await expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
-    await expect(page.locator(".alarms")).to_contain_text("意大利语 → 西班牙语：没有节点可以翻译")
+    await expect(page.locator(".alarms").first).to_contain_text("意大利语 → 西班牙语：没有节点可以翻译")
     await page.reload()
-    await expect(page.locator(".alarms")).to_contain_text("没有节点可以翻译", timeout=WITHIN_MS)
+    await expect(page.locator(".alarms").first).to_contain_text("没有节点可以翻译", timeout=WITHIN_MS)
     await expect(page.locator("html")).to_have_attribute("data-theme", "light" if theme == "dark" else "dark")

@@ -8,6 +8,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from lingua_scheduler.domain.alarms import Sight, alarms
+from lingua_scheduler.domain.changes import changes
+from lingua_scheduler.domain.picture import Alarm, Event
+from tests.support import scenes
 from tests.support.peers import Field
 
 FOLDER = files("lingua_scheduler.console").joinpath("assets/dashboard")
@@ -91,10 +95,83 @@ def test_every_word_the_page_asks_for_is_there_and_every_word_is_asked_for() -> 
 
 def test_no_script_makes_markup_of_text() -> None:
     for name, script in SCRIPTS.items():
-        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script), name
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", script), (
+            name
+        )
 
 
 def test_nothing_comes_from_another_server() -> None:
     for file in FOLDER.iterdir():
         addresses = set(re.findall(r"(?:https?:)?//[\w.]+\.\w+", file.read_text("utf-8")))
         assert addresses <= {"http://www.w3.org"}, file.name
+
+
+# What the scheduler says
+
+# Made by the page from other values.
+MADE = {"pair": {"src", "tgt"}, "silent": {"seen_at_ms"}, "alarm": {"code"}}
+
+
+def test_every_alarm_can_be_said_in_both_languages() -> None:
+    found = every_alarm()
+    known = {key.removeprefix("alarm.") for key in ENGLISH if key.startswith("alarm.")} - {"more"}
+    assert {alarm.code for alarm in found} == known
+    for alarm in found:
+        assert f"step.{alarm.code}" in ENGLISH
+        for words in (ENGLISH, CHINESE):
+            assert needs(words[f"alarm.{alarm.code}"] + words[f"step.{alarm.code}"]) <= set(alarm.values)
+
+
+def test_every_event_can_be_said_in_both_languages() -> None:
+    found = every_event()
+    known = {key.removeprefix("event.") for key in ENGLISH if key.startswith("event.")} - {"more", "leader.gone"}
+    assert {event.kind for event in found} == known
+    for event in found:
+        for words in (ENGLISH, CHINESE):
+            assert needs(words[f"event.{event.kind}"]) <= set(event.values)
+
+
+def needs(words: str) -> set[str]:
+    names = set(PLACEHOLDER.findall(words)) - {"n"}
+    return {value for name in names for value in MADE.get(name, {name})}
+
+
+def every_alarm() -> list[Alarm]:
+    """A day on which everything goes wrong; without nodes and without Redis other things are."""
+    silent = scenes.node("silent", seen_at_ms=0, alive_until_ms=3_000)
+    lone = scenes.node("lone", ("de", "fr"), held=4, free=0)
+    sick = scenes.node("sick", state="quarantined", free=None)
+    sight = Sight(
+        at_ms=10_000,
+        nodes=[silent, lone, sick],
+        pairs=scenes.pairs_of([lone]),
+        instances=[scenes.instance("i-1", is_alive=False)],
+        dead_letters=2,
+        jobs_ended=100,
+        jobs_failed=50,
+        p95_ms=60_000.0,
+        served_at_ms={"ja:ko": 9_000},
+        waiting={"de:fr:speech": 3},
+    )
+    return [
+        *alarms(sight, []),
+        *alarms(sight._replace(nodes=[]), []),
+        *alarms(sight._replace(is_redis_away=True), []),
+    ]
+
+
+def every_event() -> list[Event]:
+    one, other = scenes.node("one"), scenes.node("other", ("de", "fr"))
+    stays, sick = scenes.node("stays"), scenes.node("stays", state="quarantined", free=None)
+    here = [scenes.instance(name) for name in ("left", "died")]
+    gone = [scenes.instance("died", is_alive=False), scenes.instance("came")]
+    before = scenes.picture([one, stays], instances=here, alarms=[scenes.alarm("leader.none")])
+    after = scenes.picture(
+        [other, sick],
+        instances=gone,
+        leader="came",
+        dead_letters=3,
+        failures=[scenes.job(1)],
+        alarms=[scenes.alarm("nodes.none", nodes=1)],
+    )
+    return changes(before, after)

@@ -12,7 +12,7 @@ from aiohttp import web
 from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.domain.changes import delta
 from lingua_scheduler.domain.picture import Event, Moment, Picture
-from tests.support.pictures import moment
+from tests.support.scenes import moment
 
 
 class Watched:

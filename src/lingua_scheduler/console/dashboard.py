@@ -1,4 +1,4 @@
-"""HTTP: the dashboard, a page for the person on call. It is made of files, and reads what every other caller may read."""
+"""HTTP: the dashboard, a page for the person on call; made of files, it reads what every other caller may read."""
 
 import hashlib
 from importlib.resources import files

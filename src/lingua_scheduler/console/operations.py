@@ -43,7 +43,7 @@ class Known(NamedTuple):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """`path` may hold `{names}`; `answer` is the struct of a 200."""
+    """`path` may hold `{names}`; `answer` is the struct of a 200, which `handle` gives, or has encoded already."""
 
     method: str
     path: str
@@ -121,7 +121,8 @@ def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Resp
         with bound_contextvars(request_id=request_id):
             path, query = _path(operation, request), _query(operation, request)
             call = Call(path, await read_body(request), query, request_id, lambda: _is_connected(request))
-            return json_response(await operation.handle(call))
+            answer = await operation.handle(call)
+            return answer if isinstance(answer, web.Response) else json_response(answer)
 
     return handle
 

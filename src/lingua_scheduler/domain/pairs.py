@@ -47,6 +47,10 @@ class Pairs:
                 pair.free += node.free or 0
                 pair.first = node.node_id if pair.nodes == 1 else ""
 
+    def mention(self, name: str) -> None:
+        """A pair that somebody misses is shown, even if no node knows it any more."""
+        self._pair(name)
+
     def looks(self) -> list[PairLook]:
         found = []
         for name, pair in sorted(self._pairs.items()):

@@ -63,7 +63,10 @@ class PictureMaker:
             self._now_ms(),
         )
         living = _read({name: text for name, text in shown.items() if self._presence.counts_as_alive(name)})
-        fleet = await self._fleet(now_ms)
+        wanted = {pool for told in living.values() for pool in told.wanted}
+        self._served_at_ms = served_lately(self._served_at_ms, (), now_ms)
+        missed = self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted}
+        fleet = await self._fleet(now_ms, missed)
         leads = leader.instance if leader else ""
         instances = await self._instances(known, shown, living, fleet.nodes, leads)
         since_ms = now_ms - self._settings.job.keep_ms
@@ -76,7 +79,7 @@ class PictureMaker:
         dead_letters = sum(instance.dead_letters for instance in instances)
         self._served_at_ms = served_lately(self._served_at_ms, fleet.pairs, now_ms)
         self._sight = self._seen(now_ms, fleet, instances, living)._replace(
-            leader=leads or None, dead_letters=dead_letters
+            wanted=wanted, leader=leads or None, dead_letters=dead_letters
         )
         return Picture(
             serial=before.serial + 1 if before else 1,
@@ -111,7 +114,7 @@ class PictureMaker:
         seconds, micros = await self._store.line.call("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
-    async def _fleet(self, now_ms: int) -> Fleet:
+    async def _fleet(self, now_ms: int, missed: Iterable[str]) -> Fleet:
         rows: list[Row] = []
         async for some in self._store.looks.rows():
             rows += some
@@ -127,6 +130,8 @@ class PictureMaker:
             if place % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         self._looks = looks
+        for pair in missed:
+            pairs.mention(pair)
         return Fleet(nodes, pairs.looks())
 
     def _look(self, row: Row, said: Said, now_ms: int, looks: dict[str, tuple[Row, Said, NodeLook]]) -> NodeLook:
@@ -180,7 +185,6 @@ class PictureMaker:
             jobs_failed=failed,
             p95_ms=latency.percentile(95),
             served_at_ms=self._served_at_ms,
-            wanted={pool for told in living.values() for pool in told.wanted},
             waiting=summed(told.waiting for told in living.values()),
             slow_ms=self._settings.watch.slow_ms,
             missed_heartbeats=self._settings.nodes.missed_heartbeats,

@@ -92,7 +92,7 @@ class Snapshots:
         self._settings = settings
         self._clock = clock
         self.latest: Picture | None = None
-        self.made_at_s = float("-inf")
+        self.made_at_s = clock()
         self.steps: deque[Step] = deque(maxlen=STEPS_KEPT)
         self._history: deque[Moment] = deque(maxlen=settings.history)
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
@@ -113,7 +113,7 @@ class Snapshots:
 
     @property
     def age_s(self) -> float:
-        """Since what the latest picture shows was so."""
+        """Since what the latest picture shows was so; before the first one, since we began."""
         return self._clock() - self.made_at_s
 
     async def read(self) -> Picture:

@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import msgspec
+from redis.exceptions import ResponseError
 
 from lingua_scheduler.domain.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
-from lingua_scheduler.store.connection import Line, Reply
+from lingua_scheduler.store.connection import Line, RedisAway, Reply
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.scripts import CANNOT_WRITE, Scripts
 
 
 class Me(NamedTuple):
@@ -64,7 +65,12 @@ class Instances:
 
     async def show(self, instance: str, figures: bytes) -> None:
         """Tell the others what this one counts."""
-        await self._line.call("HSET", self._figures, instance, figures)
+        try:
+            await self._line.call("HSET", self._figures, instance, figures)
+        except ResponseError as error:
+            if not CANNOT_WRITE.search(str(error)):
+                raise
+            raise RedisAway(str(error)) from error
 
     async def shown(self) -> dict[str, str]:
         """What each of them told last; one that left told nothing."""

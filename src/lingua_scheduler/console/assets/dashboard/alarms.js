@@ -44,7 +44,7 @@ class Group {
     this.keyedFew.show(alarms.slice(0, shown), alarmKey);
     this.keyedRest.show(alarms.slice(shown), alarmKey);
     show(this.fold, alarms.length > shown);
-    setText(this.more, t("alarms.more", { n: alarms.length - shown }));
+    if (alarms.length > shown) setText(this.more, t("alarms.more", { n: alarms.length - shown }));
   }
 }
 

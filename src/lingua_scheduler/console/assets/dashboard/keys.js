@@ -5,7 +5,7 @@ const GOES = { o: "overview", p: "pairs", n: "nodes", j: "jobs", i: "instances" 
 const PATIENCE_MS = 1500;
 
 export function listen({ view, onHelp }) {
-  let wantsToGo = 0;
+  let wantsToGo = -Infinity;
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
@@ -17,11 +17,11 @@ export function listen({ view, onHelp }) {
       return;
     }
     if (performance.now() - wantsToGo < PATIENCE_MS && event.key in GOES) {
-      wantsToGo = 0;
+      wantsToGo = -Infinity;
       go(GOES[event.key]);
       return;
     }
-    wantsToGo = event.key === "g" ? performance.now() : 0;
+    wantsToGo = event.key === "g" ? performance.now() : -Infinity;
     if (event.key === "/") filter(event);
     else if (event.key === "?") onHelp();
     else if (event.key === "j") walk(event, view(), 1);

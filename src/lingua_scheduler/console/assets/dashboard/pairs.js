@@ -7,6 +7,7 @@ import { t } from "./words.js";
 import { headroom, headroomLevel, world } from "./world.js";
 
 const SIGNS = { none: "✕", full: "○", low: "◔", half: "◑", wide: "●" };
+const STOP = "a[tabindex='0']:not([hidden])";
 const PHONE = matchMedia("(max-width: 640px)");
 
 export class Pairs {
@@ -141,6 +142,8 @@ class Matrix {
     this.languages = languages;
     const shown = new Map(pairs.map((pair) => [`${pair.src}:${pair.tgt}`, pair]));
     for (const [key, cell] of this.cells) cell.update(shown.get(key));
+    // One stop for Tab; the arrows go on from there.
+    if (!this.table.querySelector(STOP)) this.table.querySelector("a:not([hidden])")?.setAttribute("tabindex", "0");
   }
 
   build(sources, targets) {
@@ -157,8 +160,6 @@ class Matrix {
     });
     const caption = h("caption", { class: "unseen" }, t("pairs.caption"));
     this.table.replaceChildren(caption, h("thead", {}, h("tr", {}, corner, heads)), h("tbody", {}, rows));
-    // One stop for Tab; the arrows go on from there.
-    this.table.querySelector("a")?.setAttribute("tabindex", "0");
   }
 
   key(event) {
@@ -186,7 +187,7 @@ class Matrix {
   }
 
   focus(link) {
-    this.table.querySelector("a[tabindex='0']")?.setAttribute("tabindex", "-1");
+    this.table.querySelector(STOP)?.setAttribute("tabindex", "-1");
     link.setAttribute("tabindex", "0");
     link.focus();
   }
@@ -194,7 +195,7 @@ class Matrix {
   move(step) {
     const cell = document.activeElement?.closest?.("td");
     if (cell && this.table.contains(cell)) this.walk(cell, [step, 0]);
-    else this.table.querySelector("a[tabindex='0']")?.focus();
+    else this.table.querySelector(STOP)?.focus();
   }
 }
 

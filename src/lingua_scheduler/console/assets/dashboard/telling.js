@@ -6,11 +6,10 @@ import { now } from "./world.js";
 
 const LEVELS = ["critical", "warning", "notice"];
 
-/** The worst first, the longest standing first among equals. */
+/** The worst first, the longest standing first among equals; whoever needs no translation can wait. */
 export function ranked(alarms) {
-  return [...alarms].sort(
-    (one, other) => LEVELS.indexOf(one.level) - LEVELS.indexOf(other.level) || one.since_ms - other.since_ms,
-  );
+  const rank = (alarm) => 2 * LEVELS.indexOf(alarm.level) + Number("src" in alarm.values && alarm.values.src === alarm.values.tgt);
+  return [...alarms].sort((one, other) => rank(one) - rank(other) || one.since_ms - other.since_ms);
 }
 
 export function alarmKey(alarm) {
