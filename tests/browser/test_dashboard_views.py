@@ -54,8 +54,9 @@ def a_bad_day(**more: Any) -> Watched:
         instances=[scenes.instance("i-1", is_leader=True), scenes.instance("i-2", is_alive=False, inbox_pending=2)],
         **more,
     )
+    moved: dict[str, Any] = {"node_id": "gpu-1", "from": "ready", "to": "draining"}
     events = [
-        scenes.event("node.state_changed", "gpu-1", node_id="gpu-1", **{"from": "ready", "to": "draining"}),
+        scenes.event("node.state_changed", "gpu-1", **moved),
         scenes.event("alarm.raised", "fr:de", level=Level.CRITICAL, code="pair.lost", src="fr", tgt="de"),
     ]
     made = Watched(shown, scenes.history(shown.at_ms), events)
@@ -146,7 +147,13 @@ async def test_what_peers_say_is_shown_and_never_run(opened: Browser) -> None:
         state=HOSTILE,
     )
     odd = msgspec.structs.replace(scenes.pairs_of([node])[0], src=HOSTILE, hangs_on=HOSTILE)
-    nobody = {"code": HOSTILE, "level": Level.CRITICAL, "subject": HOSTILE, "text": HOSTILE, "node_id": HOSTILE}
+    nobody: dict[str, Any] = {
+        "code": HOSTILE,
+        "level": Level.CRITICAL,
+        "subject": HOSTILE,
+        "text": HOSTILE,
+        "node_id": HOSTILE,
+    }
     shown = scenes.picture(
         [node],
         pairs=[odd],
