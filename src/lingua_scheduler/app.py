@@ -17,6 +17,7 @@ from aiohttp import web
 from lingua_scheduler.console import hub
 from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.callbacks import Courier
+from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
 from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.instances import instance_operations
@@ -203,6 +204,7 @@ class Scheduler:
         watching.add_to(app)
         add_operations(app, Polling(self.snapshots, self._catalogue).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
+        add_dashboard(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
