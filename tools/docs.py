@@ -20,6 +20,7 @@ from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY, LATENCY_ABOUT, LATENCY_SOURCE
 from lingua_scheduler.telemetry.figures import COMBINED
 from tools import prose, wire
 from tools.markdown import code, page, table
@@ -36,7 +37,7 @@ def render() -> dict[Path, str]:
         "settings.md": page("Settings", prose.SETTINGS, *_settings()),
         "redis-keys.md": page("Redis keys", prose.KEYS.format(prefix=RedisSettings().key_prefix), _keys()),
         "scripts.md": page("Scripts", prose.SCRIPTS, *map(_script, read_library().values())),
-        "metrics.md": page("Metrics", prose.METRICS, _metrics()),
+        "metrics.md": page("Metrics", prose.METRICS, _metrics(), *_aliases()),
         "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
         "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
         "errors.md": page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
@@ -106,6 +107,14 @@ def _metrics() -> str:
             labels = ", ".join(map(code, metric._labelnames))
             rows.append((code(name), family.type, labels, family.documentation + _combined(family.name)))
     return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _aliases() -> Iterator[str]:
+    yield "## Names from before"
+    yield prose.ALIASES
+    rows = [(code(f"{one.name}_total"), "counter", code(one.label), one.about, code(one.source)) for one in ALIASES]
+    rows.append((code(LATENCY), "histogram", "", LATENCY_ABOUT, code(LATENCY_SOURCE)))
+    yield table(("alias", "type", "labels", "meaning", "made from"), rows)
 
 
 def _combined(name: str) -> str:

@@ -52,11 +52,21 @@ Each reply begins with one of the words listed. A key or argument marked *list* 
 
 METRICS = """
 `GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked; with
-`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer.
+`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer:
+no session, job or node is ever a label, and an error code that a node made up is counted as `other`.
+Acknowledgements that did not come in time are `lingua_attempts_lost_total{reason="ack_timeout"}`.
+
+Rules for alerts and a dashboard are in `deploy/`; what to do when one fires is in the [runbook](runbook.md). What
+counting costs is measured with `lingua bench --scenario metrics`.
 
 Of several workers, counters and histograms are added up, and so are gauges, except where the table says otherwise. What
 a worker counted before it ended stays in the sum, so a sum never shrinks. A worker that does not answer within a second
 is left out of the gauges and counted in `lingua_workers_silent_total`; of its counters the last known values are taken.
+"""
+
+ALIASES = """
+Alerts and dashboards from before find these names too. They are made from the figures above when somebody asks, so they
+cost nothing until then, and they work with several workers.
 """
 
 PROTOCOL = """

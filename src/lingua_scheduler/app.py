@@ -74,7 +74,7 @@ from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
-from lingua_scheduler.telemetry.tasks import Nursery, every
+from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
 
 _log = logs.get()
 
@@ -144,7 +144,9 @@ class Scheduler:
             self._recorder,
             assignments,
             settings,
+            clock,
         )
+        metrics.LEASES.set_function(assignments.__len__)
         self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
         self._nudger = Nudger(self.instance, store.signals, self._waiting)
         self._waiting.on_unclaimed = self._nudger.unclaimed
@@ -225,6 +227,7 @@ class Scheduler:
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
+        self._chores.start(watch_loop())
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()

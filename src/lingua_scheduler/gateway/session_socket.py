@@ -29,10 +29,13 @@ from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.settings import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.telemetry import metrics
 
 PROTOCOL_VERSION = "1.0"
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
 BURST_S = 2.0
+
+_SOCKETS = metrics.SOCKETS.labels("session")
 
 
 class SessionSocket:
@@ -49,6 +52,7 @@ class SessionSocket:
         spoke_for: dict[str, Session] = {}
         frames = Bucket(self._settings.max_frames_per_s, BURST_S * self._settings.max_frames_per_s)
         volume = Bucket(self._settings.max_bytes_per_s, BURST_S * self._settings.max_bytes_per_s)
+        _SOCKETS.inc()
         try:
             async for frame in self._sockets.frames(socket, outbox, "session"):
                 session = None
@@ -65,6 +69,7 @@ class SessionSocket:
                         self._intake.ask_to_pause(session, "rate")
                     await asyncio.sleep(wait_s)
         finally:
+            _SOCKETS.dec()
             for session in spoke_for.values():
                 self._intake.detached(session, outbox)
         return socket

@@ -9,7 +9,7 @@ import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, shard_of
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.domain.utterances import CutReason
@@ -26,6 +26,8 @@ from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
+
+_JOBS = metrics.by(metrics.JOBS, *ENDED)
 
 MAX_JOB_ID_CHARS = 128
 # What is assumed of audio that comes without its own.
@@ -156,7 +158,7 @@ class Calls:
 
     def _end(self, call: _Call, ended: Outcome | Placement | Refusal) -> None:
         if isinstance(ended, Outcome):
-            metrics.JOBS.labels(ended.state.value).inc()
+            _JOBS[ended.state].inc()
         if call.placement is None:
             if isinstance(ended, Outcome):
                 ended = Refusal(ended.error or ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, ended.detail)
@@ -193,6 +195,7 @@ class Calls:
             turn_id=f"turn-{self._instance}-{serial}",
             reason=CutReason.IS_FINAL,
             padding_ms=self._sessions.padding_manual_ms,
+            said_at_s=monotonic(),
             wish=Wish(options.preferred_node_id or "", bool(options.strict), options.affinity_key or ""),
             audio_ref=asked.audio_ref,
             request=request,

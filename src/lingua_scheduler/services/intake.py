@@ -28,6 +28,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+_PAUSES = metrics.by(metrics.PAUSES, "audio", "rate")
+
 SAMPLE_RATE = 16_000
 PAUSE_MS = 1_000
 # A client's clock that differs by more than this says nothing about the network.
@@ -238,7 +240,7 @@ class Intake:
         at_ms = self._now_ms()
         if at_ms >= session.paused_until_ms:
             session.paused_until_ms = at_ms + PAUSE_MS
-            metrics.PAUSES.labels(reason).inc()
+            _PAUSES[reason].inc()
             session.post(Backpressure(action="PAUSE", resume_after_ms=PAUSE_MS, message="more comes than can be taken"))
 
     def _has_room(self, session: Session, size: int) -> bool:

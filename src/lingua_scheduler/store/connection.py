@@ -4,11 +4,14 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import BusyLoadingError, ReadOnlyError, RedisError, ResponseError
+
+from lingua_scheduler.telemetry import metrics
 
 T = TypeVar("T")
 Argument = str | bytes | int | float
@@ -87,6 +90,9 @@ class ServerLine:
         self._waiters: deque[tuple[Waiter, Command]] = deque()
         self._wake = asyncio.Event()
         self._oldest_since = math.inf
+        # The one command under way whose round trip is measured, and since when; what blocks says nothing of Redis.
+        self._sampled: Waiter | None = None
+        self._sampled_at = 0.0
         self.failure = "not connected yet"
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -212,6 +218,7 @@ class ServerLine:
         was_up = self.up.is_set()
         self.up.clear()
         self._outgoing.clear()
+        self._sampled = None
         waiters, self._waiters = self._waiters, deque()
         for waiter, _ in waiters:
             if not waiter.done():
@@ -226,6 +233,8 @@ class ServerLine:
             await self._wake.wait()
             self._wake.clear()
             batch, self._outgoing = self._outgoing, []
+            if self._sampled is None and self._waiters and not self._is_raw:
+                self._sampled, self._sampled_at = self._waiters[-1][0], monotonic()
             await connection.send_packed_command(b"".join(batch), check_health=False)
 
     async def _read(self, connection: AbstractConnection) -> None:
@@ -239,6 +248,9 @@ class ServerLine:
                 failure = error
             waiter, command = waiters.popleft()
             self._oldest_since = self._loop.time()
+            if waiter is self._sampled:
+                self._sampled = None
+                metrics.REDIS_SECONDS.observe(monotonic() - self._sampled_at)
             if waiter.done():
                 continue
             if failure is None:
