@@ -23,6 +23,7 @@ from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY, LATENCY_ABOUT, LATENCY_SOURCE
 from lingua_scheduler.telemetry.figures import COMBINED
 from tools import prose, wire
+from tools.events import events
 from tools.markdown import code, page, table
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +39,7 @@ def render() -> dict[Path, str]:
         "redis-keys.md": page("Redis keys", prose.KEYS.format(prefix=RedisSettings().key_prefix), _keys()),
         "scripts.md": page("Scripts", prose.SCRIPTS, *map(_script, read_library().values())),
         "metrics.md": page("Metrics", prose.METRICS, _metrics(), *_aliases()),
+        "logs.md": page("Logs", prose.LOGS, _events()),
         "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
         "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
         "errors.md": page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
@@ -107,6 +109,18 @@ def _metrics() -> str:
             labels = ", ".join(map(code, metric._labelnames))
             rows.append((code(name), family.type, labels, family.documentation + _combined(family.name)))
     return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _events() -> str:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for event in events(ROOT / "src" / "lingua_scheduler"):
+        found.setdefault((event.name, event.level), {}).update(dict.fromkeys(event.fields))
+    rows = [(code(name), level, ", ".join(map(_field, fields))) for (name, level), fields in found.items()]
+    return table(("event", "level", "fields"), rows)
+
+
+def _field(name: str) -> str:
+    return {"exc_info": code("exception"), "…": name}.get(name, code(name))
 
 
 def _aliases() -> Iterator[str]:

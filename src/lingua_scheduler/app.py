@@ -83,6 +83,7 @@ SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
 DATA_VERSION_S = 5.0
+STORMS_S = 5.0
 BACKLOG = 1024
 # Whoever connected just before we stopped to accept may still say what for.
 LATECOMERS_S = 0.5
@@ -228,6 +229,7 @@ class Scheduler:
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         self._chores.start(watch_loop())
+        self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()

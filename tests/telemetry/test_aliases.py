@@ -28,7 +28,9 @@ def lines(families: list[Family]) -> set[str]:
 
 def test_each_outcome_counts_where_it_belongs() -> None:
     told = lines(
-        process(registered=5, refused=1, conflict=2, world_full=4, delayed=9, dispatched=7, full=3, nobody=2, wait_over=1)
+        process(
+            registered=5, refused=1, conflict=2, world_full=4, delayed=9, dispatched=7, full=3, nobody=2, wait_over=1
+        )
     )
     assert {
         'node_registration_total{status="success"} 5.0',

@@ -147,6 +147,7 @@ class _Conversation:
             self._outbox.close(CloseCode.TRY_LATER, registered.message[:100])
             return
         self.link = registered
+        logs.bind(node_id=registered.node_id)
         self._outbox.post(
             NodeRegisterAck(node_id=registered.node_id, message="registered successfully", status="registering")
         )

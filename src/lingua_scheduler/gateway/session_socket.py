@@ -29,7 +29,7 @@ from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.settings import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import logs, metrics
 
 PROTOCOL_VERSION = "1.0"
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
@@ -60,6 +60,8 @@ class SessionSocket:
                     session = await self._take(outbox, frame)
                 except UnreadableFrame as error:
                     refuse(outbox, "session", str(error))
+                if session is not None and session.session_id not in spoke_for:
+                    logs.bind(session_id=session.session_id)
                 if session is not None:
                     spoke_for[session.session_id] = session
                 now_s = monotonic()

@@ -122,6 +122,7 @@ class Calls:
         return Refusal(ErrorCode.JOB_ELSEWHERE, f"instance {owner} has this job; ask there for its result")
 
     async def _run(self, call: _Call, work: Work) -> None:
+        logs.bind(session_id=work.session_id)
         metrics.CALLS.inc()
         try:
             self._end(call, await self._translate(call, work))
@@ -151,7 +152,7 @@ class Calls:
             down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
             return Outcome(JobState.FAILED, "", error=down, detail=f"Redis is away: {error}")
         except Exception:
-            _log.exception("call.surprised", session_id=work.session_id)
+            _log.exception("call.surprised")
             return Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         finally:
             metrics.JOB_SECONDS.observe(monotonic() - started)

@@ -115,7 +115,7 @@ class Dispatcher:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
             lost = Lost(known_reason(lost.reason))
             _LOST[lost.reason].inc()
-            _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
+            _log.info("attempt.lost", attempt=placed.attempt.number, reason=lost.reason)
             wanted = msgspec.structs.replace(
                 wanted,
                 number=wanted.number + 1,
@@ -159,6 +159,7 @@ class Dispatcher:
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
+        logs.bind(job_id=attempt.job_id, node_id=attempt.node_id)
         assignment = self._assignments.open(attempt, work)
         try:
             if assignment.report is not None:

@@ -289,11 +289,12 @@ class Intake:
         self.jobs.start(self._translate(session, work))
 
     async def _translate(self, session: Session, work: Work) -> None:
+        logs.bind(session_id=session.session_id, utterance_index=work.utterance_index)
         try:
             outcome = _outcome_of(await self._requests.translate(work))
         except Exception:
             # Every utterance has an outcome, whatever surprised us.
-            _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
+            _log.exception("job.surprised")
             outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         finally:
             self._budget.give_back(session, len(work.audio))
