@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ class Event(NamedTuple):
     line: int
 
 
+@cache
 def events(source: Path) -> list[Event]:
     """All of them, by name; one that several places write is there several times."""
     return sorted(event for path in source.rglob("*.py") for event in _of_file(path, source))

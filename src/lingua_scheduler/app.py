@@ -66,6 +66,7 @@ from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.routes import Routes
 from lingua_scheduler.services.sessions import Sessions
+from lingua_scheduler.services.standin import STANDIN_S, PairGaugesStandIn
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.waiting import WaitingRoom
@@ -229,6 +230,7 @@ class Scheduler:
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
         self._chores.start(watch_loop())
+        self._chores.start(every("standin", STANDIN_S, PairGaugesStandIn(self._pool_map).show))
         self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()

@@ -26,11 +26,14 @@ class Watch:
     """Whether metrics have moved since it began to look; one that moved and came back has moved."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        self._before = {name: values()[name] for name in names}
+        self._before = values()
         self.still = set(names)
 
     async def all_moved(self) -> None:
-        await until(lambda: not self._look(), what=f"all moved; not {self.still}")
+        try:
+            await until(lambda: not self._look(), within_s=20)
+        except AssertionError:
+            raise AssertionError(f"never moved: {self.still}") from None
 
     def _look(self) -> set[str]:
         now = values()
@@ -56,6 +59,8 @@ async def a_conversation(server: RedisProcess, _: Path, moved: Moved) -> None:
     """A node that tells what its stages took, and a client."""
     for gauge in (metrics.REDIS_UP, metrics.WORKERS, metrics.INSTANCES, metrics.LEADING):
         gauge.set(0)
+    for pairs in (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS):
+        pairs.clear()
 
     may_answer = asyncio.Event()
 
@@ -223,6 +228,7 @@ DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ..
         *("lingua_job_dispatch_seconds", "lingua_attempt_seconds", "lingua_node_stage_seconds", "lingua_job_seconds"),
         *("lingua_instances_alive", "lingua_instance_leading", "lingua_pool_map_builds", "lingua_redis_up"),
         *("lingua_redis_round_trip_seconds", "lingua_event_loop_lag_seconds", "lingua_workers"),
+        *("lingua_pair_nodes", "lingua_pair_slots", "lingua_pair_free_slots", "lingua_snapshot_age_seconds"),
     ),
     a_crowded_hour: ("lingua_jobs_waiting", "lingua_job_queue_wait_seconds"),
     bad_nodes: (

@@ -122,6 +122,17 @@ SIGNALS = Counter("lingua_signals_heard", "Signals between instances, by kind", 
 RECORDS_SKIPPED = Counter(
     "lingua_job_records_skipped", "Jobs without an attempt that came in masses and were only counted", registry=REGISTRY
 )
+PAIR_NODES = Gauge(
+    "lingua_pair_nodes",
+    "Nodes of the whole fleet that take work for a pair, spoken",
+    ["src", "tgt"],
+    registry=REGISTRY,
+)
+PAIR_SLOTS = Gauge("lingua_pair_slots", "Slots of those nodes", ["src", "tgt"], registry=REGISTRY)
+PAIR_FREE_SLOTS = Gauge("lingua_pair_free_slots", "Free slots of those nodes", ["src", "tgt"], registry=REGISTRY)
+SNAPSHOT_AGE = Gauge(
+    "lingua_snapshot_age_seconds", "Since the picture was made that pages and pair gauges show", registry=REGISTRY
+)
 WORKERS = Gauge("lingua_workers", "Processes that serve this port together", registry=REGISTRY)
 WORKERS_SILENT = Counter(
     "lingua_workers_silent", "Workers that did not answer when another asked for their figures", registry=REGISTRY
