@@ -44,7 +44,7 @@ def labels_in(query: str) -> set[tuple[str, str]]:
 
 
 def known_labels() -> dict[str, tuple[str, ...]]:
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     for metric in vars(metrics).values():
         if hasattr(metric, "_labelnames"):
             (family,) = metric.describe()

@@ -1,8 +1,9 @@
 """Every metric moves when what it counts happens: a table of days in the life of a scheduler."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 SPEECH = b"\x00\x01" * 320
-Moved = Callable[[], Awaitable[None]]
+Moved = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Watch:
@@ -73,7 +74,7 @@ async def a_conversation(server: RedisProcess, _: Path, moved: Moved) -> None:
         await peers.node(work)
         client = await peers.client()
         await client.utterance(0)
-        await until(lambda: metrics.LEASES.collect()[0].samples[0].value == 1)
+        await until(lambda: values()["lingua_leases_held"] == 1)
         watched = asyncio.create_task(moved())
         await asyncio.sleep(0.05)
         may_answer.set()
@@ -162,7 +163,7 @@ async def callers(server: RedisProcess, _: Path, moved: Moved) -> None:
 
 async def two_instances(server: RedisProcess, _: Path, moved: Moved) -> None:
     """The client is at one, the node at the other."""
-    async with scheduler_on(server.url) as (first, _store), scheduler_on(server.url) as (second, _):
+    async with scheduler_on(server.url) as (first, _store), scheduler_on(server.url) as (second, _same):
         async with field(first.port) as here, field(second.port) as there:
             await there.node()
             client = await here.client()

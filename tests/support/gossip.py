@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from tests.support.http_nodes import http_node
@@ -128,7 +129,7 @@ async def gossip(here: Field, there: Field, instances: list[Instance]) -> None:
     good = await there.node(speak_well, node_id="good", max_concurrent_jobs=8)
     await here.node(Grumbler(), node_id="grumbler", max_concurrent_jobs=8)
     for instance in instances:
-        await until(lambda instance=instance: _knows(instance, "good"))
+        await until(partial(_knows, instance, "good"))
     await asyncio.sleep(0.3)  # a miss of a moment ago is believed for 0.1 s
     client = await here.client(enable_streaming_asr=True)
     outcomes = await talk(client, 30)

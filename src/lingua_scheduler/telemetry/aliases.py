@@ -85,7 +85,7 @@ def _latency(source: Family) -> Family:
     for name, labels, value in source.samples:
         part = name.removeprefix(source.name)
         if part == "_bucket":
-            bound = floatToGoString(round(float(labels["le"]) * 1000, 6))
+            bound = floatToGoString(round(float(labels["le"]) * 1000, 6))  # type: ignore[no-untyped-call]
             samples.append(Sample(LATENCY + part, {"le": bound}, value))
         elif part != "_created":
             samples.append(Sample(LATENCY + part, labels, value * 1000 if part == "_sum" else value))
