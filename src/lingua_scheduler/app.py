@@ -84,7 +84,7 @@ from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
-from lingua_scheduler.telemetry.tasks import Nursery, every
+from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
 
 _log = logs.get()
 
@@ -93,6 +93,7 @@ SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
 DATA_VERSION_S = 5.0
+STORMS_S = 5.0
 BACKLOG = 1024
 # Whoever connected just before we stopped to accept may still say what for.
 LATECOMERS_S = 0.5
@@ -155,7 +156,9 @@ class Scheduler:
             self._recorder,
             assignments,
             settings,
+            clock,
         )
+        metrics.LEASES.set_function(assignments.__len__)
         self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
         self._nudger = Nudger(self.instance, store.signals, self._waiting)
         self._waiting.on_unclaimed = self._nudger.unclaimed
@@ -251,6 +254,8 @@ class Scheduler:
         self._builder = self._chores.start(self.snapshots.run())
         self._chores.start(self._catalogue.run())
         metrics.SNAPSHOT_AGE.set_function(lambda: self.snapshots.age_s)
+        self._chores.start(watch_loop())
+        self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()

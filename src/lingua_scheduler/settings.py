@@ -218,6 +218,7 @@ class CatalogueSettings(msgspec.Struct, frozen=True, kw_only=True):
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[LogLevel, _doc("Least severe event that is written")] = "info"
     format: Annotated[LogFormat, _doc("How events are written; auto = console on a terminal")] = "auto"
+    storm_lines: Annotated[_Count, _doc("Lines of one event in ten seconds; of the rest only the number is told")] = 100
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -55,6 +55,9 @@ async def test_every_figure_is_there_after_a_run_of_all_scenarios(tmp_path: Path
     # Between instances what was said goes into Redis once, and the answer once; at one instance neither does.
     assert medians["instances/32 KB, same instance/into redis"] < 4
     assert 2 * 32 < medians["instances/32 KB, other instance/into redis"] < 2 * 32 * 1.5
+    for variant in ("counted", "not counted", "not counted again"):
+        assert medians[f"metrics/{variant}/scheduler CPU"] > 0
+    assert 0.5 < medians["metrics/counted ÷ not counted/scheduler CPU"] < 2
 
     text = page.read_text("utf-8")
     assert "## The life of a job" in text

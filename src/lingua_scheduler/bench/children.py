@@ -40,9 +40,12 @@ class InstanceChild(NamedTuple):
 
 
 @asynccontextmanager
-async def scheduler(folder: Path, workers: int = 1) -> AsyncIterator[SchedulerChild]:
+async def scheduler(
+    folder: Path, workers: int = 1, *, module: str = "lingua_scheduler"
+) -> AsyncIterator[SchedulerChild]:
     """A scheduler as anybody starts one, with a Redis of its own."""
-    async with _serve(folder, "--data-dir", str(folder / "redis"), "--workers", str(workers)) as (process, said):
+    arguments = ("--data-dir", str(folder / "redis"), "--workers", str(workers))
+    async with _serve(folder, *arguments, module=module) as (process, said):
         events = {event["event"]: event for event in said}
         worker_pids = tuple(event["pid"] for event in said if event["event"] == "worker.ready")
         yield SchedulerChild(
@@ -62,11 +65,13 @@ async def another_instance(folder: Path, redis_url: str) -> AsyncIterator[Instan
 
 
 @asynccontextmanager
-async def _serve(folder: Path, *arguments: str) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
+async def _serve(
+    folder: Path, *arguments: str, module: str = "lingua_scheduler"
+) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
     log_path = folder / "scheduler.log"
     with log_path.open("wb") as log:
         process = await _start(
-            "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", *arguments,
+            module, "serve", "--host", "127.0.0.1", "--port", "0", *arguments,
             "--set", "logs.format=json", "--set", "logs.level=info",
             # A few peers stand for many people, so nobody is too fast.
             "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",

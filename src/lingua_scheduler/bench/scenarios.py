@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import fleet, instances, life, limits, watched
+from lingua_scheduler.bench import counting, fleet, instances, life, limits, watched
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -72,6 +72,13 @@ SCENARIOS = {
         " `/api/v1/stats` a thousand times a second. Answers come from the picture: Redis is not asked.",
         watched.steps,
         watched.measure,
+    ),
+    "metrics": Scenario(
+        "Metrics",
+        "Small jobs on three schedulers, each with a Redis of its own: one as it is, and two (for the noise) in which"
+        " every count and measurement is a call that does nothing.",
+        counting.steps,
+        counting.measure,
     ),
 }
 

@@ -110,7 +110,7 @@ def serve(
         show_config(loaded, as_json)
         return
     settings = loaded.settings
-    logs.configure(settings.logs.level, settings.logs.format)
+    logs.configure(settings.logs.level, settings.logs.format, settings.logs.storm_lines)
     _run(_serve(settings) if worker_count(settings) == 1 else supervise(settings, arguments))
 
 
@@ -119,7 +119,7 @@ def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callab
     supervisor_pid = os.getppid()
     try:
         settings = load()
-        logs.configure(settings.logs.level, settings.logs.format, worker=worker)
+        logs.configure(settings.logs.level, settings.logs.format, settings.logs.storm_lines, worker=worker)
         _run(_serve(settings, inherit(worker, descriptors, run_dir)))
     except Failure as failure:
         tell_supervisor(Word(failure=failure.message, exit_code=failure.exit_code))

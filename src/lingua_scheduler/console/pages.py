@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from lingua_scheduler.console import openapi, reference
 from lingua_scheduler.console.answers import json_response
@@ -13,6 +13,7 @@ from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import figures, metrics
+from lingua_scheduler.telemetry.aliases import aliases
 
 _PAGES = (
     ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
@@ -62,9 +63,10 @@ class Pages:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         if self._siblings is None:
-            body = generate_latest(metrics.REGISTRY)
+            families = figures.snapshot(metrics.REGISTRY)
         else:
-            body = figures.page((await self._siblings.together()).families)
+            families = (await self._siblings.together()).families
+        body = figures.page([*families, *aliases(families)])
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _docs(self, request: web.Request) -> web.Response:

@@ -30,10 +30,13 @@ from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.settings import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.telemetry import metrics
 
 PROTOCOL_VERSION = "1.0"
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
 BURST_S = 2.0
+
+_SOCKETS = metrics.SOCKETS.labels("session")
 
 
 class SessionSocket:
@@ -48,10 +51,12 @@ class SessionSocket:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
         socket, outbox = await self._sockets.accept(request)
         talk = _Talk(self, outbox, self._settings)
+        _SOCKETS.inc()
         try:
             async for frame in self._sockets.frames(socket, outbox, "session", talk.take_at_once):
                 await talk.take(frame)
         finally:
+            _SOCKETS.dec()
             for session in talk.spoke_for.values():
                 self._intake.detached(session, outbox)
         return socket

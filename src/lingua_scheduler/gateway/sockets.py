@@ -19,6 +19,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 # Above the limit a frame is answered with an error; this many times above it the socket closes unread.
 HARD_LIMIT_FACTOR = 4
 
+_REFUSED = metrics.by(metrics.UNREADABLE, "node", "session")
+
 
 class Frame(NamedTuple):
     data: bytes
@@ -92,5 +94,5 @@ class Sockets:
 
 def refuse(outbox: Outbox, side: str, complaint: str, code: ErrorCode = ErrorCode.INVALID_MESSAGE) -> None:
     """Tell a peer what was wrong with its frame; the socket stays open."""
-    metrics.UNREADABLE.labels(side).inc()
+    _REFUSED[side].inc()
     outbox.post(ErrorMessage(code=code.value, message=complaint))

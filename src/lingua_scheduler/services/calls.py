@@ -9,7 +9,7 @@ import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, shard_of
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.domain.utterances import CutReason
@@ -27,6 +27,8 @@ from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
+
+_JOBS = metrics.by(metrics.JOBS, *ENDED)
 
 MAX_JOB_ID_CHARS = 128
 # What is assumed of audio that comes without its own.
@@ -122,6 +124,7 @@ class Calls:
         return Refusal(ErrorCode.JOB_ELSEWHERE, f"instance {owner} has this job; ask there for its result")
 
     async def _run(self, call: _Call, work: Work) -> None:
+        logs.bind(session_id=work.session_id)
         metrics.CALLS.inc()
         started = monotonic()
         try:
@@ -155,14 +158,14 @@ class Calls:
             down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
             return Outcome(JobState.FAILED, "", error=down, detail=f"Redis is away: {error}")
         except Exception:
-            _log.exception("call.surprised", session_id=work.session_id)
+            _log.exception("call.surprised")
             return Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         finally:
             metrics.JOB_SECONDS.observe(monotonic() - started)
 
     def _end(self, call: _Call, ended: Outcome | Placement | Refusal) -> None:
         if isinstance(ended, Outcome):
-            metrics.JOBS.labels(ended.state.value).inc()
+            _JOBS[ended.state].inc()
         if call.placement is None:
             if isinstance(ended, Outcome):
                 ended = Refusal(ended.error or ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, ended.detail)
@@ -199,6 +202,7 @@ class Calls:
             turn_id=f"turn-{self._instance}-{serial}",
             reason=CutReason.IS_FINAL,
             padding_ms=self._sessions.padding_manual_ms,
+            said_at_s=monotonic(),
             wish=Wish(options.preferred_node_id or "", bool(options.strict), options.affinity_key or ""),
             audio_ref=asked.audio_ref,
             request=request,

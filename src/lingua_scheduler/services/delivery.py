@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.ordering import Released
 from lingua_scheduler.domain.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
@@ -15,6 +15,8 @@ from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
 from lingua_scheduler.services.timings import network_timings, service_timings
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
+
+_JOBS = metrics.by(metrics.JOBS, *ENDED)
 
 EXTRA_FIELDS = frozenset(
     {
@@ -40,7 +42,7 @@ class Delivery:
 
     def settle(self, session: Session, work: Work, outcome: Outcome) -> list[Answer]:
         """The one outcome of an utterance; it leaves when those before it have left. What left now is returned."""
-        metrics.JOBS.labels(outcome.state.value).inc()
+        _JOBS[outcome.state].inc()
         self._books.ended(work, outcome, self._clock() - work.said_at_s)
         message: Answer
         if outcome.state is JobState.DONE and outcome.result is not None:

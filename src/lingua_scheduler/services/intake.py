@@ -28,6 +28,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+_PAUSES = metrics.by(metrics.PAUSES, "audio", "rate")
+
 SAMPLE_RATE = 16_000
 PAUSE_MS = 1_000
 # A client's clock that differs by more than this says nothing about the network.
@@ -238,7 +240,7 @@ class Intake:
         at_ms = self._now_ms()
         if at_ms >= session.paused_until_ms:
             session.paused_until_ms = at_ms + PAUSE_MS
-            metrics.PAUSES.labels(reason).inc()
+            _PAUSES[reason].inc()
             session.post(Backpressure(action="PAUSE", resume_after_ms=PAUSE_MS, message="more comes than can be taken"))
 
     def _has_room(self, session: Session, size: int) -> bool:
@@ -287,11 +289,12 @@ class Intake:
         self.jobs.start(self._translate(session, work))
 
     async def _translate(self, session: Session, work: Work) -> None:
+        logs.bind(session_id=session.session_id, utterance_index=work.utterance_index)
         try:
             outcome = _outcome_of(await self._requests.translate(work))
         except Exception:
             # Every utterance has an outcome, whatever surprised us.
-            _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
+            _log.exception("job.surprised")
             outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         finally:
             self._budget.give_back(session, len(work.audio))

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+from time import monotonic
 from typing import NamedTuple
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from lingua_scheduler.domain.attempts import ADOPTED, Attempt, shard_of
 from lingua_scheduler.domain.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
     DrainOutcome,
@@ -34,6 +36,10 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 PING_WITHIN_S = 2.0
+
+REGISTRATIONS = metrics.by(metrics.REGISTRATIONS, "registered", "refused", "conflict", "world_full", "delayed")
+_HEARTBEATS = metrics.by(metrics.HEARTBEATS, *BeatOutcome)
+
 # How often a node is listened to when it says that it lacks a service.
 COMPLAINT_RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)
 # Ids become parts of keys and leases.
@@ -126,17 +132,17 @@ class Registry:
         """Place the node, write it, put it into its pools; the acknowledgement may leave after that."""
         node_id = message.node_id or f"node-{secrets.token_hex(4).upper()}"
         if not _NODE_ID.fullmatch(node_id):
-            metrics.REGISTRATIONS.labels("refused").inc()
+            REGISTRATIONS["refused"].inc()
             return Refusal(ErrorCode.INVALID_MESSAGE, "node_id may hold up to 64 letters, digits, and . _ : -")
         profile = profile_of(message, self._settings.default_max_jobs, self._settings.max_jobs)
         former = self._links.get(node_id)
         if former is not None and former.peer is not peer and not await self._may_replace(former, profile):
-            metrics.REGISTRATIONS.labels("conflict").inc()
+            REGISTRATIONS["conflict"].inc()
             return Refusal(ErrorCode.NODE_ID_CONFLICT, f"another node is connected as {node_id}; choose another id")
         alive_ms = self._alive_ms(message.heartbeat_interval_ms)
         link = NodeLink(node_id, Owner(self._instance, link_id), peer, profile, alive_ms)
         if not await self._write(link):
-            metrics.REGISTRATIONS.labels("world_full").inc()
+            REGISTRATIONS["world_full"].inc()
             most = self._pool_settings.shard_size * self._pool_settings.max_shards
             return Refusal(ErrorCode.NODE_UNAVAILABLE, f"the fleet is full: it has room for {most} nodes")
         former = self._links.get(node_id)
@@ -144,7 +150,7 @@ class Registry:
             link.sent = former.sent
         self._links[node_id] = link
         metrics.NODES.set(len(self._links))
-        metrics.REGISTRATIONS.labels("registered").inc()
+        REGISTRATIONS["registered"].inc()
         if former is not None and former.peer is not peer:
             former.peer.close(CloseCode.SUPERSEDED, "the node connected again")
         _log.info("node.registered", node_id=node_id, shard=link.shard, pools=len(link.pools), slots=profile.max_jobs)
@@ -152,6 +158,7 @@ class Registry:
 
     async def heartbeat(self, link: NodeLink, message: NodeHeartbeat) -> BeatOutcome:
         """A heartbeat that changes nothing costs one cheap script."""
+        read_at = monotonic()
         if message.heartbeat_interval_ms is not None:
             link.alive_ms = self._alive_ms(message.heartbeat_interval_ms)
         if message.running_job_ids is not None:
@@ -165,7 +172,8 @@ class Registry:
             outcome = await self._update(link)
         else:
             outcome = await self._beat(link)
-        metrics.HEARTBEATS.labels(outcome.value).inc()
+        _HEARTBEATS[outcome].inc()
+        metrics.HEARTBEAT_SECONDS.observe(monotonic() - read_at)
         return outcome
 
     async def gone(self, link: NodeLink) -> None:
@@ -174,7 +182,7 @@ class Registry:
             del self._links[link.node_id]
             metrics.NODES.set(len(self._links))
         try:
-            await self._remove(link.place, link.owner, link.node_id, link.pools, "node_gone")
+            await self._remove(link.place, link.owner, link.node_id, link.pools, Loss.NODE_GONE)
         except RedisAway:
             # Its time runs out in Redis, and a sweep finds it.
             _log.warning("node.left_behind", node_id=link.node_id)
@@ -183,7 +191,7 @@ class Registry:
         """Out at once, wherever its socket is; its attempts go elsewhere. None: there is no such node."""
         link = self._links.get(node_id)
         if link is not None:
-            lost = await self._remove(link.place, link.owner, node_id, link.pools, "node_evicted")
+            lost = await self._remove(link.place, link.owner, node_id, link.pools, Loss.NODE_EVICTED)
             if self._is_current(link):
                 del self._links[node_id]
                 metrics.NODES.set(len(self._links))
@@ -194,7 +202,7 @@ class Registry:
         if place is None or view is None:
             return None
         _, instance, connection, _ = view.owner.split(" ")
-        return await self._remove(place, Owner(instance, connection), node_id, frozenset(view.pools), "node_evicted")
+        return await self._remove(place, Owner(instance, connection), node_id, frozenset(view.pools), Loss.NODE_EVICTED)
 
     async def drain(self, node_id: str, *, resume: bool = False) -> tuple[DrainOutcome, int]:
         """Out of the pools, or back into them; how many jobs the node still holds."""
@@ -211,7 +219,7 @@ class Registry:
         place = await self._nodes.place_of(node_id)
         if place is None or place.shard != shard:
             place = Place(shard)
-        await self._remove(place, Owner("", ""), node_id, frozenset(), "node_silent")
+        await self._remove(place, Owner("", ""), node_id, frozenset(), Loss.NODE_SILENT)
 
     async def recall(self, pool: str) -> bool:
         """Redis says that nobody serves a pool, and we hold somebody who does: it has lost its data. True if so."""
@@ -302,7 +310,7 @@ class Registry:
         registered = await self._nodes.register(link.shard, link.owner, self._entry(link))
         link.epoch = registered.epoch
         self._pool_map.changed()
-        await self._recovery.end_overdue(registered.handed_back, "node_returned")
+        await self._recovery.end_overdue(registered.handed_back, Loss.NODE_RETURNED)
         if link.profile.reports_jobs and not registered.handed_back:
             # The same process may come from another instance. What it was given there and does not run, as its first
             # heartbeat tells after the results it kept, never reached it.
@@ -315,7 +323,7 @@ class Registry:
         outcome, attempts = await self._nodes.remove(shard, owner, node_id, frozenset())
         if outcome is RemoveOutcome.REMOVED:
             self._pool_map.changed()
-            await self._recovery.end_overdue(attempts, "instance_gone")
+            await self._recovery.end_overdue(attempts, Loss.INSTANCE_GONE)
             _log.info("node.orphaned", node_id=node_id, instance=owner.instance, attempts=len(attempts))
 
     async def _remove(

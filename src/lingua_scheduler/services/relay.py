@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
 from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult
@@ -105,7 +106,7 @@ class Relay:
         if letter.deliveries > 1 and await self._store.jobs.is_over(attempt):
             return
         if link is None or link.owner.link != message.link_id:
-            await self._recovery.end_unsent(attempt, "node_gone")
+            await self._recovery.end_unsent(attempt, Loss.NODE_GONE)
             return
         self._foreign[attempt.job_id] = Foreign(letter.sender, attempt)
         if len(self._foreign) > MAX_FOREIGN:
@@ -113,7 +114,7 @@ class Relay:
         if link.profile.reports_jobs:
             link.sent[attempt.job_id] = (attempt, asyncio.get_running_loop().time())
         if not link.peer.post_frame(message.frame):
-            await self._recovery.end_unsent(attempt, "send_failed")
+            await self._recovery.end_unsent(attempt, Loss.SEND_FAILED)
 
     async def _cancelled(self, message: CancelAttempt, _: Letter) -> None:
         attempt = message.attempt
@@ -154,10 +155,10 @@ class Relay:
         with suppress(RedisAway):
             self._store.signals.publish(signal, to=instance)
 
-    async def _undeliverable(self, message: BusMessage | None, _: Letter, reason: str) -> None:
+    async def _undeliverable(self, message: BusMessage | None, _letter: Letter, _reason: str) -> None:
         """An order that nobody could hand over: its owner hears at once instead of waiting for the deadline."""
         if isinstance(message, Assign):
-            await self._recovery.end_unsent(message.attempt, reason)
+            await self._recovery.end_unsent(message.attempt, Loss.LETTER_DEAD)
 
     async def _post(self, instance: str, message: AttemptLost | CancelAttempt) -> None:
         try:

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import hiredis
@@ -11,6 +12,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import BusyLoadingError, ReadOnlyError, RedisError, ResponseError
 
 from lingua_scheduler.store.wire import Wire
+from lingua_scheduler.telemetry import metrics
 
 T = TypeVar("T")
 Argument = str | bytes | int | float
@@ -89,6 +91,9 @@ class ServerLine:
         self._waiters: deque[tuple[Waiter, Command]] = deque()
         self._wire: Wire | None = None
         self._oldest_since = math.inf
+        # The one command under way whose round trip is measured, and since when; what blocks says nothing of Redis.
+        self._sampled: Waiter | None = None
+        self._sampled_at = 0.0
         self.failure = "not connected yet"
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -217,6 +222,7 @@ class ServerLine:
         was_up = self.up.is_set()
         self.up.clear()
         self._outgoing.clear()
+        self._sampled = None
         waiters, self._waiters = self._waiters, deque()
         for waiter, _ in waiters:
             if not waiter.done():
@@ -230,12 +236,17 @@ class ServerLine:
         """All calls of one tick in one write."""
         batch, self._outgoing = self._outgoing, []
         if self._wire is not None and batch:
+            if self._sampled is None and not self._is_raw:
+                self._sampled, self._sampled_at = self._waiters[-1][0], monotonic()
             self._wire.write(batch)
 
     def _settle(self, replies: Iterator[Reply]) -> None:
         waiters = self._waiters
         for reply in replies:
             waiter, command = waiters.popleft()
+            if waiter is self._sampled:
+                self._sampled = None
+                metrics.REDIS_SECONDS.observe(monotonic() - self._sampled_at)
             if not isinstance(reply, RedisError):
                 if not waiter.done():
                     waiter.set_result(reply)

@@ -139,7 +139,11 @@ TABLE = (
         "hash",
         "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
-    KeyDoc("…:{s7}:complaints:<node>", "zset", "service and version a node said it lacks → when (ms); expires"),
+    KeyDoc(
+        "…:{s7}:complaints:<node>",
+        "zset",
+        "digest of the service and version a node said it lacks → when (ms); expires",
+    ),
     KeyDoc("…:{s7}:recent", "stream", "the jobs that began in the shard lately: job, session; bounded"),
     KeyDoc(
         "…:{s7}:looks",
