@@ -1,9 +1,10 @@
-"""OpenTelemetry, for whoever asks for it by the standard OTEL_ variables; not even imported for anybody else."""
+"""OpenTelemetry, for whoever asks for it by the standard OTEL_ variables; not imported for anybody else."""
 
 import asyncio
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 from importlib.metadata import entry_points, version
 from time import monotonic
@@ -105,7 +106,7 @@ class Traces:
             for processor in self._processors:
                 processor.shutdown()
             # Whoever waited may be gone, and the loop with it.
-            if not loop.is_closed():
+            with suppress(RuntimeError):
                 loop.call_soon_threadsafe(done.set)
 
         # One that nobody waits for when the process ends.
