@@ -40,9 +40,10 @@ class InstanceChild(NamedTuple):
 
 
 @asynccontextmanager
-async def scheduler(folder: Path, workers: int = 1) -> AsyncIterator[SchedulerChild]:
-    """A scheduler as anybody starts one, with a Redis of its own."""
-    async with _serve(folder, "--data-dir", str(folder / "redis"), "--workers", str(workers)) as (process, said):
+async def scheduler(folder: Path, workers: int = 1, **variables: str) -> AsyncIterator[SchedulerChild]:
+    """A scheduler as anybody starts one, with a Redis of its own. `variables` are of its environment."""
+    arguments = ("--data-dir", str(folder / "redis"), "--workers", str(workers))
+    async with _serve(folder, *arguments, **variables) as (process, said):
         events = {event["event"]: event for event in said}
         worker_pids = tuple(event["pid"] for event in said if event["event"] == "worker.ready")
         yield SchedulerChild(
@@ -62,7 +63,9 @@ async def another_instance(folder: Path, redis_url: str) -> AsyncIterator[Instan
 
 
 @asynccontextmanager
-async def _serve(folder: Path, *arguments: str) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
+async def _serve(
+    folder: Path, *arguments: str, **variables: str
+) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
     log_path = folder / "scheduler.log"
     with log_path.open("wb") as log:
         process = await _start(
@@ -70,7 +73,7 @@ async def _serve(folder: Path, *arguments: str) -> AsyncIterator[tuple[Process, 
             "--set", "logs.format=json", "--set", "logs.level=info",
             # A few peers stand for many people, so nobody is too fast.
             "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
-            stdin=DEVNULL, stdout=log, stderr=log,
+            stdin=DEVNULL, stdout=log, stderr=log, **variables,
         )  # fmt: skip
     try:
         yield process, await _wait_ready(process, log_path)
@@ -130,9 +133,11 @@ async def echo_server() -> AsyncIterator[tuple[int, int]]:
         await _end(process)
 
 
-async def _start(module: str, *arguments: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None) -> Process:
+async def _start(
+    module: str, *arguments: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None, **variables: str
+) -> Process:
     # Settings of the person who measures must not change what is measured.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -141,7 +146,7 @@ async def _start(module: str, *arguments: str, stdin: int = PIPE, stdout: Any = 
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
-        env=environment,
+        env=environment | variables,
         limit=MAX_LINE_BYTES,
         start_new_session=True,  # Ctrl-C is ours to pass on
         preexec_fn=die_with_parent,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import fleet, instances, life, limits
+from lingua_scheduler.bench import fleet, instances, life, limits, traces
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -65,6 +65,13 @@ SCENARIOS = {
         " other one, which gets the job and returns the result by letter. CPU of both instances together.",
         instances.steps,
         instances.measure,
+    ),
+    "traces": Scenario(
+        "Traces",
+        "Small jobs on schedulers that differ in what they trace, each with a Redis of its own: nothing, nothing (the"
+        " noise), every tenth utterance, every one. Spans go to a collector that throws them away.",
+        traces.steps,
+        traces.measure,
     ),
 }
 

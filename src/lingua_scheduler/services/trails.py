@@ -78,6 +78,8 @@ class Trail:
 
     def leaves(self, attempt: Attempt) -> str:
         """The order is about to leave: what it carries for those who go on with the trace."""
+        if not self._root.is_recording():
+            return self._traces.traceparent(self._root)
         leg, about = self._legs[-1], _of_attempt(attempt)
         leg.span = self._traces.begin("attempt", Kind.CLIENT, self._wall.ns(self._wall.clock()), self._root, about)
         return self._traces.traceparent(leg.span)
@@ -86,6 +88,8 @@ class Trail:
         self._legs[-1].sent_s = self._wall.clock()
 
     def reported(self, report: "Report") -> None:
+        if not self._root.is_recording():
+            return
         leg = self._legs[-1]
         leg.ended_s = self._wall.clock()
         leg.outcome = _of_result(report) if isinstance(report, JobResult) else {"lingua.outcome": report.reason}

@@ -86,9 +86,8 @@ class Traces:
         span.end(end_ns)
 
     def traceparent(self, span: "Span") -> str:
-        carrier: dict[str, str] = {}
-        self._propagator.inject(carrier, self._context(span))
-        return carrier["traceparent"]
+        context = span.get_span_context()
+        return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
     def trace_id(self, span: "Span") -> str:
         return f"{span.get_span_context().trace_id:032x}"
