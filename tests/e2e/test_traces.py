@@ -12,6 +12,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import StatusCode
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.protocol.bus import Assign
 from tests.support.callers import SPEECH, caller_of
 from tests.support.peers import FakeNode, Field, Frame, answer, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
@@ -281,6 +283,37 @@ async def test_a_node_there_that_dies_leaves_its_part_in_the_tree(server: RedisP
     assert relay.status.status_code is StatusCode.ERROR
     assert said(relay)["lingua.outcome"] == said(first)["lingua.outcome"]
     assert said(second)["lingua.outcome"] == "DONE"
+
+
+async def test_a_letter_that_comes_too_late_leaves_its_part_in_the_tree(server: RedisProcess) -> None:
+    async with two(server) as (_, _, collected, (a, b)):
+        letter = Assign(Attempt("job-0-1", 1, "node-GONE", 0), "c1", b"{}", f"00-{TRACE_ID}-{CALLER}-01")
+        await a.mailroom.post(b.instance, letter)
+        (relay,) = await finished(collected, "relay")
+    assert relay.parent is not None
+    assert (f"{relay.context.trace_id:032x}", f"{relay.parent.span_id:016x}") == (TRACE_ID, CALLER)
+    assert (said(relay)["lingua.outcome"], said(relay)["lingua.instance"]) == ("node_gone", b.instance)
+
+
+async def test_an_instance_that_stops_leaves_the_rest_of_the_tree_to_the_next(server: RedisProcess) -> None:
+    both = Collected()
+    async with scheduler_on(server.url, both.traces) as (a, _), field(a.port) as at_a:
+        client = await at_a.client()
+        leaving = Collected(memory=both.memory)
+        async with (
+            scheduler_on(server.url, leaving.traces, server__stop_timeout_ms=50) as (b, _),
+            field(b.port) as at_b,
+        ):
+            hanging = await at_b.node(stay_silent)
+            await until(partial(knows, a))
+            await client.utterance(0)
+            await until(lambda: hanging.jobs)
+            await at_a.node()
+        assert (await client.outcome())["type"] == "translation_result"
+        await finished(both)
+    assert are_one_tree(both.spans)
+    assert [said(attempt)["lingua.attempt"] for attempt in both.named("attempt")] == [1, 2]
+    assert [said(relay)["lingua.instance"] for relay in both.named("relay")] == [b.instance]
 
 
 async def test_an_instance_that_is_not_traced_passes_the_context_on(server: RedisProcess, collected: Collected) -> None:
