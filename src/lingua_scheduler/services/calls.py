@@ -21,7 +21,7 @@ from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
 from lingua_scheduler.services.trails import Trails
-from lingua_scheduler.services.work import Outcome, Wish, Work, about
+from lingua_scheduler.services.work import Outcome, Wish, Work, attributes_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
@@ -90,7 +90,7 @@ class Calls:
             # Nobody who can ask again is kept waiting for Redis.
             return Refusal(ErrorCode.SCHEDULER_DEPENDENCY_DOWN, "Redis is away; try again later")
         if self._trails is not None:
-            trail = self._trails.call(carrier, about(work))
+            trail = self._trails.call(carrier, attributes_of(work))
             work = msgspec.structs.replace(work, trail=trail, trace_id=trail.trace_id)
         call = _Call()
         self.jobs.start(self._run(call, work))

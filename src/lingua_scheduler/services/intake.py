@@ -24,7 +24,7 @@ from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.terms import terms_of
 from lingua_scheduler.services.trails import Trails
-from lingua_scheduler.services.work import Binding, Outcome, Work, about
+from lingua_scheduler.services.work import Binding, Outcome, Work, attributes_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -291,7 +291,7 @@ class Intake:
 
     def _start(self, session: Session, work: Work, began_s: float, trace_id: str | None = None) -> None:
         if self._trails is not None:
-            trail = self._trails.utterance(began_s, work.said_at_s, about(work))
+            trail = self._trails.utterance(began_s, work.said_at_s, attributes_of(work))
             session.trails[work.utterance_index] = trail
             # Whoever named its own trace goes on under that name; the others find ours under it.
             known_as = trace_id or session.given_trace_id or trail.trace_id

@@ -74,7 +74,7 @@ class Work(msgspec.Struct, frozen=True, gc=False):
         return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
 
 
-def about(work: Work) -> dict[str, str | int]:
+def attributes_of(work: Work) -> dict[str, str | int]:
     """What a trace says of it; never what was said."""
     return {
         "lingua.session_id": work.session_id,
