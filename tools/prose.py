@@ -152,6 +152,10 @@ that it no longer lists is tried elsewhere, and one that we do not know of takes
 `audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
 is between the caller and the node.
 
+`traceparent` stands in `job_assign` while the scheduler is traced: the W3C trace context to go on under, see
+[traces](traces.md). A `trace_id` that a client gives is kept in every message about its speech; without one it is,
+while the scheduler is traced, the id of the utterance's trace.
+
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
 acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came

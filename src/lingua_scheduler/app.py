@@ -78,6 +78,7 @@ from lingua_scheduler.services.snapshot import Snapshots
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
 from lingua_scheduler.services.telling import Teller
+from lingua_scheduler.services.trails import Trails
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.settings import Settings, catalogue_path
 from lingua_scheduler.store.instances import Me
@@ -85,6 +86,7 @@ from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
+from lingua_scheduler.telemetry.traces import Traces
 
 _log = logs.get()
 
@@ -116,6 +118,7 @@ class Scheduler:
         store: Store,
         clock: Callable[[], float] = monotonic,
         inherited: Inherited | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -130,6 +133,7 @@ class Scheduler:
         self.presence = Presence(me, store, settings.instances)
         self.mailroom = Mailroom(self.presence, store, settings)
 
+        trails = Trails(traces, self.instance, clock) if traces is not None else None
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
         books = Books(settings.watch.slow_ms)
         delivery = Delivery(sessions, books, settings.sessions.ui_events == "steps", clock)
@@ -139,7 +143,7 @@ class Scheduler:
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published)
         recovery = Recovery(self.instance, store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
-        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery)
+        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery, trails)
         recovery.tell_lost = self._relay.tell_lost
         routes = Routes(self.instance, self._registry, self._relay, store.nodes, self._waiting)
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
@@ -164,8 +168,8 @@ class Scheduler:
         self._waiting.on_unclaimed = self._nudger.unclaimed
         requests = Requests(self.instance, store, dispatcher, settings)
         self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
-        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
-        self._calls = Calls(self.instance, store, requests, books, settings)
+        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock, trails)
+        self._calls = Calls(self.instance, store, requests, books, settings, trails)
         self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
         progress = Progress(
             self.instance,

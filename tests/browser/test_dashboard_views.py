@@ -14,8 +14,8 @@ from playwright.async_api import Browser, CDPSession, Page, expect
 from lingua_scheduler.domain.picture import Level, NodeLook
 from tests.support import scenes
 from tests.support.browser import PHONE, axe, page_of
-from tests.support.waiting import until
 from tests.support.dashboards import Watched, watched
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

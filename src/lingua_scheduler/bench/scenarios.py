@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import counting, fleet, instances, life, limits, watched
+from lingua_scheduler.bench import counting, fleet, instances, life, limits, traces, watched
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -79,6 +79,13 @@ SCENARIOS = {
         " every count and measurement is a call that does nothing.",
         counting.steps,
         counting.measure,
+    ),
+    "traces": Scenario(
+        "Traces",
+        "Small jobs on schedulers that differ in what they trace, each with a Redis of its own: nothing, nothing (the"
+        " noise), every tenth utterance, every one. Spans go to a collector that throws them away.",
+        traces.steps,
+        traces.measure,
     ),
 }
 

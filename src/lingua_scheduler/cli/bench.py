@@ -79,6 +79,7 @@ def bench(
     instances  two instances: a session's nodes at its own, and at the other one
     watched  what a thousand questions a second about how things are do to the latency of jobs
     metrics  a job that is counted beside one that is not
+    traces  a job that is traced beside one that is not
 
     \b
     lingua bench --quick                                        a minute's look

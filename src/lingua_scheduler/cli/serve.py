@@ -30,7 +30,7 @@ from lingua_scheduler.settings import Loaded, Settings, fields
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
 from lingua_scheduler.supervisor.worker import Word
-from lingua_scheduler.telemetry import logs
+from lingua_scheduler.telemetry import logs, traces
 
 SETTING_OF = {
     "host": "server.host",
@@ -155,7 +155,9 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
         if store is None:
             return
         stack.push_async_callback(store.close)
-        scheduler = Scheduler(settings, store, inherited=inherited)
+        if (tracing := traces.configure(traces.SCHEDULER, os.environ)) is not None:
+            stack.push_async_callback(tracing.close)
+        scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing)
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()

@@ -81,6 +81,8 @@ class Dispatcher:
         unsent = 0
         self._retries.earn()
         while True:
+            if work.trail is not None:
+                work.trail.wants_slot(wanted.number)
             try:
                 # The same try again when Redis is back: if it was placed after all, the answer is the same.
                 patience_s = min(self._patience_s, give_up_at - monotonic())
@@ -101,6 +103,8 @@ class Dispatcher:
                 return await self._give_up(work, wanted, placed.outcome, lost)
             sent_at = monotonic()
             report = await self._attempt(work, wanted, placed.attempt, placed.dispatched)
+            if work.trail is not None:
+                work.trail.reported(report)
             if isinstance(report, JobResult):
                 away_s = monotonic() - sent_at
                 metrics.ATTEMPT_SECONDS.observe(away_s)
@@ -173,10 +177,13 @@ class Dispatcher:
             if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment, route)):
                 return stopped
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
-            if not await route.send(attempt, assignment_of(work, attempt, ack_ms)):
+            traceparent = work.trail.leaves(attempt) if work.trail is not None else None
+            if not await route.send(attempt, assignment_of(work, attempt, ack_ms, traceparent)):
                 return await self._end_lost(attempt, Loss.SEND_FAILED, route) or Lost(Loss.SEND_FAILED)
             if wanted.number == 1:
                 metrics.DISPATCH_SECONDS.observe(self._clock() - work.said_at_s)
+            if work.trail is not None:
+                work.trail.sent()
             self._assignments.sent(assignment)
             silence = Loss.PART_TIMEOUT if work.is_part else Loss.JOB_TIMEOUT
             report = await self._follow(assignment, route, ack_ms, wanted.run_ms, silence)

@@ -17,6 +17,7 @@ from lingua_scheduler.domain.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.peers import CloseCode, Peer
+from lingua_scheduler.services.trails import Trail
 from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
@@ -97,7 +98,10 @@ class Session:
         self.terms = terms
         self.pools = terms.pools()
         self.tenant_id = init.tenant_id or ""
+        self.given_trace_id = init.trace_id
         self.trace_id = init.trace_id or secrets.token_hex(8)
+        # Of utterances whose answer has not left, by number, while somebody traces.
+        self.trails: dict[int, Trail] = {}
         self.requests = RequestMemory()
         self.peer: Peer | None = None
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
