@@ -75,7 +75,7 @@ async def test_a_bad_day_of_a_thousand_nodes_fits_on_the_screen(columns: int, li
     # One line is for the prompt.
     assert len(said) <= lines - 1
     assert max(map(cell_len, said)) <= columns
-    assert said[0].startswith("Some people are not being")
+    assert said[0].startswith("Some people cannot be")
     for word in ("more alarms", "1000:", "20 quarantined", "lost:", "thin:", "need a look", "5 alive", "Valkey"):
         assert any(word in line for line in said), word
 
@@ -88,7 +88,7 @@ async def test_nobody_is_left_to_guess_without_nodes() -> None:
 
 async def test_what_was_known_last_is_marked() -> None:
     text = await shown(picture(is_stale=True))
-    assert text.startswith("Nobody is being translated: Redis is away.")
+    assert text.startswith("Nobody can be translated: Redis is away.")
     assert "what was known last" in text
 
 

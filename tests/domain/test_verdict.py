@@ -28,16 +28,16 @@ def test_lost_pairs_are_named_and_the_rest_counted() -> None:
     unnamed = alarm("pair.lost", Level.CRITICAL, values={"more": 40})
     level, text = verdict(picture(alarms=[*LOST, unnamed]))
     assert level is Level.CRITICAL
-    assert text == "Some people are not being translated: no node serves a:b, c:d, e:f and 42 more."
+    assert text == "Some people cannot be translated: no node serves a:b, c:d and 43 more."
 
 
 def test_the_worst_is_said_first() -> None:
     none = alarm("nodes.none", Level.CRITICAL)
-    assert verdict(picture(alarms=[*LOST, none])).text == "Nobody is being translated: no node takes work."
+    assert verdict(picture(alarms=[*LOST, none])).text == "Nobody can be translated: no node takes work."
 
 
 def test_redis_away_is_critical_even_when_no_alarm_says_so() -> None:
-    assert verdict(picture(is_stale=True)) == (Level.CRITICAL, "Nobody is being translated: Redis is away.")
+    assert verdict(picture(is_stale=True)) == (Level.CRITICAL, "Nobody can be translated: Redis is away.")
 
 
 def test_a_critical_alarm_of_the_future_speaks_for_itself() -> None:

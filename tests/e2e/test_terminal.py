@@ -77,7 +77,7 @@ async def test_nodes_that_come_and_are_killed_are_told_as_it_happens(tmp_path: P
             told = await lines_until(events, "alarm.raised", "")
         assert {"node.left", "pair.lost"} <= {event["kind"] for event in told}
         code, words = await said("status", "--check", "--url", url)
-        assert (code, words.splitlines()[0]) == (CRITICAL, "Nobody is being translated: no node takes work.")
+        assert (code, words.splitlines()[0]) == (CRITICAL, "Nobody can be translated: no node takes work.")
         events.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(events.wait(), START_S) == 0
 

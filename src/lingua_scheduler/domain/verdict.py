@@ -8,12 +8,12 @@ SEVERITY = {Level.CRITICAL: 0, Level.WARNING: 1, Level.NOTICE: 2}
 
 # The worst first; {subjects} is what such alarms are about.
 _CRITICAL = {
-    "redis.away": "Nobody is being translated: Redis is away.",
-    "nodes.none": "Nobody is being translated: no node takes work.",
+    "redis.away": "Nobody can be translated: Redis is away.",
+    "nodes.none": "Nobody can be translated: no node takes work.",
     "jobs.failing": "Translations are failing.",
-    "pair.lost": "Some people are not being translated: no node serves {subjects}.",
+    "pair.lost": "Some people cannot be translated: no node serves {subjects}.",
 }
-_MOST_SUBJECTS = 3
+_MOST_SUBJECTS = 2
 
 
 class Verdict(NamedTuple):
