@@ -1,5 +1,7 @@
 """Alarms: what raises each, what does not, and what they remember."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -113,3 +115,13 @@ def test_a_pair_is_remembered_for_an_hour_after_it_was_last_served() -> None:
     assert served == {"en:zh": AT_MS}
     assert served_lately(served, [], AT_MS + REMEMBERED_MS - 1) == served
     assert served_lately(served, [], AT_MS + REMEMBERED_MS) == {}
+
+
+def test_every_alarm_is_explained_in_the_documents() -> None:
+    root = Path(__file__).parents[2]
+    raisable = set(
+        re.findall(r'"([a-z]+\.[a-z]+)", [Ll]evel', (root / "src/lingua_scheduler/domain/alarms.py").read_text())
+    )
+    page = (root / "docs" / "watching.md").read_text("utf-8").partition("## Alarms")[2].partition("## Events")[0]
+    assert set(re.findall(r"^\| `([a-z.]+)`", page, re.MULTILINE)) == raisable
+    assert len(raisable) == 12

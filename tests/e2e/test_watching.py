@@ -81,7 +81,7 @@ async def test_an_instance_that_is_killed_has_died_and_one_that_stops_has_left(
             folder = tmp_path / str(number)
             folder.mkdir()
             async with stream_of(here.port) as stream, serve_process(folder, *others) as other, field(here.port) as us:
-                await until(lambda other=other: other.port, 30)
+                await until(partial(getattr, other, "port"), 30)
                 await until(partial(picture_with, us, lambda seen: sum(map(is_alive, seen["instances"])) == 2), 20)
                 other.process.send_signal(kill)
                 while not (gone := [event for event in await next_events(stream) if event["kind"] == kind]):
@@ -107,9 +107,10 @@ async def test_a_thousand_nodes_are_a_few_kilobytes_a_second(server: RedisProces
         await fill(store, scheduler.instance, 1_000)
         beating = asyncio.create_task(beat(store, scheduler.instance, 1_000, every_s=15))
         try:
+            await scheduler.snapshots.build()
             async with stream_of(scheduler.port) as stream:
-                while len((first := await stream.next("picture")).data["picture"]["nodes"]) < 1_000:
-                    await scheduler.snapshots.build()
+                first = await stream.next("picture")
+                assert len(first.data["picture"]["nodes"]) == 1_000
                 changes = [await stream.next("change") for _ in range(8)]
         finally:
             beating.cancel()

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench.orders import Cast, Order, Tally
+from lingua_scheduler.bench.orders import Asked, Asking, Cast, Order, Tally
 from lingua_scheduler.processes import die_with_parent, stop
 
 START_LIMIT_S = 60.0
@@ -116,6 +116,28 @@ async def load(cast: Cast) -> AsyncIterator[LoadChild]:
         child = LoadChild(process)
         await child.hear(START_LIMIT_S)
         yield child
+    finally:
+        await _end(process)
+
+
+class AskerChild:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def enough(self) -> Asked:
+        """Stop asking, and hear how it went."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return msgspec.json.decode(await _line(self._process, START_LIMIT_S, "the asking process"), type=Asked)
+
+
+@asynccontextmanager
+async def asker(asking: Asking) -> AsyncIterator[AskerChild]:
+    """A process that asks already."""
+    process = await _start("lingua_scheduler.bench.asking", msgspec.json.encode(asking).decode())
+    try:
+        await _line(process, START_LIMIT_S, "the asking process")
+        yield AskerChild(process)
     finally:
         await _end(process)
 

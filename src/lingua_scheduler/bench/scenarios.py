@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import fleet, instances, life, limits
+from lingua_scheduler.bench import fleet, instances, life, limits, watched
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -65,6 +65,13 @@ SCENARIOS = {
         " other one, which gets the job and returns the result by letter. CPU of both instances together.",
         instances.steps,
         instances.measure,
+    ),
+    "watched": Scenario(
+        "While somebody watches",
+        "Small jobs at a steady pace (`--rate`, else 300 a second), alone and while another process GETs"
+        " `/api/v1/stats` a thousand times a second. Answers come from the picture: Redis is not asked.",
+        watched.steps,
+        watched.measure,
     ),
 }
 

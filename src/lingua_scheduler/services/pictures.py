@@ -13,7 +13,7 @@ from lingua_scheduler.domain.instances import Instance
 from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.nodes import Machine
 from lingua_scheduler.domain.pairs import PROBATION, QUARANTINED, Pairs
-from lingua_scheduler.domain.picture import Alarm, InstanceLook, JobLook, Moment, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.picture import InstanceLook, JobLook, Moment, NodeLook, PairLook, Picture
 from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.inbox import Depth
@@ -48,13 +48,11 @@ class PictureMaker:
         # Nodes that did not change look the same, literally: whoever compares two pictures sees it at once.
         self._looks: dict[str, tuple[Row, Said, NodeLook]] = {}
         self._served_at_ms: dict[str, int] = {}
-        self._failures: list[JobLook] | None = None
         self._sight = Sight(0)
 
     async def make(self, before: Picture | None) -> Picture:
         """Raises RedisAway. What this instance counts is told to the others first, so that all see the same."""
-        figures = self._tell()
-        await self._store.instances.show(self._presence.instance, msgspec.json.encode(figures))
+        await self._store.instances.show(self._presence.instance, msgspec.json.encode(self._tell()))
         known, shown, leader, published, now_ms = await asyncio.gather(
             self._presence.look(),
             self._store.instances.shown(),
@@ -62,25 +60,22 @@ class PictureMaker:
             self._store.pools.published(),
             self._now_ms(),
         )
-        living = _read({name: text for name, text in shown.items() if self._presence.counts_as_alive(name)})
-        wanted = {pool for told in living.values() for pool in told.wanted}
+        told = _read({name: text for name, text in shown.items() if self._presence.counts_as_alive(name)})
+        living = list(told.values())
+        wanted = {pool for figures in living for pool in figures.wanted}
         self._served_at_ms = served_lately(self._served_at_ms, (), now_ms)
-        missed = self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted}
-        fleet = await self._fleet(now_ms, missed)
-        leads = leader.instance if leader else ""
-        instances = await self._instances(known, shown, living, fleet.nodes, leads)
-        since_ms = now_ms - self._settings.job.keep_ms
-        failures = latest_jobs(
-            await self._failed_before(), *(told.failures for told in living.values()), since_ms=since_ms
-        )
-        slow = latest_jobs(before.slow if before else (), *(told.slow for told in living.values()), since_ms=since_ms)
-        self._failures = failures
-        rates = self._trend.look(now_ms, living)
-        dead_letters = sum(instance.dead_letters for instance in instances)
+        fleet = await self._fleet(now_ms, self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted})
         self._served_at_ms = served_lately(self._served_at_ms, fleet.pairs, now_ms)
-        self._sight = self._seen(now_ms, fleet, instances, living)._replace(
-            wanted=wanted, leader=leads or None, dead_letters=dead_letters
+        leads = leader.instance if leader else None
+        instances = await self._instances(known, shown, told, fleet.nodes, leads)
+        rates = self._trend.look(now_ms, told)
+        self._sight = self._seen(now_ms, fleet, instances)._replace(
+            leader=leads, wanted=wanted, waiting=summed(figures.waiting for figures in living)
         )
+        slow, failures = await self._jobs(now_ms, before, living)
+        await asyncio.sleep(0)
+        raised = alarms(self._sight, before.alarms if before else [])
+        await asyncio.sleep(0)
         return Picture(
             serial=before.serial + 1 if before else 1,
             at_ms=now_ms,
@@ -89,19 +84,19 @@ class PictureMaker:
             release=self._presence.me.version,
             redis_version=self._store.version,
             key_prefix=self._store.keys.prefix,
-            now=_moment(now_ms, rates, living.values(), fleet.nodes),
-            jobs_ended={state.value: 0 for state in ENDED} | summed(told.jobs_ended for told in living.values()),
-            session_languages=most_common(summed(told.session_languages for told in living.values())),
+            now=_moment(now_ms, rates, living, fleet.nodes),
+            jobs_ended={state.value: 0 for state in ENDED} | summed(figures.jobs_ended for figures in living),
+            session_languages=most_common(summed(figures.session_languages for figures in living)),
             nodes=fleet.nodes,
             pairs=before.pairs if before and before.pairs == fleet.pairs else fleet.pairs,
             instances=instances,
-            leader=leads or None,
+            leader=leads,
             map_version=published.version,
             map_made_at_ms=published.generated_at_ms,
-            dead_letters=dead_letters,
+            dead_letters=self._sight.dead_letters,
             failures=failures,
             slow=slow,
-            alarms=alarms(self._sight, _of_now(before)),
+            alarms=raised,
         )
 
     def stale(self, before: Picture, now_ms: int) -> Picture:
@@ -119,7 +114,6 @@ class PictureMaker:
         async for some in self._store.looks.rows():
             rows += some
         said = await self._store.looks.said(rows)
-        rows.sort()
         nodes: list[NodeLook] = []
         looks: dict[str, tuple[Row, Said, NodeLook]] = {}
         pairs = Pairs()
@@ -149,43 +143,53 @@ class PictureMaker:
         self,
         known: dict[str, Instance],
         shown: dict[str, str],
-        living: dict[str, Figures],
+        told: dict[str, Figures],
         nodes: list[NodeLook],
-        leader: str,
+        leader: str | None,
     ) -> list[InstanceLook]:
         owned: dict[str, int] = {}
         for node in nodes:
             owned[node.instance_id] = owned.get(node.instance_id, 0) + 1
+        await asyncio.sleep(0)
         found = []
         names = sorted(known)
         for first in range(0, len(names), SLICE):
             some = names[first : first + SLICE]
             for name, depth in zip(some, await asyncio.gather(*map(self._store.inboxes.depth, some)), strict=True):
                 is_alive = self._presence.counts_as_alive(name)
-                look = _instance(known[name], depth, living.get(name), owned.get(name, 0), is_alive)
+                look = _instance(known[name], depth, told.get(name), owned.get(name, 0), is_alive)
                 has_left = not is_alive and name not in shown
                 found.append(msgspec.structs.replace(look, is_leader=name == leader, has_left=has_left))
         return found
 
-    async def _failed_before(self) -> Iterable[JobLook]:
-        """What failed before we came is in Redis; from then on each instance tells of its own."""
-        if self._failures is None:
+    async def _jobs(
+        self, now_ms: int, before: Picture | None, living: list[Figures]
+    ) -> tuple[list[JobLook], list[JobLook]]:
+        """The slow and the failed ones, as long as they can be looked up."""
+        if before is None:
+            # What failed before we came is in Redis; from now on each instance tells of its own.
             records = await self._store.jobs.latest(state=JobState.FAILED.value, limit=FAILURES_SOUGHT)
-            self._failures = [_job(record) for record in records]
-        return self._failures
+            known_slow, known_failed = [], [_job(record) for record in records]
+        else:
+            known_slow, known_failed = before.slow, before.failures
+        since_ms = now_ms - self._settings.job.keep_ms
+        return (
+            latest_jobs(known_slow, *(figures.slow for figures in living), since_ms=since_ms),
+            latest_jobs(known_failed, *(figures.failures for figures in living), since_ms=since_ms),
+        )
 
-    def _seen(self, now_ms: int, fleet: Fleet, instances: list[InstanceLook], living: dict[str, Figures]) -> Sight:
+    def _seen(self, now_ms: int, fleet: Fleet, instances: list[InstanceLook]) -> Sight:
         ended, failed, latency = self._trend.last_minute()
         return Sight(
             at_ms=now_ms,
             nodes=fleet.nodes,
             pairs=fleet.pairs,
             instances=instances,
+            dead_letters=sum(instance.dead_letters for instance in instances),
             jobs_ended=ended,
             jobs_failed=failed,
             p95_ms=latency.percentile(95),
             served_at_ms=self._served_at_ms,
-            waiting=summed(told.waiting for told in living.values()),
             slow_ms=self._settings.watch.slow_ms,
             missed_heartbeats=self._settings.nodes.missed_heartbeats,
         )
@@ -200,10 +204,6 @@ def _read(shown: dict[str, str]) -> dict[str, Figures]:
         except msgspec.MsgspecError as error:
             _log.warning("figures.unreadable", instance=name, error=str(error))
     return found
-
-
-def _of_now(before: Picture | None) -> list[Alarm]:
-    return before.alarms if before else []
 
 
 def _is_sick(row: Row) -> bool:
@@ -262,8 +262,7 @@ def _instance(found: Instance, depth: Depth, told: Figures | None, nodes: int, i
     )
 
 
-def _moment(now_ms: int, rates: Rates, living: Iterable[Figures], nodes: list[NodeLook]) -> Moment:
-    told = list(living)
+def _moment(now_ms: int, rates: Rates, living: list[Figures], nodes: list[NodeLook]) -> Moment:
     per_s = {state: round(rate, 2) for state, rate in rates.ended.items()}
     p50, p95, p99 = (_tenths(rates.latency.percentile(percent)) for percent in _PERCENTILES)
     return Moment(
@@ -276,8 +275,8 @@ def _moment(now_ms: int, rates: Rates, living: Iterable[Figures], nodes: list[No
         p50_ms=p50,
         p95_ms=p95,
         p99_ms=p99,
-        sessions=sum(figures.sessions for figures in told),
-        jobs_waiting=sum(figures.jobs_waiting for figures in told),
+        sessions=sum(figures.sessions for figures in living),
+        jobs_waiting=sum(figures.jobs_waiting for figures in living),
         slots_taken=sum(node.held for node in nodes),
         slots_total=sum(node.max_jobs for node in nodes),
     )

@@ -135,7 +135,7 @@ def _rows(shard: int, columns: list[Reply]) -> list[Row]:
         if service:
             lacks.setdefault(node_id, []).append((service, int(float(until))))
     rows = []
-    for node_id, owner in owners.items():
+    for node_id, owner in sorted(owners.items()):
         words = looks.get(node_id, "").split(" ")
         state, digest, alive_ms, *load = words if len(words) == len(_UNSEEN) else _UNSEEN
         rows.append(
