@@ -1,5 +1,6 @@
 """Made-up pictures of a scheduler, as large and as bad as a test wants them."""
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from itertools import permutations
@@ -82,9 +83,9 @@ def pairs_of(nodes: Iterable[NodeLook]) -> list[PairLook]:
 
 
 def moment(at_ms: int, **more: Any) -> Moment:
-    # Looks like a day: slow waves, no dice.
-    wave = (at_ms // 1_000 % 600) / 600
-    ripple = abs((at_ms // 1_000 % 20) - 10) / 10
+    # Looks like a day: slow waves and quick ones, no dice.
+    wave = (1 + math.sin(at_ms / 190_000)) / 2
+    ripple = (1 + math.sin(at_ms / 7_100) * math.sin(at_ms / 31_000)) / 2
     fields: dict[str, Any] = {
         "at_ms": at_ms,
         "done_per_s": 34 + 12 * wave + 5 * ripple,

@@ -220,5 +220,5 @@ function nearest(moments, atMs) {
 function ceiling(value) {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 4, 5, 10].find((step) => step * power >= value) * power;
+  return [1, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value) * power;
 }

@@ -179,11 +179,11 @@ function charts(spanMs) {
       ["chart.p95", (moment) => moment.p95_ms],
       ["chart.p99", (moment) => moment.p99_ms],
     ]),
-    make("chart.sessions", (value) => number(value), [
+    make("chart.sessions", (value) => number(value, 1), [
       ["chart.sessions", (moment) => moment.sessions],
       ["chart.waiting", (moment) => moment.jobs_waiting],
     ]),
-    make("chart.slots", (value) => number(value), [
+    make("chart.slots", (value) => number(value, 1), [
       ["chart.taken", (moment) => moment.slots_taken],
       ["chart.total", (moment) => moment.slots_total],
     ]),

@@ -17,7 +17,9 @@ export class Shell {
     this.links = VIEWS.map((name) => h("a", { href: href(name) }, t(`view.${name}`)));
     this.badge = h("span", { class: "badge", hidden: true });
     this.links[0].append(this.badge);
-    this.connection = h("span", { class: "connection", role: "status" });
+    this.state = h("span", { role: "status" });
+    this.age = h("span", { class: "connection-age" });
+    this.connection = h("span", { class: "connection" }, h("span", {}, this.state, this.age));
     this.mark = new Mark();
     this.sentence = h("span", { class: "verdict-sentence" });
     this.detail = h("span", { class: "verdict-detail" });
@@ -48,11 +50,6 @@ export class Shell {
   }
 
   update(connection) {
-    const told = verdict(connection);
-    this.mark.show(told.level);
-    setAttribute(this.verdict, "data-level", told.level);
-    setText(this.sentence, told.sentence);
-    setText(this.detail, told.detail);
     const alarms = (world.picture?.alarms ?? []).filter((alarm) => alarm.level !== "notice");
     show(this.badge, alarms.length > 0);
     setText(this.badge, String(alarms.length));
@@ -63,10 +60,16 @@ export class Shell {
 
   /** How fresh it is; also when nothing comes. */
   tick(connection) {
+    const told = verdict(connection);
+    this.mark.show(told.level);
+    setAttribute(this.verdict, "data-level", told.level);
+    setText(this.sentence, told.sentence);
+    setText(this.detail, told.detail);
     const age = world.picture === null ? 0 : now() - world.picture.at_ms;
     const isOld = world.picture !== null && (connection !== "live" || world.picture.is_stale || age > FRESH_MS);
     const state = world.picture?.is_stale && connection === "live" ? "stale" : connection;
-    setText(this.connection, isOld ? `${connectionWord(state)} · ${ago(age)}` : connectionWord(state));
+    setText(this.state, connectionWord(state));
+    setText(this.age, isOld ? ` · ${ago(age)}` : "");
     setAttribute(this.connection, "data-state", state);
     document.body.classList.toggle("is-old", isOld && (state === "stale" || state === "away"));
   }
