@@ -21,6 +21,8 @@ Waiter = asyncio.Future[Reply]
 
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 1.0
+# Round trips are measured no more often than this, however much there is to do.
+SAMPLE_EVERY_S = 0.01
 
 
 class RedisAway(Exception):
@@ -234,7 +236,9 @@ class ServerLine:
             self._wake.clear()
             batch, self._outgoing = self._outgoing, []
             if self._sampled is None and self._waiters and not self._is_raw:
-                self._sampled, self._sampled_at = self._waiters[-1][0], monotonic()
+                now = monotonic()
+                if now - self._sampled_at >= SAMPLE_EVERY_S:
+                    self._sampled, self._sampled_at = self._waiters[-1][0], now
             await connection.send_packed_command(b"".join(batch), check_health=False)
 
     async def _read(self, connection: AbstractConnection) -> None:
