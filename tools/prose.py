@@ -53,8 +53,9 @@ Each reply begins with one of the words listed. A key or argument marked *list* 
 METRICS = """
 `GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked; with
 `lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer:
-no session, job or node is ever a label, and an error code that a node made up is counted as `other`.
-Acknowledgements that did not come in time are `lingua_attempts_lost_total{reason="ack_timeout"}`.
+no session, job or node is ever a label, and an error code that a node made up is counted as `other`. Only language
+pairs are named, as many as `watch.max_pairs`, and all others summed under `other`. Acknowledgements that did not come
+in time are `lingua_attempts_lost_total{reason="ack_timeout"}`.
 
 Rules for alerts and a dashboard are in `deploy/`; what to do when one fires is in the [runbook](runbook.md). What
 counting costs is measured with `lingua bench --scenario metrics`.
@@ -150,6 +151,10 @@ that it no longer lists is tried elsewhere, and one that we do not know of takes
 
 `audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
 is between the caller and the node.
+
+`traceparent` stands in `job_assign` while the scheduler is traced: the W3C trace context to go on under, see
+[traces](traces.md). A `trace_id` that a client gives is kept in every message about its speech; without one it is,
+while the scheduler is traced, the id of the utterance's trace.
 
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the

@@ -18,9 +18,11 @@ from lingua_scheduler.telemetry.aliases import aliases
 _PAGES = (
     ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
     ("GET", "/ws/node", "nodes dial in here (WebSocket)"),
+    ("GET", "/dashboard", "what happens now and what to do about it, for people on call"),
     ("GET", "/health", "OK while the process serves"),
     ("GET", "/health/ready", "200 when Redis answers and scripts are loaded, 503 otherwise"),
     ("GET", "/metrics", "for Prometheus"),
+    ("GET", "/v1/watch", "what changes, as it happens (server-sent events); ?only=events leaves out the picture"),
     ("GET", "/docs", "the operations below, for people"),
     ("GET", "/openapi.json", "the operations below, for programs: OpenAPI 3.1"),
     ("GET", "/asyncapi.json", "every message of both sockets, as AsyncAPI 3.0 with JSON Schemas"),

@@ -70,6 +70,7 @@ class Dispatcher:
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
         self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
+        self.retries_made = 0
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
@@ -80,6 +81,8 @@ class Dispatcher:
         unsent = 0
         self._retries.earn()
         while True:
+            if work.trail is not None:
+                work.trail.wants_slot(wanted.number)
             try:
                 # The same try again when Redis is back: if it was placed after all, the answer is the same.
                 patience_s = min(self._patience_s, give_up_at - monotonic())
@@ -100,6 +103,8 @@ class Dispatcher:
                 return await self._give_up(work, wanted, placed.outcome, lost)
             sent_at = monotonic()
             report = await self._attempt(work, wanted, placed.attempt, placed.dispatched)
+            if work.trail is not None:
+                work.trail.reported(report)
             if isinstance(report, JobResult):
                 away_s = monotonic() - sent_at
                 metrics.ATTEMPT_SECONDS.observe(away_s)
@@ -153,6 +158,7 @@ class Dispatcher:
             metrics.RETRIES.labels("over_budget", lost.reason).inc()
             return False
         metrics.RETRIES.labels("made", lost.reason).inc()
+        self.retries_made += 1
         if pause_s:
             await asyncio.sleep(pause_s)
         return True
@@ -171,10 +177,13 @@ class Dispatcher:
             if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment, route)):
                 return stopped
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
-            if not await route.send(attempt, assignment_of(work, attempt, ack_ms)):
+            traceparent = work.trail.leaves(attempt) if work.trail is not None else None
+            if not await route.send(attempt, assignment_of(work, attempt, ack_ms, traceparent)):
                 return await self._end_lost(attempt, Loss.SEND_FAILED, route) or Lost(Loss.SEND_FAILED)
             if wanted.number == 1:
                 metrics.DISPATCH_SECONDS.observe(self._clock() - work.said_at_s)
+            if work.trail is not None:
+                work.trail.sent()
             self._assignments.sent(assignment)
             silence = Loss.PART_TIMEOUT if work.is_part else Loss.JOB_TIMEOUT
             report = await self._follow(assignment, route, ack_ms, wanted.run_ms, silence)
@@ -268,7 +277,9 @@ class Dispatcher:
                 return _cancelled(wanted.job_id)
         except RedisAway:
             _log.warning("job.left_open", job_id=wanted.job_id)
-        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail)
+        tried = len(wanted.tried)
+        last = wanted.tried[-1] if tried else ""
+        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail, node_id=last, attempts=tried)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
@@ -300,7 +311,14 @@ def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
     if state is not JobState.FAILED:
         return Outcome(state, result.job_id, result, away_ms=away_ms)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
-    return Outcome(state, result.job_id, error=known, detail="the node failed the job")
+    return Outcome(
+        state,
+        result.job_id,
+        error=known,
+        detail="the node failed the job",
+        node_id=result.node_id,
+        attempts=result.attempt_id,
+    )
 
 
 def _cancelled(job_id: str) -> Outcome:

@@ -101,6 +101,8 @@ class Placer:
         must_wait = self._waiting.must_queue(queue)
         while True:
             if must_wait:
+                if work.trail is not None:
+                    work.trail.waits()
                 if queued_since is None:
                     queued_since = monotonic()
                     if self._waiting.is_full(queue):
@@ -111,6 +113,8 @@ class Placer:
                     _DISPATCHES["wait_over"].inc()
                     return Placed(DispatchOutcome.FULL)
             found = False
+            if work.trail is not None:
+                work.trail.places()
             try:
                 placed = await (self._on(bound, work, wanted) if bound else self._anywhere(work, wanted))
                 found = placed.attempt is not None

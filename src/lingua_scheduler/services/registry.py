@@ -15,6 +15,7 @@ from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
     DrainOutcome,
+    Load,
     LoadLimits,
     PlaceOutcome,
     Profile,
@@ -23,12 +24,13 @@ from lingua_scheduler.domain.nodes import (
 )
 from lingua_scheduler.domain.pools import Admission, pools_for
 from lingua_scheduler.protocol.node import NodeHeartbeat, NodeRegister
-from lingua_scheduler.services.capabilities import changed_by, profile_of
+from lingua_scheduler.services.capabilities import changed_by, load_of, profile_of
 from lingua_scheduler.services.peers import CloseCode, NodePeer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.looks import digest_of, look_of
 from lingua_scheduler.store.nodes import NodeEntry, Nodes, Owner, Place
 from lingua_scheduler.telemetry import logs, metrics
 
@@ -52,7 +54,21 @@ class Refusal(NamedTuple):
 class NodeLink:
     """A node whose socket this instance holds."""
 
-    __slots__ = ("alive_ms", "complaints", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
+    __slots__ = (
+        "alive_ms",
+        "complaints",
+        "digest",
+        "epoch",
+        "load",
+        "look",
+        "node_id",
+        "owner",
+        "peer",
+        "place",
+        "pools",
+        "profile",
+        "sent",
+    )
 
     def __init__(self, node_id: str, owner: Owner, peer: NodePeer, profile: Profile, alive_ms: int) -> None:
         self.node_id = node_id
@@ -66,6 +82,10 @@ class NodeLink:
         # Attempts handed to the socket and when, until the node has answered or disowned them.
         self.sent: dict[str, tuple[Attempt, float]] = {}
         self.complaints = ComplaintFilter(COMPLAINT_RULES)
+        # What people see of it: of what it says and serves, how busy it is, and what was written of both.
+        self.digest = ""
+        self.load = Load()
+        self.look = ""
 
     @property
     def shard(self) -> int:
@@ -143,6 +163,9 @@ class Registry:
             link.alive_ms = self._alive_ms(message.heartbeat_interval_ms)
         if message.running_job_ids is not None:
             await self._reconcile(link, message.running_job_ids)
+        load = load_of(message.resource_usage)
+        if load.differs(link.load):
+            link.load = load
         profile = changed_by(message, link.profile, self._settings.max_jobs, self._load_limits)
         if profile != link.profile:
             link.profile = profile
@@ -245,7 +268,10 @@ class Registry:
                 link.sent[job_id] = (attempt, float("-inf"))
 
     async def _beat(self, link: NodeLink) -> BeatOutcome:
-        outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms)
+        look = look_of(link.digest, link.alive_ms, link.load)
+        news = "" if look == link.look else look
+        outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms, news)
+        link.look = look
         match outcome:
             case BeatOutcome.GONE if self._is_current(link):
                 await self._write(link)
@@ -315,6 +341,19 @@ class Registry:
 
     def _entry(self, link: NodeLink) -> NodeEntry:
         profile = link.profile
+        said = msgspec.json.encode(
+            {
+                "version": profile.version,
+                "platform": profile.platform,
+                "services": profile.services,
+                "types": sorted({service.kind for service in profile.installed}),
+                "machine": profile.machine,
+                "languages": profile.languages,
+                "reports_jobs": profile.reports_jobs,
+            }
+        ).decode()
+        link.digest = digest_of(link.pools, said)
+        link.look = look_of(link.digest, link.alive_ms, link.load)
         return NodeEntry(
             node_id=link.node_id,
             boot_id=profile.boot_id,
@@ -324,15 +363,8 @@ class Registry:
             alive_ms=link.alive_ms,
             pools=link.pools,
             state=profile.state(bool(link.pools)),
-            profile=msgspec.json.encode(
-                {
-                    "version": profile.version,
-                    "platform": profile.platform,
-                    "services": profile.services,
-                    "languages": profile.languages,
-                    "reports_jobs": profile.reports_jobs,
-                }
-            ).decode(),
+            profile=said,
+            look=link.look,
         )
 
     def _pools(self, profile: Profile) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Every metric has its home here; label values come from small fixed sets, never from a peer."""
+"""Every metric has its home here; label values come from small fixed sets, and of languages a bounded number."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 
