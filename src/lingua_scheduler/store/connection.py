@@ -22,6 +22,8 @@ Waiter = asyncio.Future[Reply]
 
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 1.0
+# Round trips are measured no more often than this, however much there is to do.
+SAMPLE_EVERY_S = 0.01
 
 
 class RedisAway(Exception):
@@ -237,7 +239,9 @@ class ServerLine:
         batch, self._outgoing = self._outgoing, []
         if self._wire is not None and batch:
             if self._sampled is None and not self._is_raw:
-                self._sampled, self._sampled_at = self._waiters[-1][0], monotonic()
+                now = monotonic()
+                if now - self._sampled_at >= SAMPLE_EVERY_S:
+                    self._sampled, self._sampled_at = self._waiters[-1][0], now
             self._wire.write(batch)
 
     def _settle(self, replies: Iterator[Reply]) -> None:

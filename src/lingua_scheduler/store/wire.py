@@ -24,6 +24,8 @@ class Wire(asyncio.Protocol):
         self._parser = hiredis.Reader(
             replyError=DefaultParser.parse_error,
             encoding=None if is_raw else "utf-8",
+            # Letters are no text, and are claimed over a line for text.
+            errors="surrogateescape",
             notEnoughData=_INCOMPLETE,
         )
         self._transport = writer.transport
