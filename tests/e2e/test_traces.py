@@ -191,6 +191,22 @@ async def test_a_wait_for_a_slot_is_seen_as_one(server: RedisProcess, collected:
     assert (waited.end_time or 0) >= (attempts[first.context.span_id].end_time or 0) - 1_000_000
 
 
+async def test_a_wait_in_vain_is_all_queue(server: RedisProcess, collected: Collected) -> None:
+    async with traced(server, collected, dispatch__queue_wait_ms=150) as peers:
+        node = await peers.node(stay_silent, max_concurrent_jobs=1)
+        first, second = await peers.client(), await peers.client()
+        await first.utterance(0)
+        await until(lambda: node.jobs)
+        await second.utterance(0)
+        assert (await second.outcome())["type"] == "missing_result"
+        (root,) = await finished(collected)
+        # Before everything stops, and the first utterance with it.
+        queue, dispatches = collected.one("queue"), collected.named("dispatch")
+    assert said(root)["lingua.error"] == "ALL_CANDIDATES_FULL_OR_FAILED"
+    assert took_ms(queue) >= 140
+    assert dispatches == []
+
+
 async def somebody_waits(peers: Field) -> bool:
     text = (await peers.get("/metrics"))[1]
     return "lingua_jobs_waiting 1.0" in text
