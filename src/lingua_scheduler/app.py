@@ -263,6 +263,7 @@ class Scheduler:
             # What it tells of us must not outlive our goodbye.
             self._builder.cancel()
         self.snapshots.close()
+        metrics.SNAPSHOT_AGE.set_function(float)  # 0: what is over does not age
         self._node_socket.is_open = False
         self._http_nodes.is_open = False
         self._intake.stop_taking_work()
