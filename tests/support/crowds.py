@@ -157,11 +157,8 @@ class OurNode(Node):
 
     def _note(self, event: str, _: str) -> None:
         self.times_away += event == "away"
-
-    async def _assigned(self, job: JobAssign) -> None:
-        if len(self._running) >= SLOTS and job.job_id not in self._running:
+        if event == "refused":
             self.refused_at.append(time.monotonic())
-        await super()._assigned(job)
 
 
 class PlainNode:

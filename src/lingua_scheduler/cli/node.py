@@ -1,15 +1,12 @@
 """`lingua node`"""
 
-import asyncio
-import signal
-
 import click
 
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.node import Abilities, Node
+from lingua_scheduler.sdk.node import Abilities, Node, run_node
 
 
 @click.command()
@@ -57,17 +54,4 @@ def node(url: str, engine: str, languages: str, slots: int, node_id: str | None,
         fail(str(error), Exit.SETTINGS)
     if engine == "sim":
         click.echo("This node is simulated: it measures audio and makes up the words.", err=True)
-    asyncio.run(_run(worker))
-
-
-async def _run(worker: Node) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    running = asyncio.ensure_future(worker.run())
-    stopping = asyncio.ensure_future(stopped.wait())
-    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    await worker.stop()
-    await running  # and whatever ended it is told
+    run_node(worker)

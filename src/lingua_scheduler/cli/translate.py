@@ -15,13 +15,14 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from lingua_scheduler.cli import microphone, wav
-from lingua_scheduler.cli.microphone import CHUNK_BYTES, CHUNK_MS, Gate, NoMicrophone
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import MissingResult, TranslationResult, UiEvent
+from lingua_scheduler.sdk import microphone, wav
 from lingua_scheduler.sdk.address import BadAddress
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
+from lingua_scheduler.sdk.microphone import CHUNK_BYTES, CHUNK_MS, Gate, NoMicrophone
 
 # The meter shows this many decibels below the loudest sound there is.
 METER_DB = 60
@@ -86,7 +87,7 @@ def translate(
             wav.write(save, speech)
         except OSError as error:
             fail(f"{save} cannot be written: {error.strerror}", Exit.SETTINGS)
-        click.echo(f"saved {len(speech) / 2 / wav.SAMPLE_RATE:.1f} s of speech to {save}", err=True)
+        click.echo(f"saved {len(speech) / 2 / SAMPLE_RATE:.1f} s of speech to {save}", err=True)
 
 
 def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
@@ -146,7 +147,7 @@ async def _play(client: Client, pcm16: bytes, is_fast: bool, is_quiet: bool, tim
     """Send a recording, at the pace of speech."""
     loop = asyncio.get_running_loop()
     columns = (TextColumn("speaking"), BarColumn(), TextColumn("{task.completed:.1f} of {task.total:.1f} s"))
-    seconds = len(pcm16) / 2 / wav.SAMPLE_RATE
+    seconds = len(pcm16) / 2 / SAMPLE_RATE
     with _bar(*columns, TimeRemainingColumn(), is_quiet=is_quiet) as progress:
         bar = progress.add_task("", total=seconds)
         started = loop.time()

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from operator import mul
 from typing import Any, Protocol
 
-from lingua_scheduler.cli.wav import SAMPLE_RATE
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
 
 CHUNK_MS = 200
 CHUNK_BYTES = SAMPLE_RATE * 2 * CHUNK_MS // 1000
