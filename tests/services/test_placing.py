@@ -251,6 +251,17 @@ async def leave(store: Store, *nodes: str) -> None:
         await store.nodes.remove(0, HERE, node, frozenset({POOL}))
 
 
+async def poked(desk: Desk, placing: "asyncio.Task[Placed]") -> Placed:
+    """Now and then, as the scheduler does."""
+
+    def poke() -> bool:
+        desk.waiting.poke()
+        return placing.done()
+
+    await until(poke)
+    return await placing
+
+
 async def test_a_pair_nobody_ever_served_is_refused_at_once(store: Store) -> None:
     desk = Desk(store)
     assert (await desk.place()).outcome is DispatchOutcome.NOBODY
@@ -264,9 +275,7 @@ async def test_a_pair_that_was_served_lately_is_waited_for(store: Store) -> None
     placing = asyncio.create_task(desk.place())
     await until(lambda: len(desk.waiting) == 1)
     await join(store, entry("n1"))
-    # As the scheduler does now and then.
-    await until(lambda: desk.waiting.poke() or placing.done())
-    assert node_of(await placing) == "n1"
+    assert node_of(await poked(desk, placing)) == "n1"
 
 
 async def test_who_has_waited_in_vain_for_a_pair_is_told_that_nobody_serves_it(desk: Desk, store: Store) -> None:
@@ -281,6 +290,4 @@ async def test_a_session_of_an_instance_that_is_gone_waits_for_its_nodes_too(sto
     placing = asyncio.create_task(desk.placer.place(adopted, Try(1, "x-1", 30_000)))
     await until(lambda: len(desk.waiting) == 1)
     await join(store, entry("n1"))
-    # As the scheduler does now and then.
-    await until(lambda: desk.waiting.poke() or placing.done())
-    assert node_of(await placing) == "n1"
+    assert node_of(await poked(desk, placing)) == "n1"
