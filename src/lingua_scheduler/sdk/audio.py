@@ -34,7 +34,7 @@ class Audio(NamedTuple):
 def resampled(samples: "array[int]", rate: int, wanted_rate: int = SAMPLE_RATE) -> "array[int]":
     """Linear between neighbours, after an average over what one output sample stands for when the rate goes down.
 
-    Output samples that lie equally far between their neighbours are made together: that is ten times as fast.
+    Output samples that lie equally far between their neighbours are made together, which is several times as fast.
     """
     if rate == wanted_rate or not samples:
         return samples
