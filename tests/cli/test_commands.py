@@ -19,9 +19,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from lingua_scheduler.cli import wav
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.settings import fields
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.schedulers import serve_process
@@ -61,7 +62,7 @@ async def ended(process: Process, within_s: float = 30.0) -> tuple[int | None, s
     return process.returncode, output.decode()
 
 
-def sound(path: Path, seconds: float = 1.0, rate: int = wav.SAMPLE_RATE, channels: int = 1) -> Path:
+def sound(path: Path, seconds: float = 1.0, rate: int = SAMPLE_RATE, channels: int = 1) -> Path:
     tone = (int(9000 * math.sin(i * 2 * math.pi * 300 / rate)) for i in range(int(seconds * rate)))
     with wave.open(str(path), "wb") as file:
         file.setsampwidth(2)
@@ -272,7 +273,7 @@ def test_the_translated_speech_is_saved_as_long_as_it_is(scheduler: str, speech:
 
 def test_a_long_sound_is_several_utterances_whose_speech_is_saved_in_one_file(scheduler: str, tmp_path: Path) -> None:
     long, saved = tmp_path / "long.wav", tmp_path / "translated.wav"
-    wav.write(long, bytes(20 * 2 * wav.SAMPLE_RATE))
+    wav.write(long, bytes(20 * 2 * SAMPLE_RATE))
     languages = ("--from", "en", "--to", "en")
     shown = lingua("translate", str(long), *languages, "--fast", "--json", "--save", str(saved), "--url", scheduler)
     results = [json.loads(line) for line in shown.stdout.splitlines()]
@@ -282,7 +283,7 @@ def test_a_long_sound_is_several_utterances_whose_speech_is_saved_in_one_file(sc
         (1, "(simulated) I heard 4.2 seconds of speech."),
     ]
     with wave.open(str(saved)) as file:
-        assert file.getnframes() == 2 * 3 * wav.SAMPLE_RATE  # three seconds is the longest it hums
+        assert file.getnframes() == 2 * 3 * SAMPLE_RATE  # three seconds is the longest it hums
 
 
 def test_other_rates_and_channels_are_translated_too(scheduler: str, tmp_path: Path) -> None:
@@ -350,6 +351,27 @@ async def test_speech_that_cannot_be_saved_is_said_so_in_one_sentence(
     assert code == SETTINGS
     assert f"lingua: {nowhere} cannot be written" in said
     assert "Traceback" not in said
+
+
+def test_speech_that_could_not_be_saved_is_not_even_begun(speech: Path, tmp_path: Path) -> None:
+    languages = ("--from", "en", "--to", "zh", "--url", "127.0.0.1:1")
+    for place, why in ((tmp_path / "no" / "x.wav", "there is no folder"), (tmp_path, "it is a folder")):
+        shown = lingua("translate", str(speech), *languages, "--save", str(place))
+        assert (shown.exit_code, f"lingua: {place} cannot be written: {why}" in shown.stderr) == (SETTINGS, True)
+
+
+def test_a_recording_without_sound_is_said_so(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.wav"
+    wav.write(empty, b"")
+    shown = lingua("translate", str(empty), "--from", "en", "--to", "zh", "--url", "127.0.0.1:1")
+    assert shown.exit_code == SETTINGS
+    assert shown.stderr == f"lingua: {empty} is a WAV file without any sound in it\n"
+
+
+def test_a_wrong_path_is_not_taken_for_a_scheduler_that_stops(scheduler: str, speech: Path) -> None:
+    shown = lingua("translate", str(speech), "--from", "en", "--to", "zh", "--url", f"{scheduler}/elsewhere")
+    assert shown.exit_code == SCHEDULER
+    assert "is no scheduler, or its path is wrong (HTTP 404)" in shown.stderr
 
 
 # When something is wrong

@@ -15,12 +15,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from lingua_scheduler.cli import status, wav
+from lingua_scheduler.cli import status
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import now_ms
 from lingua_scheduler.domain.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.protocol.session import TranslationResult, UiEvent
+from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, SessionFailed
 from lingua_scheduler.sdk.watching import Interrupted, watch
 
@@ -129,7 +131,7 @@ async def _translate_sample(console: Console, address: str, tgt_lang: str) -> bo
     is_translated = False
     with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
         pcm16 = wav.read(path)
-    seconds = len(pcm16) / 2 / wav.SAMPLE_RATE
+    seconds = len(pcm16) / 2 / SAMPLE_RATE
     console.print(f"speaking    {seconds:.1f} s of English, to be heard in '{tgt_lang}' …")
     async with Client(address, "en", tgt_lang) as client, asyncio.timeout(30):
         started = asyncio.get_running_loop().time()
@@ -143,7 +145,7 @@ async def _translate_sample(console: Console, address: str, tgt_lang: str) -> bo
                 took_ms = (asyncio.get_running_loop().time() - started) * 1000
                 console.print(f"understood  {heard.text_asr}", highlight=False)
                 console.print(f"translated  [bold green]{heard.text_translated}[/]", highlight=False)
-                speech_s = len(heard.tts_audio) * 3 / 4 / 2 / wav.SAMPLE_RATE
+                speech_s = len(heard.tts_audio) * 3 / 4 / 2 / SAMPLE_RATE
                 console.print(
                     f"            with {speech_s:.1f} s of speech, {took_ms:.0f} ms after the end of the sentence"
                 )

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 
 import click
 
@@ -59,25 +58,16 @@ def node(url: str, engine: str, languages: str, slots: int, node_id: str | None,
         fail(str(error), Exit.SETTINGS)
     if engine == "sim":
         click.echo("This node is simulated: it measures audio and makes up the words.", err=True)
-    asyncio.run(_run(worker))
+    asyncio.run(_serve(worker))
 
 
-async def _run(worker: Node) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    running = asyncio.ensure_future(worker.run())
-    stopping = asyncio.ensure_future(stopped.wait())
+async def _serve(worker: Node) -> None:
     logs.configure("info", "auto")
     tracing = traces.configure(traces.NODE, os.environ)
     if tracing is not None:
         tracing.install()
     try:
-        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        await worker.stop()
-        await running  # and whatever ended it is told
+        await worker.serve()
     finally:
         if tracing is not None:
             await tracing.close()
