@@ -175,6 +175,11 @@ def test_settings_that_are_named_exist(document: Path) -> None:
     sections = "|".join({name.partition(".")[0] for name in known})
     named = {code for code in _SPAN.findall(prose_of(document)) if re.fullmatch(rf"(?:{sections})\.[a-z_]+", code)}
     told = {event.name for event in events(ROOT / "src" / "lingua_scheduler")}
+    # What the picture warns of, and what changes in it, goes by names of the same form.
+    pictures = [
+        (ROOT / "src/lingua_scheduler/domain" / name).read_text("utf-8") for name in ("alarms.py", "changes.py")
+    ]
+    told |= {name for text in pictures for name in re.findall(r'"([a-z]+\.[a-z_]+)"', text)}
     assert {name for name in named if not name.endswith((".py", ".md"))} <= known | told
 
 

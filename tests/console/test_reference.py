@@ -48,7 +48,9 @@ def test_its_example_can_be_sent_as_it_is(operation: Operation) -> None:
     assert found is not None
     words = shlex.split(found[1])
     assert words[0] == "curl"
-    assert any(word.startswith(("http://host:5010/v1/", "http://host:5010/api/v1/")) and "{" not in word for word in words)
+    assert any(
+        word.startswith(("http://host:5010/v1/", "http://host:5010/api/v1/")) and "{" not in word for word in words
+    )
     assert ("-d" in words) == (operation.body is not None)
     if operation.body is not None:
         msgspec.json.decode(words[words.index("-d") + 1], type=operation.body)

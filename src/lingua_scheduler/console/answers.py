@@ -60,9 +60,7 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         # What the request held is not logged: it may be speech.
         route = request.match_info.route.resource
         where = route.canonical if route is not None else ""
-        _log.error(
-            "request.failed", request_id=request[REQUEST_ID], method=request.method, route=where, exc_info=error
-        )
+        _log.error("request.failed", request_id=request[REQUEST_ID], method=request.method, route=where, exc_info=error)
         detail = f"something failed that should not have; the log has more, under request_id {request[REQUEST_ID]}"
         return error_response(500, ErrorCode.INTERNAL_ERROR, detail)
 
