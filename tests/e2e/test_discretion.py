@@ -126,7 +126,9 @@ async def test_nothing_anybody_said_is_written_anywhere(gossiping: list[Instance
     lost = [json.loads(line) for line in gossiping[0].log.splitlines() if '"attempt.lost"' in line]
     assert lost
     for event in lost:
-        assert {"session_id", "utterance_index", "job_id", "node_id", "request_id"} <= event.keys()
+        assert {"session_id", "job_id", "node_id"} <= event.keys()
+    assert {event["request_id"] for event in lost if event["session_id"] == "caller"} == {gossip.REQUEST_ID}
+    assert all("utterance_index" in event for event in lost if event["session_id"] != "caller")
     await until(lambda: _is_delivered(store))
     kept = [f"{key}: {value}" async for key, value in everything_in(store)]
     assert len(kept) > 40

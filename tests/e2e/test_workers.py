@@ -171,6 +171,8 @@ async def test_figures_are_those_of_all_workers_whoever_is_asked(tmp_path: Path)
         for _ in range(6):
             assert await figure(peers, 'lingua_jobs_ended_total{state="DONE"}') == 12
             assert await figure(peers, "lingua_job_seconds_count") == 12
+            assert await figure(peers, 'node_registration_total{status="success"}') == len(peers.nodes)
+            assert await figure(peers, "node_heartbeat_latency_ms_count") == len(peers.nodes)
             assert await figure(peers, 'lingua_job_seconds_bucket{le="+Inf"}') == 12
             assert await figure(peers, "lingua_nodes_connected") == len(peers.nodes)
             assert await figure(peers, "lingua_redis_up") == 1

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pytest
 from redis.exceptions import ResponseError
 
+from lingua_scheduler.store import connection
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
+from lingua_scheduler.telemetry import metrics
 from tests.support.clusters import Server
 from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
@@ -237,3 +239,37 @@ async def test_a_server_that_takes_no_writes_counts_as_away(server: RedisProcess
         server.command("CONFIG", "SET", "maxmemory", "0")
     assert (await store.nodes.place("n1", 100, 1000))[1].shard == 0
     await store.close()
+
+
+def measured() -> tuple[float, float]:
+    """How many round trips, and how long they took together."""
+    name = "lingua_redis_round_trip_seconds"
+    count, total = (metrics.REGISTRY.get_sample_value(name + part) for part in ("_count", "_sum"))
+    return count or 0.0, total or 0.0
+
+
+async def test_a_round_trip_takes_as_long_as_redis_takes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SAMPLE_EVERY_S", 0.0)
+    before_count, before_s = measured()
+    await store.line.call("CLIENT", "PAUSE", "300", "ALL")
+    await store.line.call("PING")
+    count, total_s = measured()
+    assert count == before_count + 2
+    assert 0.2 < total_s - before_s < 30
+
+
+async def test_not_every_round_trip_is_measured(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "SAMPLE_EVERY_S", 3600.0)
+    before_count, _ = measured()
+    for _ in range(100):
+        await store.line.call("PING")
+    assert measured()[0] <= before_count + 1
+
+
+async def test_waiting_for_mail_is_no_round_trip(store: Store) -> None:
+    line = store.another_line()
+    await line.open()
+    _, before_s = measured()
+    assert await line.call("BLPOP", "nothing", "0.3") is None
+    assert measured()[1] - before_s < 0.2
+    await line.close()

@@ -17,6 +17,7 @@ AUDIO = b"ZEBRA-AUDIO-" * 100
 # What of it would give it away.
 _SAID = ("zebrafinch", "斑胸草雀")
 _PLAYED = b"ZEBRA-AUDIO"
+REQUEST_ID = "request-of-the-caller"
 CODES = ("PROCESSING_ERROR", "NMT_TIMEOUT", TEXT, "zebrafinch", "ZEBRAFINCH", "", "MODEL_NOT_AVAILABLE")
 
 
@@ -110,13 +111,14 @@ async def complain(node: FakeNode) -> None:
 
 
 async def over_http(field: Field) -> None:
-    """A job by an HTTP caller on a node that is driven over HTTP, done and failed."""
+    """Jobs by an HTTP caller on a node that is driven over HTTP: done, failed, and lost."""
     node = await http_node(field, node_id="caller", semantic_langs=["sw", "de"], tts_langs=["sw", "de"])
     asked = {"session_id": "caller", "src_lang": "sw", "tgt_lang": "de", "audio": base64.b64encode(AUDIO).decode()}
     said = {"text_asr": TEXT, "text_translated": TEXT, "tts_audio": base64.b64encode(AUDIO).decode()}
-    failed = {"error_code": TEXT, "code": TEXT, "message": TEXT, "error": {"code": TEXT, "message": TEXT}}
-    for verb, report in (("done", said), ("fail", failed)):
-        status, placed = await field.post("/v1/dispatch/f2f", asked)
+    failed, lost = ({"error": {"code": code, "message": TEXT, "details": TEXT}} for code in (TEXT, "PROCESSING_ERROR"))
+    for verb, report in (("done", said), ("fail", failed), ("fail", lost)):
+        named = {"X-Request-Id": REQUEST_ID}
+        status, placed = await field.ask("POST", "/v1/dispatch/f2f", json=asked, headers=named)
         assert status == 200, placed
         job = await node.fetch()
         await node.report("ack", job)

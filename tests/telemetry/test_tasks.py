@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
 
 import pytest
 from structlog.testing import capture_logs
 
-from lingua_scheduler.telemetry import metrics
-from lingua_scheduler.telemetry.tasks import Nursery, every
+from lingua_scheduler.telemetry import metrics, tasks
+from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
 from tests.support.waiting import until
 
 
@@ -202,3 +203,25 @@ async def test_instances_do_not_march_in_step(monkeypatch: pytest.MonkeyPatch) -
     await asyncio.gather(running, return_exceptions=True)
     assert all(9.0 <= pause <= 11.0 for pause in pauses)
     assert len(set(pauses)) > 100
+
+
+# The event loop
+
+
+def lag() -> tuple[float, float]:
+    name = "lingua_event_loop_lag_seconds"
+    count, total = (metrics.REGISTRY.get_sample_value(name + part) for part in ("_count", "_sum"))
+    return count or 0.0, total or 0.0
+
+
+async def test_a_loop_that_was_held_up_shows(nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "LAG_EVERY_S", 0.001)
+    _, before_s = lag()
+    nursery.start(watch_loop())
+    await asyncio.sleep(0)
+    until_s = monotonic() + 0.2
+    while monotonic() < until_s:
+        pass  # nobody else gets a turn
+    begun, _ = lag()
+    await until(lambda: lag()[0] > begun)
+    assert lag()[1] - before_s > 0.15
