@@ -17,6 +17,7 @@ from lingua_scheduler.telemetry import figures, metrics
 _PAGES = (
     ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
     ("GET", "/ws/node", "nodes dial in here (WebSocket)"),
+    ("GET", "/talk", "talk and hear the translation, in a browser"),
     ("GET", "/health", "OK while the process serves"),
     ("GET", "/health/ready", "200 when Redis answers and scripts are loaded, 503 otherwise"),
     ("GET", "/metrics", "for Prometheus"),

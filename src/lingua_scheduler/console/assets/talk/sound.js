@@ -1,0 +1,43 @@
+// One AudioContext for the microphone and the loudspeaker; made at once, woken by the first touch.
+
+import { Microphone } from "./microphone.js";
+import { Player } from "./player.js";
+
+export class Sound {
+  #context = null;
+  #loading = null;
+  #onLoudness;
+  #isMuted;
+  microphone = null;
+  player = null;
+
+  constructor(isMuted, onLoudness) {
+    this.#isMuted = isMuted;
+    this.#onLoudness = onLoudness;
+    // Only a secure page has worklets; the others are told so when they ask for the microphone.
+    if (window.isSecureContext && window.AudioContext) this.#loading = this.#load();
+  }
+
+  get context() {
+    return this.#context;
+  }
+
+  set isMuted(muted) {
+    this.#isMuted = muted;
+    if (this.player) this.player.isMuted = muted;
+  }
+
+  /** To be called from a touch, a click or a key: browsers stay silent until then. */
+  async wake() {
+    await this.#loading;
+    if (this.#context && this.#context.state !== "running") await this.#context.resume();
+  }
+
+  async #load() {
+    this.#context = new AudioContext({ latencyHint: "interactive" });
+    await this.#context.audioWorklet.addModule(new URL("./sound.worklet.js", import.meta.url));
+    this.microphone = new Microphone(this.#context);
+    this.player = new Player(this.#context, this.#onLoudness);
+    this.player.isMuted = this.#isMuted;
+  }
+}
