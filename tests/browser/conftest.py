@@ -1,0 +1,101 @@
+"""A scheduler with nodes, and the talk page open in a browser."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lingua_scheduler.protocol.node import JobAssign
+from lingua_scheduler.sdk.node import Abilities, Node, Translation
+from tests.support.browser import chromium, microphone
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator, Page
+
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 800}
+
+
+class Recorder:
+    """An engine that keeps what it hears, and answers with `speech` of one format after the other."""
+
+    name = "recorder"
+
+    def __init__(self, speech: bytes = b"", speech_format: str = "pcm16") -> None:
+        self.jobs: list[JobAssign] = []
+        self.speech = speech
+        self.speech_format = speech_format
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    @property
+    def audio(self) -> bytes:
+        return b"".join(job.audio for job in self.jobs)
+
+    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        self.jobs.append(job)
+        number = len(self.jobs)
+        partial(f"heard a part of {number}")
+        await self.may_answer.wait()
+        return Translation(f"heard {number}", f"<b>said</b> {number} in {job.tgt_lang}", self.speech, self.speech_format)
+
+
+@asynccontextmanager
+async def recording_node(port: int, engine: Recorder, *languages: str) -> AsyncIterator[None]:
+    node = Node(f"127.0.0.1:{port}", engine, Abilities(languages, languages, languages), heartbeat_interval_s=0.5)
+    running = asyncio.create_task(node.run())
+    try:
+        yield
+    finally:
+        await node.stop()
+        await running
+
+
+class TalkPage:
+    def __init__(self, page: "Page") -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
+
+    def half(self, side: str) -> "Locator":
+        return self.page.locator(f".half[data-side={side}]")
+
+    def speak(self, side: str) -> "Locator":
+        return self.half(side).locator(".speak")
+
+    async def open(self, port: int) -> None:
+        await self.page.goto(f"http://127.0.0.1:{port}/talk")
+        await self.page.wait_for_selector("html[data-state=open]")
+
+    async def press(self, side: str = "a") -> None:
+        """And wait until the microphone is on."""
+        await self.page.wait_for_selector(f".half[data-side={side}] .speak:enabled")
+        box = await self.speak(side).bounding_box()
+        assert box is not None
+        await self.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        await self.page.mouse.down()
+        await self.page.wait_for_selector(f".half[data-side={side}][data-phase=listening]")
+
+    async def release(self) -> None:
+        await self.page.mouse.up()
+
+    async def talk(self, side: str = "a", seconds: float = 1.0) -> None:
+        await self.press(side)
+        await asyncio.sleep(seconds)  # the time it takes to say it
+        await self.release()
+
+    async def texts(self, side: str, name: str = "translated") -> list[str]:
+        return await self.half(side).locator(f"li.done .{name}").all_text_contents()
+
+    async def played(self) -> tuple[float, float]:
+        """Seconds that were not silent, and the loudest sample, of what reached the loudspeaker."""
+        kept: dict[str, Any] = await self.page.locator("#loudness").evaluate("e => ({...e.dataset})")
+        return float(kept.get("playedSeconds", 0)), float(kept.get("loudest", 0))
+
+
+@asynccontextmanager
+async def talk_page(wav: Path, size: dict[str, int] = PHONE, **context: Any) -> AsyncIterator[TalkPage]:
+    async with chromium(*microphone(wav)) as browser:
+        yield TalkPage(await browser.new_page(viewport=size, **context))
