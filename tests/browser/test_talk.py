@@ -1,53 +1,65 @@
-"""The talk page in a real browser with a microphone that plays a file: what is said arrives, and is heard translated."""
+"""The talk page in a real browser whose microphone plays a file: what is said arrives, and is heard translated."""
 
 import asyncio
 import os
 import sys
+from array import array
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from statistics import median
 
+import aiohttp
 import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, WebSocketRoute
 
 from lingua_scheduler.processes import die_with_parent, stop
-from tests.browser.conftest import DESKTOP, PHONE, Recorder, TalkPage, recording_node, talk_page
-from tests.support.browser import chromium, require_browser, serious_violations
+from tests.support.browser import browser, microphone, serious_violations
 from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
-from tests.support.tones import pitch_hz, pitches_hz, samples_of, silence, sweep, tone, write_wav
+from tests.support.talking import DESKTOP, PHONE, Recorder, TalkPage, recording_node, talk_page
+from tests.support.tones import pitches_hz, samples_of, silence, tone, write_wav
 from tests.support.waiting import until
 
 RATE = 16_000
 CAPTURE_RATE = 48_000
-# Without these a browser leaves the samples as they are, so that they can be compared.
+# Samples as they are, without what a browser does for people's ears, and a copy of every one that was taken.
 UNTOUCHED = """
 const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
 navigator.mediaDevices.getUserMedia = (wishes) => {
   window.wishes = wishes.audio;
   return ask({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
 };
+window.captured = [];
+window.AudioWorkletNode = class extends AudioWorkletNode {
+  constructor(context, name, options) {
+    super(context, name, options);
+    if (name === "microphone") this.port.addEventListener("message", ({ data }) => captured.push(...data.samples));
+  }
+};
 """
 HUM = tone(330, RATE, 1.0).tobytes()
 
-pytestmark = pytest.mark.timeout(90)
+# One loop and one browser for all: what takes longest is to start it.
+pytestmark = [pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
 
 
-@pytest.fixture(autouse=True)
-def _browser() -> None:
-    require_browser()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def humming(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
+    """A browser whose microphone hears a steady tone."""
+    wav = write_wav(tmp_path_factory.mktemp("wav") / "hum.wav", tone(440, CAPTURE_RATE, 20), CAPTURE_RATE)
+    async with browser(*microphone(wav)) as opened:
+        yield opened
 
 
-@pytest.fixture(scope="module")
-def humming(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_wav(tmp_path_factory.mktemp("wav") / "hum.wav", tone(440, CAPTURE_RATE, 20), CAPTURE_RATE)
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def recorder() -> Recorder:
     return Recorder(HUM)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def port(server: RedisProcess, recorder: Recorder) -> AsyncIterator[int]:
     """Of a scheduler with one node for English and Chinese."""
     async with scheduler_on(server.url) as (scheduler, _), recording_node(scheduler.port, recorder, "en", "zh"):
@@ -62,7 +74,7 @@ async def node_process(port: int, *arguments: str) -> AsyncIterator[None]:
         *("-m", "lingua_scheduler", "node", "--url", f"127.0.0.1:{port}", *arguments),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
-        env=os.environ,
+        env=dict(os.environ),
         preexec_fn=die_with_parent,
     )
     try:
@@ -74,7 +86,7 @@ async def node_process(port: int, *arguments: str) -> AsyncIterator[None]:
 # Talking
 
 
-async def test_what_is_said_is_translated_and_heard(server: RedisProcess, humming: Path, tmp_path: Path) -> None:
+async def test_what_is_said_is_translated_and_heard(server: RedisProcess, humming: Browser, tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--redis-url", server.url) as serving, talk_page(humming) as talk:
         await until(lambda: serving.port, 30, "the scheduler is ready")
         async with node_process(serving.port, "--engine", "sim", "--languages", "en,zh"):
@@ -103,7 +115,7 @@ async def _settled(talk: TalkPage) -> bool:
     return await talk.page.locator("#loudness").get_attribute("data-peak") == "0.0000"
 
 
-async def test_the_node_gets_the_sound_the_microphone_heard(port: int, recorder: Recorder, humming: Path) -> None:
+async def test_the_node_gets_the_sound_the_microphone_heard(port: int, recorder: Recorder, humming: Browser) -> None:
     async with talk_page(humming) as talk:
         await talk.page.add_init_script(UNTOUCHED)
         await talk.open(port)
@@ -116,16 +128,15 @@ async def test_the_node_gets_the_sound_the_microphone_heard(port: int, recorder:
     samples = samples_of(job.audio)
     assert len(samples) / RATE == pytest.approx(2.0, abs=0.4)
     steady = samples[RATE // 10 : -RATE // 10]
-    assert pitch_hz(steady, RATE) == pytest.approx(440, rel=0.002)
     assert max(steady) == pytest.approx(9_000, rel=0.1)
-    # Nothing is missing within: the pitch is the same everywhere.
-    assert all(hz == pytest.approx(440, rel=0.01) for hz in pitches_hz(steady, RATE))
+    # A browser that gets no time may skip a little of what it hears, but not change its pitch.
+    assert median(pitches_hz(steady, RATE)) == pytest.approx(440, rel=0.005)
 
 
 async def test_a_tap_starts_and_a_pause_ends_the_sentence(port: int, recorder: Recorder, tmp_path: Path) -> None:
     once = tone(440, CAPTURE_RATE, 1.2) + silence(CAPTURE_RATE, 1.5)
     wav = write_wav(tmp_path / "sentences.wav", once + once, CAPTURE_RATE)
-    async with talk_page(wav, DESKTOP) as talk:
+    async with browser(*microphone(wav)) as opened, talk_page(opened, DESKTOP) as talk:
         await talk.page.add_init_script(UNTOUCHED)
         await talk.open(port)
         await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
@@ -137,35 +148,21 @@ async def test_a_tap_starts_and_a_pause_ends_the_sentence(port: int, recorder: R
     assert all(0.9 < len(job.audio) / 2 / RATE < 2.6 for job in recorder.jobs[:2])
 
 
-async def test_the_space_bar_talks(port: int, recorder: Recorder, humming: Path) -> None:
-    async with talk_page(humming, DESKTOP) as talk:
-        await talk.open(port)
-        await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
-        await talk.page.keyboard.down(" ")
-        await talk.page.wait_for_selector(".half[data-side=a][data-phase=listening]")
-        await asyncio.sleep(0.6)
-        await talk.page.keyboard.up(" ")
-        await until(lambda: talk.texts("a"), 20, "a translation")
-    assert len(recorder.jobs) == 1
-
-
-@pytest.mark.parametrize("speech_format", ["wav", "opus"])
 async def test_speech_in_other_formats_is_heard(
-    port: int, recorder: Recorder, humming: Path, tmp_path: Path, speech_format: str
+    port: int, recorder: Recorder, humming: Browser, tmp_path: Path
 ) -> None:
-    recorder.speech_format = speech_format
-    if speech_format == "wav":
-        recorder.speech = write_wav(tmp_path / "answer.wav", tone(330, 22_050, 1.0), 22_050).read_bytes()
-    else:
-        recorder.speech = _framed_opus(HUM)
+    as_wav = write_wav(tmp_path / "answer.wav", tone(330, 22_050, 1.0), 22_050).read_bytes()
     async with talk_page(humming) as talk:
         await talk.open(port)
-        await talk.talk("a", seconds=0.5)
-        await until(lambda: _heard_at_least(talk, 0.9), 20, "the translation was played")
-        await until(lambda: _settled(talk), 10, "the loudspeaker is quiet")
-        seconds, loudest = await talk.played()
-        assert seconds == pytest.approx(1.0, abs=0.12)
-        assert loudest == pytest.approx(9_000 / 32_768, rel=0.2)
+        heard_s = 0.0
+        for recorder.speech_format, recorder.speech in (("wav", as_wav), ("opus", _framed_opus(HUM))):
+            await talk.talk("a", seconds=0.5)
+            await until(partial(_heard_at_least, talk, heard_s + 0.9), 20, recorder.speech_format)
+            await until(lambda: _settled(talk), 10, "the loudspeaker is quiet")
+            so_far_s, loudest = await talk.played()
+            assert so_far_s - heard_s == pytest.approx(1.0, abs=0.12)
+            assert loudest == pytest.approx(9_000 / 32_768, rel=0.2)
+            heard_s = so_far_s
         assert talk.errors == []
 
 
@@ -184,11 +181,10 @@ def _framed_opus(pcm: bytes) -> bytes:
 
 
 async def test_a_killed_scheduler_loses_no_speech_and_hears_none_twice(
-    server: RedisProcess, recorder: Recorder, tmp_path: Path
+    server: RedisProcess, recorder: Recorder, humming: Browser, tmp_path: Path
 ) -> None:
-    wav = write_wav(tmp_path / "sweep.wav", sweep(CAPTURE_RATE, 30), CAPTURE_RATE)
     (tmp_path / "again").mkdir()
-    async with talk_page(wav) as talk:
+    async with talk_page(humming) as talk:
         await talk.page.add_init_script(UNTOUCHED)
         async with serve_process(tmp_path, "--redis-url", server.url) as first:
             await until(lambda: first.port, 30, "the scheduler is ready")
@@ -202,17 +198,19 @@ async def test_a_killed_scheduler_loses_no_speech_and_hears_none_twice(
                 async with serve_process(tmp_path / "again", "--redis-url", server.url, "--port", str(port)):
                     await talk.page.wait_for_selector("html[data-state=open]:not([data-times-resumed='0'])")
                     await asyncio.sleep(1.0)
+                    await until(lambda: _is_served(port), 30, "the node is back")
                     await talk.release()
                     await until(lambda: talk.texts("b"), 30, "a translation")
                     await until(lambda: _heard_at_least(talk, 0.9), 20, "the translation was played")
-                    shown = await talk.texts("b")
-    samples = samples_of(recorder.audio)
-    assert len(samples) > 2 * RATE
-    assert len(shown) == len(recorder.jobs)
-    _is_whole(samples)
+                    assert len(await talk.texts("b")) == len(recorder.jobs)
+                    said = await _captured(talk)
+    assert len(said) > 2 * RATE
+    assert samples_of(recorder.audio) == said
 
 
-async def test_a_result_that_was_lost_with_the_connection_comes_once(port: int, recorder: Recorder, humming: Path) -> None:
+async def test_a_result_that_was_lost_with_the_connection_comes_once(
+    port: int, recorder: Recorder, humming: Browser
+) -> None:
     async with Proxy(port) as proxy, talk_page(humming) as talk:
         await talk.open(proxy.port)
         recorder.may_answer.clear()
@@ -223,7 +221,7 @@ async def test_a_result_that_was_lost_with_the_connection_comes_once(port: int, 
         recorder.may_answer.set()
         await asyncio.sleep(0.3)
         proxy.is_cut = False
-        await until(lambda: talk.texts("b"), 20, "a translation")
+        await until(lambda: _heard_at_least(talk, 0.9), 20, "the first was played")
         await talk.talk("a", seconds=0.6)
         await until(lambda: _count(talk, 2), 20, "the next translation")
         assert await talk.texts("b") == ["<b>said</b> 1 in zh", "<b>said</b> 2 in zh"]
@@ -233,11 +231,10 @@ async def test_a_result_that_was_lost_with_the_connection_comes_once(port: int, 
 
 
 async def test_a_session_that_is_forgotten_is_begun_anew_with_what_was_not_answered(
-    server: RedisProcess, recorder: Recorder, tmp_path: Path
+    server: RedisProcess, recorder: Recorder, humming: Browser
 ) -> None:
-    wav = write_wav(tmp_path / "sweep.wav", sweep(CAPTURE_RATE, 30), CAPTURE_RATE)
     async with scheduler_on(server.url, sessions__grace_ms=200) as (scheduler, _), Proxy(scheduler.port) as proxy:
-        async with recording_node(scheduler.port, recorder, "en", "zh"), talk_page(wav) as talk:
+        async with recording_node(scheduler.port, recorder, "en", "zh"), talk_page(humming) as talk:
             await talk.page.add_init_script(UNTOUCHED)
             await talk.open(proxy.port)
             await talk.press("a")
@@ -251,16 +248,18 @@ async def test_a_session_that_is_forgotten_is_begun_anew_with_what_was_not_answe
             await until(lambda: talk.texts("b"), 20, "a translation")
             assert await talk.texts("b") == ["<b>said</b> 1 in zh"]
             assert await talk.page.locator(".half[data-side=a] li").count() == 1
-    samples = samples_of(recorder.audio)
-    assert len(samples) > 1.4 * RATE
-    _is_whole(samples)
+            said = await _captured(talk)
+    assert len(said) > RATE
+    assert samples_of(recorder.audio) == said
 
 
-def _is_whole(samples: "object") -> None:
-    """A sweep that rises steadily from its first window to its last; 100 ms more or less would be 20 Hz."""
-    heard = pitches_hz(samples, RATE, 0.1)[1:-1]  # type: ignore[arg-type]
-    steps = [after - before for before, after in zip(heard, heard[1:], strict=False)]
-    assert all(step == pytest.approx(20, abs=9) for step in steps), steps
+async def _is_served(port: int) -> bool:
+    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}/v1/pools") as response:
+        return bool((await response.json())["pairs"].get("en:zh"))
+
+
+async def _captured(talk: TalkPage) -> "array[int]":
+    return array("h", await talk.page.evaluate("captured"))
 
 
 async def _count(talk: TalkPage, count: int) -> bool:
@@ -317,42 +316,42 @@ class Proxy:
         writer.close()
 
 
-async def test_a_pause_is_obeyed_and_nothing_is_lost_by_it(port: int, recorder: Recorder, humming: Path) -> None:
+async def test_a_pause_is_obeyed_and_nothing_is_lost_by_it(port: int, recorder: Recorder, humming: Browser) -> None:
     sent: list[tuple[float, int]] = []
     asked: list[float] = []
     clock = asyncio.get_running_loop().time
 
     async with talk_page(humming) as talk:
 
-        def between(socket: "object") -> None:
-            there = socket.connect_to_server()  # type: ignore[attr-defined]
+        def between(socket: WebSocketRoute) -> None:
+            there = socket.connect_to_server()
 
             def forward(frame: str | bytes) -> None:
                 if isinstance(frame, bytes):
                     sent.append((clock(), int.from_bytes(frame[2:6], "little")))
                     if len(sent) == 3:
                         asked.append(clock())
-                        socket.send(  # type: ignore[attr-defined]
-                            '{"type":"backpressure","action":"PAUSE","resume_after_ms":800,"message":""}'
-                        )
+                        socket.send('{"type":"backpressure","action":"PAUSE","resume_after_ms":800,"message":""}')
                 there.send(frame)
 
-            socket.on_message(forward)  # type: ignore[attr-defined]
+            socket.on_message(forward)
 
+        await talk.page.add_init_script(UNTOUCHED)
         await talk.page.route_web_socket("**/ws/session", between)
         await talk.open(port)
         await talk.talk("a", seconds=1.6)
         await until(lambda: talk.texts("b"), 20, "a translation")
+        said = await _captured(talk)
     meanwhile = [at for at, _ in sent if asked[0] + 0.15 < at < asked[0] + 0.75]
     assert meanwhile == []
     assert [seq for _, seq in sent] == list(range(len(sent)))
-    assert len(recorder.jobs) == 1
+    assert samples_of(recorder.audio) == said
 
 
 # Two people
 
 
-async def test_two_people_face_to_face_share_one_conversation(port: int, recorder: Recorder, humming: Path) -> None:
+async def test_two_people_face_to_face_share_one_conversation(port: int, recorder: Recorder, humming: Browser) -> None:
     async with talk_page(humming, {"width": 360, "height": 740}) as talk:
         await talk.open(port)
         await talk.talk("a", seconds=0.5)
@@ -381,7 +380,9 @@ async def _fits(talk: TalkPage) -> bool:
     return bool(await talk.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 
-async def test_one_person_has_one_column_in_their_language(port: int, recorder: Recorder, humming: Path) -> None:
+async def test_one_person_has_one_column_in_their_language_and_a_space_bar(
+    port: int, recorder: Recorder, humming: Browser
+) -> None:
     async with talk_page(humming, DESKTOP, locale="zh-CN", color_scheme="dark") as talk:
         await talk.open(port)
         assert await talk.page.title() == "对话翻译 · Lingua Scheduler"
@@ -393,7 +394,12 @@ async def test_one_person_has_one_column_in_their_language(port: int, recorder: 
         await until(lambda: talk.texts("a"), 20, "a translation")
         await talk.page.click("#swap")
         await talk.page.wait_for_selector("html[data-state=open]")
-        await talk.talk("a", seconds=0.5)
+        # Anywhere on the page; on a button the space bar would press that.
+        await talk.page.evaluate("document.activeElement.blur()")
+        await talk.page.keyboard.down(" ")
+        await talk.page.wait_for_selector(".half[data-side=a][data-phase=listening]")
+        await asyncio.sleep(0.6)
+        await talk.page.keyboard.up(" ")
         await until(lambda: len(recorder.jobs) == 2, 20, "the second job")
         assert [(job.src_lang, job.tgt_lang) for job in recorder.jobs] == [("zh", "en"), ("en", "zh")]
         assert await serious_violations(talk.page) == []
@@ -409,8 +415,8 @@ async def test_one_person_has_one_column_in_their_language(port: int, recorder: 
 
 
 async def test_a_microphone_that_is_not_allowed_is_explained(port: int) -> None:
-    async with chromium("--use-fake-device-for-media-stream", "--deny-permission-prompts") as browser:
-        talk = TalkPage(await browser.new_page(viewport=PHONE))
+    async with browser("--use-fake-device-for-media-stream", "--deny-permission-prompts") as opened:
+        talk = TalkPage(await opened.new_page(viewport=PHONE))
         await talk.open(port)
         await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
         await talk.speak("a").click()
@@ -420,7 +426,7 @@ async def test_a_microphone_that_is_not_allowed_is_explained(port: int) -> None:
         assert await talk.speak("a").get_attribute("aria-pressed") == "false"
 
 
-async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, humming: Path) -> None:
+async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, humming: Browser) -> None:
     async with scheduler_on(server.url) as (scheduler, _), talk_page(humming) as talk:
         await talk.page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
         notice = talk.half("a").locator(".notice")
@@ -433,8 +439,8 @@ async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, 
 
 
 async def test_a_page_from_another_host_without_https_is_told_why(port: int) -> None:
-    async with chromium(f"--host-resolver-rules=MAP elsewhere.example 127.0.0.1:{port}") as browser:
-        talk = TalkPage(await browser.new_page(viewport=PHONE))
+    async with browser(f"--host-resolver-rules=MAP elsewhere.example 127.0.0.1:{port}") as opened:
+        talk = TalkPage(await opened.new_page(viewport=PHONE))
         await talk.page.goto("http://elsewhere.example/talk")
         await talk.page.wait_for_selector("html[data-state=open]")
         assert "https" in (await talk.half("a").locator(".notice").text_content() or "")

@@ -12,12 +12,12 @@ FOLDER = files("lingua_scheduler.console").joinpath("assets", "talk")
 NAMES = sorted(entry.name for entry in FOLDER.iterdir())
 
 
-async def fetched(peers: Field, path: str, **headers: str) -> tuple[int, aiohttp.typedefs.LooseHeaders, str]:
+async def fetched(peers: Field, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
     async with (
         aiohttp.ClientSession() as http,
         http.get(f"http://127.0.0.1:{peers.port}{path}", headers=headers, allow_redirects=False) as response,
     ):
-        return response.status, response.headers.copy(), await response.text()
+        return response.status, dict(response.headers), await response.text()
 
 
 async def test_the_talk_page_may_use_the_microphone_and_nothing_from_elsewhere(peers: Field) -> None:
@@ -45,9 +45,9 @@ async def test_files_are_served_with_their_type(peers: Field, name: str, content
 async def test_a_copy_that_is_still_right_is_not_sent_again(peers: Field) -> None:
     _, headers, _ = await fetched(peers, "/talk/main.js")
     assert headers["Cache-Control"] == "no-cache"
-    status, again, body = await fetched(peers, "/talk/main.js", **{"If-None-Match": headers["ETag"]})
+    status, again, body = await fetched(peers, "/talk/main.js", **{"If-None-Match": headers["Etag"]})
     assert (status, body) == (304, "")
-    assert again["ETag"] == headers["ETag"]
+    assert again["Etag"] == headers["Etag"]
     assert (await fetched(peers, "/talk/main.js", **{"If-None-Match": '"other"'}))[0] == 200
 
 

@@ -1,4 +1,4 @@
-"""Sounds whose pitch tells where in them one is, and how to find that out again."""
+"""Tones as samples and files, and how to find their pitch and strength again."""
 
 import math
 import wave
@@ -10,15 +10,6 @@ from pathlib import Path
 def tone(hz: float, rate: int, seconds: float, amplitude: float = 9_000) -> "array[int]":
     step = 2 * math.pi * hz / rate
     return array("h", (int(amplitude * math.sin(step * i)) for i in range(int(rate * seconds))))
-
-
-def sweep(rate: int, seconds: float, from_hz: float = 200, hz_per_s: float = 200) -> "array[int]":
-    """A tone that rises steadily: a piece that is missing or comes twice shows as a jump."""
-
-    def phase(at_s: float) -> float:
-        return 2 * math.pi * (from_hz * at_s + hz_per_s * at_s * at_s / 2)
-
-    return array("h", (int(9_000 * math.sin(phase(i / rate))) for i in range(int(rate * seconds))))
 
 
 def silence(rate: int, seconds: float) -> "array[int]":

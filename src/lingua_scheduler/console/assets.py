@@ -11,7 +11,7 @@ _TYPES = {
     "css": "text/css",
     "html": "text/html",
     "js": "text/javascript",
-    "png": "image/png",
+    "json": "application/json",
     "svg": "image/svg+xml",
 }
 _INDEX = "index.html"
@@ -41,12 +41,13 @@ def serve_folder(app: web.Application, path: str, folder: str, headers: Mapping[
         asset = assets.get(request.match_info.get("name", _INDEX))
         if asset is None:
             raise web.HTTPNotFound
-        response = web.Response(body=asset.body, content_type=asset.content_type, headers=all_headers)
-        if asset.content_type.startswith("text/"):
+        if any(known.value in (asset.etag, "*") for known in request.if_none_match or ()):
+            response = web.Response(status=304, headers=all_headers)
+        else:
+            response = web.Response(body=asset.body, headers=all_headers)
+            response.content_type = asset.content_type
             response.charset = "utf-8"
         response.etag = asset.etag
-        if any(known.value in (asset.etag, "*") for known in request.if_none_match or ()):
-            return web.Response(status=304, headers=response.headers)
         return response
 
     async def without_slash(_: web.Request) -> web.Response:

@@ -1,20 +1,17 @@
-"""A scheduler with nodes, and the talk page open in a browser."""
+"""The talk page open in a browser, and a node that keeps what it hears."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from playwright.async_api import Browser, Locator, Page, ViewportSize
 
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.node import Abilities, Node, Translation
-from tests.support.browser import chromium, microphone
 
-if TYPE_CHECKING:
-    from playwright.async_api import Locator, Page
-
-PHONE = {"width": 390, "height": 844}
-DESKTOP = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
 
 
 class Recorder:
@@ -38,7 +35,9 @@ class Recorder:
         number = len(self.jobs)
         partial(f"heard a part of {number}")
         await self.may_answer.wait()
-        return Translation(f"heard {number}", f"<b>said</b> {number} in {job.tgt_lang}", self.speech, self.speech_format)
+        return Translation(
+            f"heard {number}", f"<b>said</b> {number} in {job.tgt_lang}", self.speech, self.speech_format
+        )
 
 
 @asynccontextmanager
@@ -53,16 +52,16 @@ async def recording_node(port: int, engine: Recorder, *languages: str) -> AsyncI
 
 
 class TalkPage:
-    def __init__(self, page: "Page") -> None:
+    def __init__(self, page: Page) -> None:
         self.page = page
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
 
-    def half(self, side: str) -> "Locator":
+    def half(self, side: str) -> Locator:
         return self.page.locator(f".half[data-side={side}]")
 
-    def speak(self, side: str) -> "Locator":
+    def speak(self, side: str) -> Locator:
         return self.half(side).locator(".speak")
 
     async def open(self, port: int) -> None:
@@ -96,6 +95,10 @@ class TalkPage:
 
 
 @asynccontextmanager
-async def talk_page(wav: Path, size: dict[str, int] = PHONE, **context: Any) -> AsyncIterator[TalkPage]:
-    async with chromium(*microphone(wav)) as browser:
-        yield TalkPage(await browser.new_page(viewport=size, **context))
+async def talk_page(browser: Browser, size: ViewportSize = PHONE, **more: Any) -> AsyncIterator[TalkPage]:
+    """In a context of its own, which remembers nothing."""
+    context = await browser.new_context(viewport=size, **more)
+    try:
+        yield TalkPage(await context.new_page())
+    finally:
+        await context.close()
