@@ -30,11 +30,11 @@ async def browser(*flags: str) -> AsyncIterator[Browser]:
 
 
 def microphone(wav: Path) -> tuple[str, ...]:
-    """Flags: this file is what the microphone hears, from its beginning when it is opened, and nobody is asked."""
+    """Flags: this file is what the microphone hears, once, from when it is opened, and nobody is asked."""
     return (
         "--use-fake-device-for-media-stream",
         "--use-fake-ui-for-media-stream",
-        f"--use-file-for-fake-audio-capture={wav}",
+        f"--use-file-for-fake-audio-capture={wav}%noloop",
     )
 
 
