@@ -66,3 +66,13 @@ def test_a_page_needs_nothing_from_another_host(name: str) -> None:
     text = FOLDER.joinpath(name).read_text("utf-8")
     assert set(re.findall(r"https?://[^\s\"'`)]+", text)) <= {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b", text)
+
+
+def test_both_languages_say_the_same_things_about_the_same_values() -> None:
+    english, chinese = FOLDER.joinpath("words.js").read_text("utf-8").split("  zh: {")
+    said = [
+        {key: sorted(re.findall(r"{(\w+)}", text)) for key, text in re.findall(r'^ {4}(\w+):\s*"(.*)",$', words, re.M)}
+        for words in (english, chinese)
+    ]
+    assert len(said[0]) > 40
+    assert said[0] == said[1]

@@ -85,8 +85,8 @@ export class Link {
   close() {
     if (this.#isClosing) return;
     this.#isClosing = true;
-    this.#post({ type: "session_close", session_id: this.#sessionId, reason: "done" });
-    if (this.#outgoing.isAnswered || !this.isOpen) this.#end();
+    this.#pump();
+    if (this.#outgoing.isAnswered) this.#end();
     else setTimeout(() => this.#end(), CLOSE_WITHIN_MS);
   }
 
@@ -158,7 +158,6 @@ export class Link {
     }
     this.#on.state("open");
     this.#pump();
-    if (this.#isClosing) this.#post({ type: "session_close", session_id: this.#sessionId, reason: "done" });
   }
 
   #notOpened({ code, message }) {
@@ -220,10 +219,14 @@ export class Link {
     if (!this.isOpen || this.isPaused) return;
     while (this.#socket.bufferedAmount < MAX_BUFFERED_BYTES) {
       const chunk = this.#outgoing.take();
-      if (!chunk) return;
+      if (!chunk) return this.#allSent();
       this.#socket.send(this.#binary ? binaryChunk(this.#sessionId, chunk) : textChunk(this.#sessionId, chunk));
     }
     this.#pumpLater(100);
+  }
+
+  #allSent() {
+    if (this.#isClosing) this.#post({ type: "session_close", session_id: this.#sessionId, reason: "done" });
   }
 
   /** Often while somebody waits, else every twenty seconds. */

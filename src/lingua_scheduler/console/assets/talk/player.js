@@ -49,7 +49,8 @@ export class Player {
 
   release() {
     this.#isHeld = false;
-    this.#next();
+    // Not at once: when the other person begins to talk, this is followed by another hold.
+    setTimeout(() => this.#next(), 50);
   }
 
   quiet() {
