@@ -20,8 +20,10 @@ from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY, LATENCY_ABOUT, LATENCY_SOURCE
 from lingua_scheduler.telemetry.figures import COMBINED
 from tools import prose, wire
+from tools.events import events
 from tools.markdown import code, page, table
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +38,8 @@ def render() -> dict[Path, str]:
         "settings.md": page("Settings", prose.SETTINGS, *_settings()),
         "redis-keys.md": page("Redis keys", prose.KEYS.format(prefix=RedisSettings().key_prefix), _keys()),
         "scripts.md": page("Scripts", prose.SCRIPTS, *map(_script, read_library().values())),
-        "metrics.md": page("Metrics", prose.METRICS, _metrics()),
+        "metrics.md": page("Metrics", prose.METRICS, _metrics(), *_aliases()),
+        "logs.md": page("Logs", prose.LOGS, _events()),
         "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
         "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
         "errors.md": page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
@@ -106,6 +109,26 @@ def _metrics() -> str:
             labels = ", ".join(map(code, metric._labelnames))
             rows.append((code(name), family.type, labels, family.documentation + _combined(family.name)))
     return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _events() -> str:
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for event in events(ROOT / "src" / "lingua_scheduler"):
+        found.setdefault((event.name, event.level), {}).update(dict.fromkeys(event.fields))
+    rows = [(code(name), level, ", ".join(map(_field, fields))) for (name, level), fields in found.items()]
+    return table(("event", "level", "fields"), rows)
+
+
+def _field(name: str) -> str:
+    return {"exc_info": code("exception"), "…": name}.get(name, code(name))
+
+
+def _aliases() -> Iterator[str]:
+    yield "## Names from before"
+    yield prose.ALIASES
+    rows = [(code(f"{one.name}_total"), "counter", code(one.label), one.about, code(one.source)) for one in ALIASES]
+    rows.append((code(LATENCY), "histogram", "", LATENCY_ABOUT, code(LATENCY_SOURCE)))
+    yield table(("alias", "type", "labels", "meaning", "made from"), rows)
 
 
 def _combined(name: str) -> str:

@@ -52,11 +52,40 @@ Each reply begins with one of the words listed. A key or argument marked *list* 
 
 METRICS = """
 `GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked; with
-`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer.
+`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer:
+no session, job or node is ever a label, and an error code that a node made up is counted as `other`. Only language
+pairs are named, as many as `watch.max_pairs`, and all others summed under `other`. Acknowledgements that did not come
+in time are `lingua_attempts_lost_total{reason="ack_timeout"}`.
+
+Rules for alerts and a dashboard are in `deploy/`; what to do when one fires is in the [runbook](runbook.md). What
+counting costs is measured with `lingua bench --scenario metrics`.
 
 Of several workers, counters and histograms are added up, and so are gauges, except where the table says otherwise. What
 a worker counted before it ended stays in the sum, so a sum never shrinks. A worker that does not answer within a second
 is left out of the gauges and counted in `lingua_workers_silent_total`; of its counters the last known values are taken.
+"""
+
+LOGS = """
+One event a line, to standard error: as JSON, or in colours when a person watches (`logs.format`). `logs.level` says how
+severe an event must be to be written. Files, rotation and shipping are left to the platform: journald, Docker and
+Kubernetes all take standard error, and `lingua serve 2>> lingua.log` with logrotate's `copytruncate` does too.
+
+- **Speech is never in a log**: no text, no audio, no error message of a node. An error code that a node made up is
+  written as `other`, and of a surprise only its kind and where it happened.
+- **Names** are `noun.verb` and never change with what they tell; ids are fields.
+- **Ids come by themselves**: what is said while a session, a job, a node or an HTTP request is being served carries
+  `session_id`, `utterance_index`, `job_id`, `node_id`, `request_id` as far as they are known, besides the fields below.
+  `request_id` is that of the `X-Request-Id` header. With several workers each line also has `worker`.
+- **Storms**: of one event at most `logs.storm_lines` lines are written in ten seconds. Of the rest the number is told,
+  as `log.limited`, when the ten seconds are over. This holds for errors too; the metrics count everything.
+
+Levels: **error** somebody should look now; **warning** something was lost, refused or repaired, and the scheduler went
+on; **info** what came, went and changed.
+"""
+
+ALIASES = """
+Alerts and dashboards from before find these names too. They are made from the figures above when somebody asks, so they
+cost nothing until then, and they work with several workers.
 """
 
 PROTOCOL = """
@@ -123,6 +152,10 @@ that it no longer lists is tried elsewhere, and one that we do not know of takes
 
 `audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
 is between the caller and the node.
+
+`traceparent` stands in `job_assign` while the scheduler is traced: the W3C trace context to go on under, see
+[traces](traces.md). A `trace_id` that a client gives is kept in every message about its speech; without one it is,
+while the scheduler is traced, the id of the utterance's trace.
 
 **Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the

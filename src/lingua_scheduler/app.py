@@ -14,8 +14,10 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from lingua_scheduler.console import hub
 from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.callbacks import Courier
+from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
 from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.instances import instance_operations
@@ -23,8 +25,10 @@ from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
+from lingua_scheduler.console.polling import Polling
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.console.talk import add_talk
+from lingua_scheduler.console.watching import Watching
 from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.gateway.node_socket import NodeSocket
@@ -41,12 +45,15 @@ from lingua_scheduler.protocol.signals import (
     SlotFreed,
 )
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.cancelling import Cancelling
+from lingua_scheduler.services.catalogue import Catalogue
 from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.gauges import PairGauges
 from lingua_scheduler.services.http_nodes import HttpNodes
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.judging import Judge
@@ -56,6 +63,7 @@ from lingua_scheduler.services.mailroom import Mailroom
 from lingua_scheduler.services.nudging import ANNOUNCE_S, Nudger
 from lingua_scheduler.services.overview import Overview
 from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.pictures import PictureMaker
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.presence import Presence
@@ -67,15 +75,19 @@ from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.routes import Routes
 from lingua_scheduler.services.sessions import Sessions
+from lingua_scheduler.services.snapshot import Snapshots
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.sweeper import Sweeper
+from lingua_scheduler.services.telling import Teller
+from lingua_scheduler.services.trails import Trails
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.settings import Settings
+from lingua_scheduler.settings import Settings, catalogue_path
 from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
-from lingua_scheduler.telemetry.tasks import Nursery, every
+from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
+from lingua_scheduler.telemetry.traces import Traces
 
 _log = logs.get()
 
@@ -84,6 +96,7 @@ SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
 DATA_VERSION_S = 5.0
+STORMS_S = 5.0
 BACKLOG = 1024
 # Whoever connected just before we stopped to accept may still say what for.
 LATECOMERS_S = 0.5
@@ -106,6 +119,7 @@ class Scheduler:
         store: Store,
         clock: Callable[[], float] = monotonic,
         inherited: Inherited | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -120,15 +134,17 @@ class Scheduler:
         self.presence = Presence(me, store, settings.instances)
         self.mailroom = Mailroom(self.presence, store, settings)
 
+        trails = Trails(traces, self.instance, clock) if traces is not None else None
         sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
-        delivery = Delivery(sessions, settings.sessions.ui_events == "steps", clock)
+        books = Books(settings.watch.slow_ms)
+        delivery = Delivery(sessions, books, settings.sessions.ui_events == "steps", clock)
         assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published)
         recovery = Recovery(self.instance, store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
-        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery)
+        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery, trails)
         recovery.tell_lost = self._relay.tell_lost
         routes = Routes(self.instance, self._registry, self._relay, store.nodes, self._waiting)
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
@@ -145,14 +161,16 @@ class Scheduler:
             self._recorder,
             assignments,
             settings,
+            clock,
         )
+        metrics.LEASES.set_function(assignments.__len__)
         self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
         self._nudger = Nudger(self.instance, store.signals, self._waiting)
         self._waiting.on_unclaimed = self._nudger.unclaimed
         requests = Requests(self.instance, store, dispatcher, settings)
         self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
-        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock)
-        self._calls = Calls(self.instance, store, requests, settings)
+        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock, trails)
+        self._calls = Calls(self.instance, store, requests, books, settings, trails)
         self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
         progress = Progress(
             self.instance,
@@ -168,6 +186,10 @@ class Scheduler:
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
+        teller = Teller(me.incarnation, books, dispatcher, sessions, self._registry, self._waiting)
+        self.snapshots = Snapshots(PictureMaker(self.presence, store, settings, teller.figures), settings.watch)
+        self._catalogue = Catalogue(settings.catalogue, catalogue_path(settings), hub.fetch)
+        self.snapshots.on_picture.append(PairGauges(settings.watch.max_pairs).show)
         self._courier = Courier()
         self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
 
@@ -185,12 +207,18 @@ class Scheduler:
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes))
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
+        watching = Watching(self.snapshots)
+        add_operations(app, watching.operations)
+        watching.add_to(app)
+        add_operations(app, Polling(self.snapshots, self._catalogue).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
+        add_dashboard(app)
         add_talk(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
         self._recovery = recovery
+        self._builder: asyncio.Task[None] | None = None
         self.presence.on_lost = self._was_lost
 
     async def start(self) -> None:
@@ -226,7 +254,14 @@ class Scheduler:
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
+        # Twice in the time a socket may be silent.
+        self._chores.start(every("pings", self._settings.server.ping_interval_ms / 2000, self._sockets.ping))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
+        self._builder = self._chores.start(self.snapshots.run())
+        self._chores.start(self._catalogue.run())
+        metrics.SNAPSHOT_AGE.set_function(lambda: self.snapshots.age_s)
+        self._chores.start(watch_loop())
+        self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
         # What was made to start with stays; the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -237,6 +272,10 @@ class Scheduler:
         _log.info("scheduler.stopping", jobs=len(self._intake.jobs) + len(self._calls.jobs))
         if self._listeners:
             await self._leave_the_port()
+        if self._builder is not None:
+            # What it tells of us must not outlive our goodbye.
+            self._builder.cancel()
+        self.snapshots.close()
         self._node_socket.is_open = False
         self._http_nodes.is_open = False
         self._intake.stop_taking_work()

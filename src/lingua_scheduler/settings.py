@@ -38,6 +38,10 @@ _Bytes = Annotated[int, Meta(ge=1024, le=2**30)]
 # Shorter than a job takes, and a repeat would start a second one.
 _RepeatMs = Annotated[int, Meta(ge=1000, le=30 * _DAY_MS)]
 _PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
+_LookMs = Annotated[int, Meta(ge=100, le=_DAY_MS)]
+_Moments = Annotated[int, Meta(ge=1, le=18_000)]
+_WatchersMax = Annotated[int, Meta(ge=0, le=10_000)]
+_PairsMax = Annotated[int, Meta(ge=0, le=10_000)]
 _WaitMs = Annotated[int, Meta(ge=0, le=_DAY_MS)]
 # An empty host would listen on every interface, which nobody should get by accident.
 _Host = Annotated[str, Meta(min_length=1, extra={"expected": "a host name or address"})]
@@ -190,9 +194,31 @@ class CallsSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_ms: Annotated[_KeepMs, _doc("How long the result of an HTTP caller can be fetched")] = 600_000
 
 
+class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
+    interval_ms: Annotated[_LookMs, _doc("Time between two pictures of everything, for pages, gauges and alarms")] = (
+        5000
+    )
+    watched_interval_ms: Annotated[_LookMs, _doc("Likewise while somebody watches")] = 1000
+    history: Annotated[_Moments, _doc("Points of the curves that are kept, for at most 30 minutes")] = 1800
+    slow_ms: Annotated[_PeriodMs, _doc("A job that takes longer is slow; an alarm if one in twenty does")] = 5000
+    max_watchers: Annotated[_WatchersMax, _doc("Open streams before newcomers are refused")] = 200
+    max_pairs: Annotated[_PairsMax, _doc("Language pairs with gauges of their own; the rest are summed as other")] = 200
+
+
+class CatalogueSettings(msgspec.Struct, frozen=True, kw_only=True):
+    url: Annotated[str, _doc("Where a model hub lists its services (JSON); empty: nobody is asked")] = ""
+    file: Annotated[
+        str, _doc("Copy for when the hub is away; a bare name is one in `redis.data_dir`, empty: no copy")
+    ] = "services_index.json"
+    interval_ms: Annotated[_LookMs, _doc("Time between two questions to the hub")] = 30_000
+    timeout_ms: Annotated[_PeriodMs, _doc("Longest it may take to answer")] = 5000
+    max_bytes: Annotated[_Bytes, _doc("Longer answers are not read")] = 1_048_576
+
+
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[LogLevel, _doc("Least severe event that is written")] = "info"
     format: Annotated[LogFormat, _doc("How events are written; auto = console on a terminal")] = "auto"
+    storm_lines: Annotated[_Count, _doc("Lines of one event in ten seconds; of the rest only the number is told")] = 100
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,6 +235,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     inbox: InboxSettings = InboxSettings()
     requests: RequestsSettings = RequestsSettings()
     calls: CallsSettings = CallsSettings()
+    watch: WatchSettings = WatchSettings()
+    catalogue: CatalogueSettings = CatalogueSettings()
     logs: LogsSettings = LogsSettings()
 
 
@@ -259,6 +287,7 @@ def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Map
     _check_order("instances.beat_ms", "instances.dead_ms", values, origins)
     _check_order("inbox.handle_timeout_ms", "inbox.retry_ms", values, origins)
     _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
+    _check_order("watch.watched_interval_ms", "watch.interval_ms", values, origins)
     _check_bodies(values, origins)
     tables: dict[str, dict[str, object]] = {}
     for name, value in values.items():
@@ -279,6 +308,17 @@ def resolved_data_dir(redis: RedisSettings) -> Path:
         return Path(redis.data_dir).expanduser() if redis.data_dir else default_data_dir()
     except RuntimeError:
         raise SettingsError("no home directory is known; set redis.data_dir to an absolute path") from None
+
+
+def catalogue_path(settings: Settings) -> Path | None:
+    """Where the copy of the catalogue is; None where there is none, or no place for it."""
+    try:
+        path = Path(settings.catalogue.file).expanduser()
+        if not settings.catalogue.file or path.is_absolute():
+            return path if settings.catalogue.file else None
+        return resolved_data_dir(settings.redis) / path
+    except (RuntimeError, SettingsError):
+        return None
 
 
 def _xdg_data_home(environment: Mapping[str, str], platform: str) -> str:

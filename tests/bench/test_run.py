@@ -19,8 +19,9 @@ TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
 
 async def test_every_figure_is_there_after_a_run_of_all_scenarios(tmp_path: Path) -> None:
     told: list[str] = []
-    run = await scenarios.run(list(scenarios.SCENARIOS), TINY, told.append)
-    assert len(told) == scenarios.total_steps(list(scenarios.SCENARIOS), TINY)
+    names = [name for name in scenarios.SCENARIOS if name != "traces"]  # which starts many processes, see below
+    run = await scenarios.run(names, TINY, told.append)
+    assert len(told) == scenarios.total_steps(names, TINY)
 
     page = report.write(run, tmp_path / "results", [])
     saved = figures.read(tmp_path / "results" / "latest.json")
@@ -50,9 +51,14 @@ async def test_every_figure_is_there_after_a_run_of_all_scenarios(tmp_path: Path
             for metric in ("scheduler CPU", "redis CPU", "scripts", "jobs", "p50", "p99"):
                 assert medians[f"instances/{size}, {place}/{metric}"] > 0, (size, place, metric)
         assert medians[f"instances/{size}, other ÷ same/scheduler CPU"] > 1
+    assert medians["watched/asked 1 000 times a second/answers"] > 0
+    assert medians["watched/asked ÷ alone/p50"] > 0
     # Between instances what was said goes into Redis once, and the answer once; at one instance neither does.
     assert medians["instances/32 KB, same instance/into redis"] < 4
     assert 2 * 32 < medians["instances/32 KB, other instance/into redis"] < 2 * 32 * 1.5
+    for variant in ("counted", "not counted", "not counted again"):
+        assert medians[f"metrics/{variant}/scheduler CPU"] > 0
+    assert 0.5 < medians["metrics/counted ÷ not counted/scheduler CPU"] < 2
 
     text = page.read_text("utf-8")
     assert "## The life of a job" in text
@@ -74,6 +80,17 @@ async def test_every_job_gets_one_result(tmp_path: Path, rate: float, acknowledg
     for pid in (*scheduler.pids, scheduler.redis_pid, load.pid):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
+
+
+async def test_traced_jobs_are_measured_beside_untraced_ones() -> None:
+    told: list[str] = []
+    run = await scenarios.run(["traces"], TINY, told.append)
+    assert len(told) == scenarios.total_steps(["traces"], TINY)
+    medians = {figure.name: figure.median for figure in run.figures}
+    for variant in ("off", "off again", "every tenth", "every one"):
+        for metric in ("scheduler CPU", "jobs", "p50", "p99"):
+            assert medians[f"traces/{variant}/{metric}"] > 0, (variant, metric)
+    assert {"traces/off again ÷ off/scheduler CPU", "traces/every one ÷ off/scheduler CPU"} <= medians.keys()
 
 
 async def test_the_scheduler_that_is_measured_may_have_several_workers(tmp_path: Path) -> None:

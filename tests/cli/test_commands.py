@@ -229,14 +229,15 @@ def speech(tmp_path: Path) -> Path:
 def test_the_status_shows_the_scheduler_at_a_glance(scheduler: str) -> None:
     shown = lingua("status", "--url", scheduler)
     assert shown.exit_code == 0
-    for words in ("Valkey", "0 of 4 taken", "sim-1", "ready", "0/4", version("lingua-scheduler")):
+    for words in ("All is well", "Valkey", "0 of 4 slots taken", "1: 1 ready", "1 alive", version("lingua-scheduler")):
         assert words in shown.stdout
+    assert " sim-1 " in lingua("status", "--nodes", "--url", scheduler).stdout.replace("\n", " ")
 
 
 def test_the_status_is_json_for_scripts_whatever_the_form_of_the_address(scheduler: str) -> None:
     for url in (scheduler, scheduler.replace("ws:", "http:"), f"{scheduler}/ws/node", scheduler.removeprefix("ws://")):
         status = json.loads(lingua("status", "--json", "--url", url).stdout)
-        assert status["slots"] == {"total": 4, "taken": 0}
+        assert (status["now"]["slots_total"], status["now"]["slots_taken"]) == (4, 0)
         assert [node["node_id"] for node in status["nodes"]] == ["sim-1"]
 
 
@@ -361,7 +362,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.mark.parametrize("command", ["status", "translate"])
+@pytest.mark.parametrize("command", ["status", "top", "events", "translate"])
 def test_nobody_who_listens_is_named_with_the_next_step(command: str, speech: Path) -> None:
     address = f"ws://127.0.0.1:{free_port()}"
     arguments = (str(speech), "--from", "en", "--to", "zh") if command == "translate" else ()
@@ -372,7 +373,7 @@ def test_nobody_who_listens_is_named_with_the_next_step(command: str, speech: Pa
     assert "start one with: lingua serve" in refused.stderr
 
 
-@pytest.mark.parametrize("command", ["status", "translate", "node"])
+@pytest.mark.parametrize("command", ["status", "top", "events", "translate", "node"])
 def test_an_address_that_is_none_is_refused(command: str, speech: Path) -> None:
     more = {"translate": (str(speech), "--from", "en", "--to", "zh"), "node": ("--engine", "sim")}
     refused = lingua(command, *more.get(command, ()), "--url", "ftp://host")

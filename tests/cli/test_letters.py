@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from lingua_scheduler.store.store import Store
 from tests.support.mail import ROOMY, letter, who, written
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
+from tests.support.terminals import terminal
 from tests.support.waiting import until
 
 SETTINGS = 2
@@ -51,7 +53,7 @@ async def bury_three(store: Store) -> None:
             await store.inboxes.bury(instance, entry, "failed", ROOMY)
 
 
-def test_instances_are_shown_dead_and_alive(server: RedisProcess) -> None:
+def test_instances_are_shown_alive_stopped_and_dead(server: RedisProcess) -> None:
     assert "no scheduler has used this Redis lately" in lingua(server, "instances").output
     on_store(server, bury_three)
     found = {
@@ -59,13 +61,36 @@ def test_instances_are_shown_dead_and_alive(server: RedisProcess) -> None:
     }
     assert {name: (about["state"], about["dead_letters"]) for name, about in found.items()} == {
         "a": ("alive", 2),
-        "b": ("dead", 1),
+        "b": ("stopped", 1),
     }
-    shown = lingua(server, "instances").output
-    assert [line.split()[:4] for line in shown.splitlines()[1:]] == [
-        ["a", "alive", "here", "1"],
-        ["b", "dead", "here", "1"],
-    ]
+
+    async def die(store: Store) -> None:
+        """As if b had told its figures and then fallen silent."""
+        await store.instances.show("b", b"{}")
+
+    on_store(server, die)
+    shown = lingua(server, "instances").output.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == [["a", "alive"], ["b", "dead"]]
+    wide = lingua(server, "instances", "--wide").output.splitlines()
+    assert {"host", "pid", "version", "pending"} == set(wide[0].split()) - set(shown[0].split())
+
+
+async def test_instances_fit_on_a_terminal_and_no_name_is_cut(server: RedisProcess) -> None:
+    name = "host-with-a-name.example.com-1234567-abcdefgh"
+    store = Store(server.url, key_prefix="lingua:v1")
+    await store.open()
+    await store.inboxes.prepare(name)
+    await store.instances.join(who(name)._replace(address="192.168.100.100:15010"), 6_000)
+    await store.close()
+    with terminal() as screen:
+        arguments = ("-m", "lingua_scheduler", "instances", "--redis-url", server.url)
+        process = await screen.run(*arguments, NO_COLOR="1")
+        assert await asyncio.wait_for(process.wait(), 30) == 0
+        await until(lambda: "192.168" in screen.shown)
+        lines = re.sub(r"\x1b\[[0-9;?]*[a-z]", "", screen.shown).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "".join(line.split()[0] for line in lines[1:] if line) == name
+    assert "192.168.100.100:15010" in lines[1]
 
 
 def test_dead_letters_are_listed_without_what_they_say(server: RedisProcess) -> None:
@@ -124,5 +149,10 @@ async def test_a_second_scheduler_with_the_same_id_is_refused_in_one_sentence(
         await until(lambda: first.port, within_s=20)
         async with serve_process(tmp_path / "second", *arguments) as second:
             assert await asyncio.wait_for(second.process.wait(), 20) == SETTINGS
-            said = "lingua: an instance named s1 is alive already; choose another server.instance_id"
-            assert second.log.strip().splitlines()[-1] == said
+            said = second.log.strip().splitlines()[-1]
+            assert said.startswith("lingua: an instance named s1 is alive already; give this one a name of its own")
+        # What the sentence tells to do helps.
+        (tmp_path / "third").mkdir()
+        advice = (*arguments, *("--set", "server.instance_id=auto"))
+        async with serve_process(tmp_path / "third", *advice) as third:
+            assert await until(lambda: third.port, within_s=20)

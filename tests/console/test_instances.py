@@ -28,7 +28,7 @@ async def test_every_instance_is_listed_with_where_it_runs(server: RedisProcess)
             assert {about["state"] for about in found.values()} == {"alive"}
         body = (await peers.get("/v1/instances"))[1]
         states = {about["instance_id"]: about["state"] for about in body["instances"]}
-        assert states == {"s1": "alive", second.instance: "dead"}
+        assert states == {"s1": "alive", second.instance: "stopped"}
 
 
 async def test_dead_letters_are_listed_replayed_and_purged(server: RedisProcess) -> None:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -39,6 +40,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.timeout(180)  # every operation is tried many times
 async def test_whatever_is_asked_is_answered_as_the_document_says(server: RedisProcess, tmp_path: Path) -> None:
     print(f"to repeat this: SEED={SEED}")
     async with serve_process(tmp_path, "--redis-url", server.url, "--set", "dispatch.queue_wait_ms=10") as serving:

@@ -116,7 +116,7 @@ def test_the_last_chunk_of_a_long_speech_is_kept_for_the_job_that_ends_its_turn(
     # Nothing more is said; the turn still ends with a job that says so.
     assert cutter.wake_at_ms == 9_800 + 3_000
     cutter.tick(12_800)
-    assert cutter.tick(12_950) == [Cut(1, part.turn, b"y", CHUNK_MS, CutReason.TIMEOUT, 220)]
+    assert cutter.tick(12_950) == [Cut(1, part.turn, b"y", CHUNK_MS, CutReason.TIMEOUT, 220, began_at_ms=9_800)]
 
 
 def test_one_chunk_short_of_the_longest_duration_is_not_cut() -> None:
@@ -587,3 +587,15 @@ def test_a_client_that_sends_finals_is_given_a_moment_for_the_one_after_its_paus
     assert cutter.final(1_200 + 3_180) == []
     assert cutter.chunk(b"d", 180, 1_200 + 3_185) == []
     assert [(cut.audio, cut.reason) for cut in cutter.tick(1_200 + 3_380)] == [(b"bcd", CutReason.IS_FINAL)]
+
+
+# When it began
+
+
+def test_an_utterance_began_with_its_first_chunk() -> None:
+    cutter = Cutter(RULES)
+    cutter.chunk(b"a", CHUNK_MS, 1_000)
+    cutter.chunk(b"b", CHUNK_MS, 1_200)
+    assert [cut.began_at_ms for cut in cutter.flush()] == [1_000]
+    cutter.chunk(b"c", CHUNK_MS, 5_000)
+    assert [cut.began_at_ms for cut in cutter.flush()] == [5_000]

@@ -53,3 +53,14 @@ def test_what_is_no_message_is_said_to_be_unreadable(body: bytes) -> None:
 def test_a_field_that_a_newer_version_adds_is_ignored() -> None:
     newer = msgspec.msgpack.encode({"kind": "attempt_lost", "attempt": ATTEMPT, "reason": "x", "mood": "good"})
     assert decode(newer) == AttemptLost(ATTEMPT, "x")
+
+
+def test_a_letter_of_an_older_version_is_traced_nowhere() -> None:
+    older = msgspec.msgpack.encode({"kind": "assign", "attempt": ATTEMPT, "link_id": "c1", "frame": b"{}"})
+    assert decode(older) == Assign(ATTEMPT, "c1", b"{}", traceparent="")
+
+
+def test_a_letter_that_is_not_traced_is_as_short_as_before() -> None:
+    untraced = Assign(ATTEMPT, "c1", b"{}")
+    assert b"traceparent" not in encode(untraced)
+    assert decode(encode(msgspec.structs.replace(untraced, traceparent="00-1-2-01"))).traceparent == "00-1-2-01"  # type: ignore[union-attr]

@@ -23,6 +23,7 @@ HANDED_OVER = {
     "room": lambda keys: keys.room,
     "alive": lambda keys: keys.instances_alive,
     "about": lambda keys: keys.instances_about,
+    "figures": lambda keys: keys.figures,
     "inbox": lambda keys: keys.inbox("i1"),
     "dead": lambda keys: keys.dead_letters("i1"),
     "adopter": lambda keys: keys.adopter("i1"),

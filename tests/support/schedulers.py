@@ -15,6 +15,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry.traces import Traces
 
 
 def settings_with(**changes: Any) -> Settings:
@@ -27,20 +28,22 @@ def settings_with(**changes: Any) -> Settings:
 
 
 @asynccontextmanager
-async def scheduler_on(url: str, /, **changes: Any) -> AsyncIterator[tuple[Scheduler, Store]]:
-    async with scheduler_by(monotonic, url, **changes) as both:
+async def scheduler_on(
+    url: str, traces: Traces | None = None, /, **changes: Any
+) -> AsyncIterator[tuple[Scheduler, Store]]:
+    async with scheduler_by(monotonic, url, traces, **changes) as both:
         yield both
 
 
 @asynccontextmanager
 async def scheduler_by(
-    clock: Callable[[], float], url: str, /, **changes: Any
+    clock: Callable[[], float], url: str, traces: Traces | None = None, /, **changes: Any
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
     """On an event loop that has a clock of its own."""
     settings = settings_with(**changes)
     store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms)
     await store.open()
-    scheduler = Scheduler(settings, store, clock)
+    scheduler = Scheduler(settings, store, clock, traces=traces)
     try:
         await scheduler.start()
         yield scheduler, store
@@ -71,16 +74,17 @@ class ServeProcess:
 
 
 @asynccontextmanager
-async def serve_process(folder: Path, *arguments: str) -> AsyncIterator[ServeProcess]:
+async def serve_process(folder: Path, *arguments: str, **variables: str) -> AsyncIterator[ServeProcess]:
+    """`variables` are of its environment."""
     log = folder / "serve.log"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-m", "lingua_scheduler", "serve", "--port", "0", "--set", "logs.format=json", *arguments),
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
-            env=environment,
+            env=environment | variables,
             preexec_fn=die_with_parent,
         )
     try:

@@ -1,16 +1,49 @@
 """A terminal that a test looks at: what a program shows only to people."""
 
 import asyncio
+import fcntl
 import os
 import pty
+import struct
+import sys
+import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class Terminal:
-    def __init__(self, program_end: int) -> None:
+    def __init__(self, our_end: int, program_end: int) -> None:
         self.program_end = program_end
         self.shown = ""
+        self._our_end = our_end
+
+    @property
+    def modes(self) -> list[object]:
+        """How it treats what is typed."""
+        return list(termios.tcgetattr(self.program_end))
+
+    def type(self, keys: str) -> None:
+        os.write(self._our_end, keys.encode())
+
+    def resize(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._our_end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    async def run(self, *arguments: str, **environment: str) -> asyncio.subprocess.Process:
+        """Start a program as a shell would: this is its terminal, in every way."""
+
+        def take_over() -> None:
+            os.setsid()
+            fcntl.ioctl(self.program_end, termios.TIOCSCTTY, 0)
+
+        clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, *arguments),
+            stdin=self.program_end,
+            stdout=self.program_end,
+            stderr=self.program_end,
+            env=clean | {"TERM": "xterm-256color"} | environment,
+            preexec_fn=take_over,
+        )
 
 
 @contextmanager
@@ -18,7 +51,8 @@ def terminal() -> Iterator[Terminal]:
     """Hand `program_end` to a process as its output; `shown` grows as it writes."""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
-    screen = Terminal(theirs)
+    screen = Terminal(ours, theirs)
+    screen.resize(80, 24)
     loop = asyncio.get_running_loop()
 
     def read() -> None:

@@ -170,6 +170,12 @@ async def commands_of(store: Store) -> Commands:
     return Commands(int(fields["calls"]), int(fields["usec"]))
 
 
+async def all_commands_of(store: Store) -> int:
+    """Commands that Redis has carried out so far, those inside scripts too."""
+    stats = _info(await store.line.call("INFO", "commandstats"))
+    return sum(int(told.split("calls=")[1].split(",")[0]) for told in stats.values() if told.startswith("calls="))
+
+
 async def traffic_of(store: Store) -> int:
     """Bytes that Redis has read from everybody so far."""
     return int(_info(await store.line.call("INFO", "stats"))["total_net_input_bytes"])

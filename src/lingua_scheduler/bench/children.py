@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench.orders import Cast, Order, Tally
+from lingua_scheduler.bench.orders import Asked, Asking, Cast, Order, Tally
 from lingua_scheduler.processes import die_with_parent, stop
 
 START_LIMIT_S = 60.0
@@ -40,9 +40,12 @@ class InstanceChild(NamedTuple):
 
 
 @asynccontextmanager
-async def scheduler(folder: Path, workers: int = 1) -> AsyncIterator[SchedulerChild]:
-    """A scheduler as anybody starts one, with a Redis of its own."""
-    async with _serve(folder, "--data-dir", str(folder / "redis"), "--workers", str(workers)) as (process, said):
+async def scheduler(
+    folder: Path, workers: int = 1, *, module: str = "lingua_scheduler", **variables: str
+) -> AsyncIterator[SchedulerChild]:
+    """A scheduler as anybody starts one, with a Redis of its own. `variables` are of its environment."""
+    arguments = ("--data-dir", str(folder / "redis"), "--workers", str(workers))
+    async with _serve(folder, *arguments, module=module, **variables) as (process, said):
         events = {event["event"]: event for event in said}
         worker_pids = tuple(event["pid"] for event in said if event["event"] == "worker.ready")
         yield SchedulerChild(
@@ -62,15 +65,17 @@ async def another_instance(folder: Path, redis_url: str) -> AsyncIterator[Instan
 
 
 @asynccontextmanager
-async def _serve(folder: Path, *arguments: str) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
+async def _serve(
+    folder: Path, *arguments: str, module: str = "lingua_scheduler", **variables: str
+) -> AsyncIterator[tuple[Process, list[dict[str, Any]]]]:
     log_path = folder / "scheduler.log"
     with log_path.open("wb") as log:
         process = await _start(
-            "lingua_scheduler", "serve", "--host", "127.0.0.1", "--port", "0", *arguments,
+            module, "serve", "--host", "127.0.0.1", "--port", "0", *arguments,
             "--set", "logs.format=json", "--set", "logs.level=info",
             # A few peers stand for many people, so nobody is too fast.
             "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
-            stdin=DEVNULL, stdout=log, stderr=log,
+            stdin=DEVNULL, stdout=log, stderr=log, **variables,
         )  # fmt: skip
     try:
         yield process, await _wait_ready(process, log_path)
@@ -120,6 +125,28 @@ async def load(cast: Cast) -> AsyncIterator[LoadChild]:
         await _end(process)
 
 
+class AskerChild:
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    async def enough(self) -> Asked:
+        """Stop asking, and hear how it went."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return msgspec.json.decode(await _line(self._process, START_LIMIT_S, "the asking process"), type=Asked)
+
+
+@asynccontextmanager
+async def asker(asking: Asking) -> AsyncIterator[AskerChild]:
+    """A process that asks already."""
+    process = await _start("lingua_scheduler.bench.asking", msgspec.json.encode(asking).decode())
+    try:
+        await _line(process, START_LIMIT_S, "the asking process")
+        yield AskerChild(process)
+    finally:
+        await _end(process)
+
+
 @asynccontextmanager
 async def echo_server() -> AsyncIterator[tuple[int, int]]:
     """The process id and the port of a bare echo server."""
@@ -130,9 +157,11 @@ async def echo_server() -> AsyncIterator[tuple[int, int]]:
         await _end(process)
 
 
-async def _start(module: str, *arguments: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None) -> Process:
+async def _start(
+    module: str, *arguments: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None, **variables: str
+) -> Process:
     # Settings of the person who measures must not change what is measured.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -141,7 +170,7 @@ async def _start(module: str, *arguments: str, stdin: int = PIPE, stdout: Any = 
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
-        env=environment,
+        env=environment | variables,
         limit=MAX_LINE_BYTES,
         start_new_session=True,  # Ctrl-C is ours to pass on
         preexec_fn=die_with_parent,

@@ -37,3 +37,20 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     p99_ms: float = 0.0
     p999_ms: float = 0.0
     failure: str = ""
+
+
+class Asking(msgspec.Struct, frozen=True, kw_only=True):
+    """A page, and how often a second it is asked for."""
+
+    port: int
+    path: str
+    rate: float
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """How that went."""
+
+    answers: int
+    failures: int
+    took_s: float
+    p99_ms: float

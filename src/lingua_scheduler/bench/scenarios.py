@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import fleet, instances, life, limits
+from lingua_scheduler.bench import counting, fleet, instances, life, limits, traces, watched
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -65,6 +65,27 @@ SCENARIOS = {
         " other one, which gets the job and returns the result by letter. CPU of both instances together.",
         instances.steps,
         instances.measure,
+    ),
+    "watched": Scenario(
+        "While somebody watches",
+        "Small jobs at a steady pace (`--rate`, else 300 a second), alone and while another process GETs"
+        " `/api/v1/stats` a thousand times a second. Answers come from the picture: Redis is not asked.",
+        watched.steps,
+        watched.measure,
+    ),
+    "metrics": Scenario(
+        "Metrics",
+        "Small jobs on three schedulers, each with a Redis of its own: one as it is, and two (for the noise) in which"
+        " every count and measurement is a call that does nothing.",
+        counting.steps,
+        counting.measure,
+    ),
+    "traces": Scenario(
+        "Traces",
+        "Small jobs on schedulers that differ in what they trace, each with a Redis of its own: nothing, nothing (the"
+        " noise), every tenth utterance, every one. Spans go to a collector that throws them away.",
+        traces.steps,
+        traces.measure,
     ),
 }
 

@@ -77,6 +77,9 @@ def bench(
     echo    the limit beside it: a bare WebSocket echo server
     fleet   choosing among 10, 1 000, 10 000 nodes; heartbeats; memory of a node
     instances  two instances: a session's nodes at its own, and at the other one
+    watched  what a thousand questions a second about how things are do to the latency of jobs
+    metrics  a job that is counted beside one that is not
+    traces  a job that is traced beside one that is not
 
     \b
     lingua bench --quick                                        a minute's look

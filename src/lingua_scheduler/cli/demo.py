@@ -13,12 +13,16 @@ import aiohttp
 import click
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from lingua_scheduler.cli import status, wav
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.wording import now_ms
+from lingua_scheduler.domain.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.protocol.session import TranslationResult, UiEvent
 from lingua_scheduler.sdk.client import Client, SessionFailed
+from lingua_scheduler.sdk.watching import Interrupted, watch
 
 READY_WITHIN_S = 30.0
 
@@ -154,7 +158,8 @@ def _show_addresses(console: Console, address: str) -> None:
         ("metrics", f"http://{address}/metrics"),
         ("clients connect to", f"ws://{address}/ws/session"),
         ("nodes connect to", f"ws://{address}/ws/node"),
-        ("in another terminal", f".venv/bin/lingua translate FILE.wav --from en --to zh --url ws://{address}"),
+        ("in another terminal", f".venv/bin/lingua top --url ws://{address}"),
+        ("or", f".venv/bin/lingua translate FILE.wav --from en --to zh --url ws://{address}"),
     ):
         console.print(f"  {what:20} {where}", highlight=False, soft_wrap=True)
     console.print()
@@ -168,15 +173,20 @@ async def _live(console: Console, address: str, asked_to_stop: asyncio.Event) ->
         return
     console.print("Ctrl-C stops everything.", style="dim")
     with Live(console=console, auto_refresh=False) as live:
-        while not asked_to_stop.is_set():
-            try:
-                live.update(status.picture(await status.fetch(address), address), refresh=True)
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                live.update(f"the scheduler does not answer: {error}", refresh=True)
-            try:
-                await asyncio.wait_for(asked_to_stop.wait(), 1)
-            except TimeoutError:
-                continue
+        following = asyncio.create_task(_follow(live, address))
+        await asked_to_stop.wait()
+        following.cancel()
+        await asyncio.wait((following,))
+
+
+async def _follow(live: Live, address: str) -> None:
+    seen = Seen()
+    async for said in watch(address, seen):
+        if isinstance(said, Interrupted):
+            live.update(f"the scheduler does not answer: {said.reason}", refresh=True)
+        elif seen.picture is not None:
+            lines = status.screen(seen.picture, now_ms(), live.console.width, live.console.height)
+            live.update(Text("\n").join(lines), refresh=True)
 
 
 async def _until(condition: object, process: asyncio.subprocess.Process, asked_to_stop: asyncio.Event) -> bool:
@@ -198,7 +208,9 @@ async def _is_ready(address: str) -> bool:
 
 
 async def _has_nodes(address: str, count: int) -> bool:
-    return len([node for node in (await status.fetch(address))["nodes"] if node["state"] == "ready"]) >= count
+    # Not the picture, which may be some seconds old.
+    async with aiohttp.ClientSession() as http, http.get(f"http://{address}/v1/nodes") as response:
+        return [node["state"] for node in (await response.json())["nodes"]].count("ready") >= count
 
 
 def _is_taken(port: int) -> bool:

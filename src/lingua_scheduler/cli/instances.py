@@ -4,25 +4,29 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import load_settings
-from lingua_scheduler.protocol.http_instances import InstanceList
+from lingua_scheduler.cli.wording import short_span, table_console
+from lingua_scheduler.protocol.http_instances import InstanceAbout, InstanceList
 from lingua_scheduler.services import letters
 from lingua_scheduler.store.store import Store
+
+STYLES = {"alive": "green", "stopped": "dim", "dead": "red"}
 
 
 @click.command()
 @redis_options
+@click.option("--wide", is_flag=True, help="Also host, process, version, and mail that is read but not done.")
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def instances(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
-    """Show every scheduler that shares this Redis, dead or alive, and the mail that waits for it.
+def instances(redis_url: str | None, data_dir: str | None, config: Path | None, wide: bool, as_json: bool) -> None:
+    """Show every scheduler that shares this Redis, alive, stopped or dead, and the mail that waits for it.
 
     \b
     lingua instances
+    lingua instances --wide
     lingua instances --json | jq '.instances[] | select(.state == "dead")'
     """
     dead_ms = load_settings(config, {}, ()).settings.instances.dead_ms
@@ -37,19 +41,27 @@ def instances(redis_url: str | None, data_dir: str | None, config: Path | None, 
     if not found.instances:
         click.echo("no scheduler has used this Redis lately; start one with: lingua serve")
         return
-    columns = ("instance", "state", "host", "pid", "version", "address", "up for", "inbox", "pending", "dead letters")
-    table = Table(*columns, box=None, pad_edge=False, header_style="dim")
-    for about in found.instances:
-        table.add_row(
-            about.instance_id,
-            Text(about.state, style="green" if about.state == "alive" else "red"),
-            about.host,
-            str(about.pid),
-            about.version,
-            about.address,
-            f"{about.uptime_ms / 1000:.0f} s" if about.state == "alive" else "",
-            str(about.inbox_letters),
-            str(about.inbox_pending),
-            Text(str(about.dead_letters), style="red" if about.dead_letters else ""),
-        )
-    Console().print(table)
+    rows = [_row(about) for about in found.instances]
+    columns = [name for name in rows[0] if wide or name not in ("host", "pid", "version", "pending")]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in columns:
+        # Names are copied into the next command, so they are never cut.
+        table.add_column(name, no_wrap=name != "instance", overflow="fold")
+    for row in rows:
+        table.add_row(*(row[name] for name in columns))
+    table_console(is_wide=wide).print(table)
+
+
+def _row(about: InstanceAbout) -> dict[str, Text | str]:
+    return {
+        "instance": about.instance_id,
+        "state": Text(about.state, style=STYLES[about.state]),
+        "address": about.address,
+        "host": about.host,
+        "pid": str(about.pid),
+        "version": about.version,
+        "for": short_span(about.uptime_ms if about.state == "alive" else about.silent_ms),
+        "inbox": str(about.inbox_letters),
+        "pending": str(about.inbox_pending),
+        "dead letters": Text(str(about.dead_letters), style="red" if about.dead_letters else ""),
+    }

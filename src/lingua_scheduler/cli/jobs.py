@@ -1,6 +1,5 @@
 """`lingua job`, `lingua jobs`, `lingua explain` and `lingua cancel`"""
 
-import sys
 import time
 from pathlib import Path
 from typing import NoReturn
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.domain.attempts import CancelOutcome
 from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.domain.pools import Admission
@@ -25,7 +25,6 @@ from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.store import Store
 
 STYLES = {JobState.DONE: "green", JobState.FAILED: "red", JobState.CANCELLED: "yellow"} | dict.fromkeys(LIVE, "cyan")
-PIPED_WIDTH = 200
 VERDICT_STYLES = {"free": "green", "full": "yellow", "not_in_pool": "dim"}
 
 
@@ -78,7 +77,7 @@ def jobs(
             f"{job.session_id} {job.utterance_index}",
             job.reason,
         )
-    _console().print(table)
+    table_console().print(table)
 
 
 @click.command()
@@ -116,14 +115,14 @@ def job(job_id: str, redis_url: str | None, data_dir: str | None, config: Path |
     for name, value in rows.items():
         if value:
             grid.add_row(Text(name, style="dim"), value)
-    _console().print(grid)
+    table_console().print(grid)
     if found.history:
         table = _table("state", "after", "attempt", "node", "reason")
         first_ms = found.history[0].at_ms
         for line in found.history:
             after = f"{line.at_ms - first_ms} ms"
             table.add_row(_state(line.state), after, str(line.attempt), line.node_id or "-", line.reason)
-        _console().print(Text(), table)
+        table_console().print(Text(), table)
     click.echo(f"\nwhy: lingua explain {job_id}")
 
 
@@ -150,7 +149,7 @@ def explain(job_id: str, redis_url: str | None, data_dir: str | None, config: Pa
     if as_json:
         _echo(explained)
         return
-    console = _console()
+    console = table_console()
     console.print(Text.assemble(f"{job_id} ", _state(explained.state)))
     console.print(Text(explained.headline, style="bold"))
     is_unchanged = explained.then and explained.now and explained.then.candidates == explained.now.candidates
@@ -211,11 +210,6 @@ def _not_found(job_id: str) -> NoReturn:
 
 def _echo(answer: msgspec.Struct) -> None:
     click.echo(msgspec.json.encode(answer))
-
-
-def _console() -> Console:
-    # What is not read on a terminal has no width to keep to.
-    return Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
 
 
 def _table(*columns: str) -> Table:

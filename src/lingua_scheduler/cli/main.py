@@ -12,6 +12,8 @@ WHERE = {
     "node": "node:node",
     "translate": "translate:translate",
     "status": "status:status",
+    "top": "top:top",
+    "events": "events:events",
     "pools": "pools:pools",
     "nodes": "nodes:nodes",
     "node-info": "nodes:node_info",
@@ -73,5 +75,5 @@ def main() -> None:
     Run it:       lingua serve
     Add a node:   lingua node --engine sim
     Speak to it:  lingua translate speech.wav --from en --to zh
-    Look at it:   lingua status
+    Look at it:   lingua status, lingua top, lingua events
     """

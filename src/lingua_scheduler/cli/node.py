@@ -1,6 +1,7 @@
 """`lingua node`"""
 
 import asyncio
+import os
 import signal
 
 import click
@@ -10,6 +11,7 @@ from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.node import Abilities, Node
+from lingua_scheduler.telemetry import logs, traces
 
 
 @click.command()
@@ -67,7 +69,15 @@ async def _run(worker: Node) -> None:
         loop.add_signal_handler(number, stopped.set)
     running = asyncio.ensure_future(worker.run())
     stopping = asyncio.ensure_future(stopped.wait())
-    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    await worker.stop()
-    await running  # and whatever ended it is told
+    logs.configure("info", "auto")
+    tracing = traces.configure(traces.NODE, os.environ)
+    if tracing is not None:
+        tracing.install()
+    try:
+        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        await worker.stop()
+        await running  # and whatever ended it is told
+    finally:
+        if tracing is not None:
+            await tracing.close()

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.status import shown_state
+from lingua_scheduler.cli.wording import STATE_STYLES
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.store.nodes import NodeView
 from lingua_scheduler.store.store import Store
@@ -107,6 +107,17 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
     return str(value)
+
+
+def shown_state(node: dict[str, Any]) -> Text:
+    """Whether a node gets work, and if not, why and for how long."""
+    remaining_ms = node.get("quarantined_for_ms")
+    if remaining_ms is not None:
+        return Text(f"quarantined {remaining_ms / 1000:.0f} s" if remaining_ms else "on probation", style="red")
+    state = Text(node["state"], style=STATE_STYLES.get(node["state"], ""))
+    if unavailable := node.get("unavailable_for_ms"):
+        state.append(f" without {' '.join(unavailable)}", style="yellow")
+    return state
 
 
 async def _views(store: Store) -> list[NodeView]:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, NoReturn, TypeVar
@@ -35,6 +36,19 @@ def stop_signals(at_once: Callable[[], None] = _end) -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal)
     return asked
+
+
+def on_hangup(asked_to_stop: asyncio.Event, act: Callable[[], None]) -> None:
+    """What to do on SIGHUP. A terminal that closes sends it too, and nobody would know of a scheduler that went on."""
+    had_terminal = sys.stderr.isatty()
+
+    def on_signal() -> None:
+        if had_terminal and not sys.stderr.isatty():
+            asked_to_stop.set()
+        else:
+            act()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_signal)
 
 
 async def unless_stopped(work: Coroutine[Any, Any, T], asked_to_stop: asyncio.Event) -> T | None:

@@ -16,14 +16,21 @@ from rich.table import Table
 
 from lingua_scheduler.app import Inherited, Scheduler
 from lingua_scheduler.cli.options import Exit, Failure, fail, load_settings
-from lingua_scheduler.cli.running import fail_for_port, redis_url, stop_signals, unless_stopped, warn_if_open
+from lingua_scheduler.cli.running import (
+    fail_for_port,
+    on_hangup,
+    redis_url,
+    stop_signals,
+    unless_stopped,
+    warn_if_open,
+)
 from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
 from lingua_scheduler.services.presence import IdTaken
 from lingua_scheduler.settings import Loaded, Settings, fields
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
 from lingua_scheduler.supervisor.worker import Word
-from lingua_scheduler.telemetry import logs
+from lingua_scheduler.telemetry import logs, traces
 
 SETTING_OF = {
     "host": "server.host",
@@ -87,7 +94,8 @@ def serve(
     lingua serve --print-config                    what is in force, and why
 
     SIGTERM or Ctrl-C stops it gently: running jobs finish, peers are told to come back. A second one stops it at once.
-    With several workers SIGHUP replaces them one after the other, and they read the settings file anew.
+    With several workers SIGHUP replaces them one after the other, and they read the settings file anew; a single
+    process only logs that it does not.
     Exit codes: 0 stopped as asked, 2 bad settings, 3 Redis cannot be used, 4 the port is taken.
     """
     if as_json and not print_config:
@@ -102,7 +110,7 @@ def serve(
         show_config(loaded, as_json)
         return
     settings = loaded.settings
-    logs.configure(settings.logs.level, settings.logs.format)
+    logs.configure(settings.logs.level, settings.logs.format, settings.logs.storm_lines)
     _run(_serve(settings) if worker_count(settings) == 1 else supervise(settings, arguments))
 
 
@@ -111,7 +119,7 @@ def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callab
     supervisor_pid = os.getppid()
     try:
         settings = load()
-        logs.configure(settings.logs.level, settings.logs.format, worker=worker)
+        logs.configure(settings.logs.level, settings.logs.format, settings.logs.storm_lines, worker=worker)
         _run(_serve(settings, inherit(worker, descriptors, run_dir)))
     except Failure as failure:
         tell_supervisor(Word(failure=failure.message, exit_code=failure.exit_code))
@@ -137,6 +145,7 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
     log = logs.get()
     if inherited is None:
         asked_to_stop = stop_signals()
+        on_hangup(asked_to_stop, _decline_replacement)
         warn_if_open(settings.server)
     else:
         # The kernel may tell us twice that our supervisor died; a supervisor in a hurry kills.
@@ -146,7 +155,9 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
         if store is None:
             return
         stack.push_async_callback(store.close)
-        scheduler = Scheduler(settings, store, inherited=inherited)
+        if (tracing := traces.configure(traces.SCHEDULER, os.environ)) is not None:
+            stack.push_async_callback(tracing.close)
+        scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing)
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
@@ -163,6 +174,11 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
         else:
             tell_supervisor(Word(redis=store.version))
         await asked_to_stop.wait()
+
+
+def _decline_replacement() -> None:
+    note = "one process is not replaced and reads no settings anew; restart it, or run it with --workers 2"
+    logs.get().warning("server.not_replaced", note=note)
 
 
 async def _open_store(url: str, settings: Settings, asked_to_stop: asyncio.Event) -> Store | None:

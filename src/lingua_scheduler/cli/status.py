@@ -1,100 +1,108 @@
 """`lingua status`"""
 
 import asyncio
-import json
-from typing import Any
 
-import aiohttp
 import click
-from rich.console import Console, Group, RenderableType
+import msgspec
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from lingua_scheduler.cli import sheet
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
-from lingua_scheduler.sdk.address import BadAddress, page_url
+from lingua_scheduler.cli.wording import NOTHING, node_state, now_ms, plain, short_span, table_console
+from lingua_scheduler.domain.picture import Level, Picture
+from lingua_scheduler.domain.verdict import verdict
+from lingua_scheduler.sdk.address import BadAddress
+from lingua_scheduler.sdk.watching import Failures, Refused, get, reason_of
 
-STATE_STYLES = {"ready": "green", "registering": "yellow", "degraded": "yellow", "draining": "cyan", "offline": "red"}
+# Alarms may take this share of the screen; nodes that need a look get what is left.
+ALARM_SHARE = 0.35
 
 
 @click.command()
 @click.option(
     "--url", default=DEFAULT_ADDRESS, show_default=True, help="The scheduler: ws:// or http://, with or without a path."
 )
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def status(url: str, as_json: bool) -> None:
-    """Show one scheduler at a glance: Redis, sessions, jobs, nodes and their slots.
+@click.option("--nodes", "with_nodes", is_flag=True, help="Every node, in a table.")
+@click.option("--check", is_flag=True, help=f"End with exit code {Exit.CRITICAL} when something is critical.")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable: the whole picture.")
+def status(url: str, with_nodes: bool, check: bool, as_json: bool) -> None:
+    """Show on one screen whether people are being translated, and what needs a look.
+
+    Alarms in words, traffic, language pairs that are thin or lost, nodes, instances, Redis. Any instance can be asked:
+    it answers for all that share its Redis.
 
     \b
     lingua status
-    lingua status --json | jq .slots
+    lingua status --nodes                    every node, not only those that need a look
+    lingua status --check || page-somebody   for scripts and cron
+    lingua status --json | jq '.alarms[].text'
+    lingua status --url https://translate.example.com
+
+    lingua top shows the same live, lingua events what changes.
     """
     try:
-        found = asyncio.run(fetch(url))
+        body = asyncio.run(get(url, "/v1/picture"))
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
-    except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
-    if "error" in found:
-        fail(f"{found['error']}: {found['detail']}", Exit.SCHEDULER)
+    except Refused as error:
+        fail(f"the scheduler at {url} does not tell its status ({error})", Exit.SCHEDULER)
+    except Failures as error:
+        fail(f"no scheduler answers at {url} ({reason_of(error)}); start one with: lingua serve", Exit.SCHEDULER)
+    try:
+        picture = msgspec.json.decode(body, type=Picture)
+    except msgspec.DecodeError as error:
+        fail(f"what answers at {url} is no scheduler ({error})", Exit.SCHEDULER)
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(body)
+    elif with_nodes:
+        table_console().print(Group(sheet.verdict_line(picture), Text(), node_table(picture, now_ms())))
     else:
-        Console().print(picture(found, url))
+        console = Console(highlight=False)
+        for line in screen(picture, now_ms(), console.width, console.height):
+            console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
+    if check and verdict(picture).level is Level.CRITICAL:
+        raise SystemExit(Exit.CRITICAL)
 
 
-async def fetch(url: str) -> dict[str, Any]:
-    timeout = aiohttp.ClientTimeout(total=5)
-    async with aiohttp.ClientSession(timeout=timeout) as http, http.get(page_url(url, "/v1/status")) as response:
-        found: dict[str, Any] = await response.json()
-        return found
+def screen(picture: Picture, at_ms: int, width: int, height: int) -> list[Text]:
+    """Lines that fit, with one left for the prompt."""
+    inner = width - sheet.LABEL_WIDTH
+    head = [sheet.verdict_line(picture), Text()]
+    alarms = sheet.alarm_lines(picture.alarms, at_ms, width, max(1, int(height * ALARM_SHARE)))
+    if alarms:
+        alarms.append(Text())
+    traffic = sheet.labelled("traffic", sheet.traffic_lines(picture))
+    pairs = sheet.labelled("pairs", sheet.pair_lines(picture, inner))
+    rest = [
+        *sheet.labelled("instances", [sheet.instance_line(picture)]),
+        *sheet.labelled("redis", [sheet.redis_line(picture)]),
+        *sheet.labelled("asked", [sheet.scheduler_line(picture, at_ms)]),
+    ]
+    nodes = [sheet.node_line(picture)]
+    left = height - 1 - sum(map(len, (head, alarms, traffic, pairs, nodes, rest)))
+    nodes += sheet.ailing_lines(picture, at_ms, left)
+    return [*head, *alarms, *traffic, *pairs, *sheet.labelled("nodes", nodes), *rest]
 
 
-def picture(found: dict[str, Any], url: str) -> RenderableType:
-    ended = found["jobs_ended"]
-    slots = found["slots"]
-    head = Table.grid(padding=(0, 2))
-    head.add_row(
-        "scheduler", f"{found['instance_id']}  version {found['version']}  up {_span(found['uptime_seconds'])}"
-    )
-    if found.get("workers"):
-        sessions = ", ".join(str(worker["sessions"]) for worker in found["workers"])
-        head.add_row("workers", f"{len(found['workers'])} (sessions: {sessions})")
-    head.add_row("redis", f"{found['redis']['version']}  {found['redis']['url']}")
-    head.add_row("sessions", str(found["sessions"]))
-    done, silent, failed = ended["DONE"], ended["NO_TEXT"], ended["FAILED"]
-    head.add_row("jobs", f"{done} done, {silent} without text, {failed} failed, {found['jobs_waiting']} waiting")
-    head.add_row("slots", f"{slots['taken']} of {slots['total']} taken")
-    if not found["nodes"]:
-        return Group(head, Text(f"no nodes yet; start one with: lingua node --engine sim --url {url}", style="yellow"))
-    nodes = Table("node", "state", "taken", "pairs", "services", box=None, pad_edge=False, header_style="dim")
-    for node in found["nodes"]:
-        nodes.add_row(
-            node["node_id"],
-            shown_state(node),
-            f"{node['held']}/{node['max_jobs']}",
-            _short(node["pairs"], 4),
-            _short(node["services"], 2),
+def node_table(picture: Picture, at_ms: int) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("node", "state", "taken", "seen", "cpu", "mem", "gpu", "instance", "speaks"):
+        table.add_column(column, no_wrap=True, overflow="fold" if column == "node" else "ellipsis")
+    for node in picture.nodes:
+        table.add_row(
+            plain(node.node_id),
+            node_state(node, at_ms),
+            f"{node.held}/{node.max_jobs}",
+            short_span(at_ms - node.seen_at_ms),
+            *(NOTHING if share is None else f"{share:.0f}%" for share in (node.cpu, node.memory, node.gpu)),
+            plain(node.instance_id),
+            plain(shortened(node.speech, 6)),
         )
-    return Group(head, Text(), nodes)
+    return table
 
 
-def shown_state(node: dict[str, Any]) -> Text:
-    """Whether a node gets work, and if not, why and for how long."""
-    remaining_ms = node.get("quarantined_for_ms")
-    if remaining_ms is not None:
-        return Text(f"quarantined {remaining_ms / 1000:.0f} s" if remaining_ms else "on probation", style="red")
-    state = Text(node["state"], style=STATE_STYLES.get(node["state"], ""))
-    if unavailable := node.get("unavailable_for_ms"):
-        state.append(f" without {' '.join(unavailable)}", style="yellow")
-    return state
-
-
-def _short(words: list[str], most: int) -> str:
+def shortened(words: list[str], most: int) -> str:
     more = len(words) - most
     return " ".join(words[:most]) + (f" +{more}" if more > 0 else "")
-
-
-def _span(seconds: float) -> str:
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -15,7 +14,14 @@ import msgspec
 
 from lingua_scheduler.app import Inherited
 from lingua_scheduler.cli.options import fail
-from lingua_scheduler.cli.running import fail_for_port, redis_url, stop_signals, unless_stopped, warn_if_open
+from lingua_scheduler.cli.running import (
+    fail_for_port,
+    on_hangup,
+    redis_url,
+    stop_signals,
+    unless_stopped,
+    warn_if_open,
+)
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.supervisor.listeners import open_listeners
 from lingua_scheduler.supervisor.supervisor import StartFailed, Supervisor
@@ -51,7 +57,8 @@ async def supervise(settings: Settings, arguments: Sequence[str]) -> None:
         os._exit(1)
 
     asked_to_stop = stop_signals(end_at_once)
-    asked_to_restart = _restart_signal(asked_to_stop)
+    asked_to_restart = asyncio.Event()
+    on_hangup(asked_to_stop, asked_to_restart.set)
     warn_if_open(settings.server)
     try:
         listeners = open_listeners(settings.server.host, settings.server.port, worker_count(settings))
@@ -90,18 +97,6 @@ def _run_dir(stack: AsyncExitStack) -> Path:
     stack.callback(os.close, lock)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return Path(folder)
-
-
-def _restart_signal(asked_to_stop: asyncio.Event) -> asyncio.Event:
-    asked = asyncio.Event()
-    had_terminal = sys.stderr.isatty()
-
-    def on_hangup() -> None:
-        # A terminal that closes sends the same signal, and nobody would know of a scheduler that went on.
-        (asked_to_stop if had_terminal and not sys.stderr.isatty() else asked).set()
-
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, on_hangup)
-    return asked
 
 
 def inherit(worker: int, descriptors: Sequence[int], run_dir: Path) -> Inherited:

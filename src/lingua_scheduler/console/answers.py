@@ -35,6 +35,7 @@ class Problem(Exception):
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """One shape for every error: a code, and a detail that helps."""
     request[REQUEST_ID] = _request_id(request)
+    logs.bind(request_id=request[REQUEST_ID])
     try:
         return await handler(request)
     except Problem as problem:
@@ -59,7 +60,7 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
         # What the request held is not logged: it may be speech.
         route = request.match_info.route.resource
         where = route.canonical if route is not None else ""
-        _log.error("request.failed", request_id=request[REQUEST_ID], method=request.method, route=where, exc_info=error)
+        _log.error("request.failed", method=request.method, route=where, exc_info=error)
         detail = f"something failed that should not have; the log has more, under request_id {request[REQUEST_ID]}"
         return error_response(500, ErrorCode.INTERNAL_ERROR, detail)
 

@@ -16,7 +16,9 @@ _TYPES = {
 }
 _INDEX = "index.html"
 _HEADERS = {
-    "Cache-Control": "no-cache",  # a copy may be kept, but is asked about: an upgrade shows at once
+    # Kept, but asked about each time: after an upgrade nobody runs half of each.
+    "Cache-Control": "no-cache",
+    # Nothing from elsewhere, nothing inline: what a peer says can be shown but never run.
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",

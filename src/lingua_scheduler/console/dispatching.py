@@ -25,7 +25,7 @@ def dispatching(calls: Calls, max_audio_bytes: int) -> list[Operation]:
         if call.body.audio is not None and len(call.body.audio) > max_audio_bytes:
             detail = f"audio is {len(call.body.audio)} bytes, {max_audio_bytes} are allowed"
             raise Problem(413, ErrorCode.INVALID_MESSAGE.value, detail)
-        answer = await calls.dispatch(call.body)
+        answer = await calls.dispatch(call.body, call.headers)
         if isinstance(answer, Refusal):
             raise _problem(answer)
         return F2fDispatched(job_id=answer.job_id, node_id=answer.node_id, attempt_id=answer.attempt_id)

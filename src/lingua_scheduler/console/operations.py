@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -32,6 +33,7 @@ class Call(NamedTuple, Generic[B, Q]):
     request_id: str
     # For those who wait long: whether the caller is still there.
     is_connected: Callable[[], bool] = lambda: True
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class Known(NamedTuple):
@@ -43,7 +45,7 @@ class Known(NamedTuple):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """`path` may hold `{names}`; `answer` is the struct of a 200."""
+    """`path` may hold `{names}`; `answer` is the struct of a 200, which `handle` gives, or has encoded already."""
 
     method: str
     path: str
@@ -120,8 +122,10 @@ def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Resp
         request_id = request[REQUEST_ID]
         with bound_contextvars(request_id=request_id):
             path, query = _path(operation, request), _query(operation, request)
-            call = Call(path, await read_body(request), query, request_id, lambda: _is_connected(request))
-            return json_response(await operation.handle(call))
+            body = await read_body(request)
+            call = Call(path, body, query, request_id, lambda: _is_connected(request), request.headers)
+            answer = await operation.handle(call)
+            return answer if isinstance(answer, web.Response) else json_response(answer)
 
     return handle
 

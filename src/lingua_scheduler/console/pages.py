@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST
 
 from lingua_scheduler.console import openapi, reference
 from lingua_scheduler.console.answers import json_response
@@ -13,14 +13,17 @@ from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import figures, metrics
+from lingua_scheduler.telemetry.aliases import aliases
 
 _PAGES = (
     ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
     ("GET", "/ws/node", "nodes dial in here (WebSocket)"),
     ("GET", "/talk", "talk and hear the translation, in a browser"),
+    ("GET", "/dashboard", "what happens now and what to do about it, for people on call"),
     ("GET", "/health", "OK while the process serves"),
     ("GET", "/health/ready", "200 when Redis answers and scripts are loaded, 503 otherwise"),
     ("GET", "/metrics", "for Prometheus"),
+    ("GET", "/v1/watch", "what changes, as it happens (server-sent events); ?only=events leaves out the picture"),
     ("GET", "/docs", "the operations below, for people"),
     ("GET", "/openapi.json", "the operations below, for programs: OpenAPI 3.1"),
     ("GET", "/asyncapi.json", "every message of both sockets, as AsyncAPI 3.0 with JSON Schemas"),
@@ -61,9 +64,10 @@ class Pages:
 
     async def _metrics(self, _: web.Request) -> web.Response:
         if self._siblings is None:
-            body = generate_latest(metrics.REGISTRY)
+            families = figures.snapshot(metrics.REGISTRY)
         else:
-            body = figures.page((await self._siblings.together()).families)
+            families = (await self._siblings.together()).families
+        body = figures.page([*families, *aliases(families)])
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _docs(self, request: web.Request) -> web.Response:

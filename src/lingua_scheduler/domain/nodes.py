@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from lingua_scheduler.domain.pools import Languages
 
+NOTICED_PERCENT = 5
+
 
 class NodeState(StrEnum):
     REGISTERING = "registering"  # known, but no pair can be served yet
@@ -62,6 +64,13 @@ class Load(NamedTuple):
     gpu: float | None = None
     gpu_memory: float | None = None
 
+    def differs(self, before: "Load") -> bool:
+        """Whether somebody who looks at it would notice."""
+        return any(
+            (now is None) != (then is None) or abs((now or 0) - (then or 0)) >= NOTICED_PERCENT
+            for now, then in zip(self, before, strict=True)
+        )
+
 
 class LoadLimits(NamedTuple):
     """Above any of these a node gets no new work until it has recovered."""
@@ -82,6 +91,15 @@ class Service(NamedTuple):
     kind: str
 
 
+class Machine(NamedTuple):
+    """What a node said of its hardware; 0 where it did not."""
+
+    cores: float = 0
+    memory_gb: float = 0
+    # Of all its GPUs.
+    gpu_gb: float = 0
+
+
 class Profile(NamedTuple):
     """What a node says of itself; only a change of this costs more than a beat."""
 
@@ -97,6 +115,7 @@ class Profile(NamedTuple):
     platform: str
     installed: tuple[Service, ...] = ()
     is_overloaded: bool = False
+    machine: Machine = Machine()
 
     @property
     def services(self) -> tuple[str, ...]:

@@ -37,6 +37,12 @@ class NodeLook(Look, frozen=True, kw_only=True):
     cpu: float | None = None
     memory: float | None = None
     gpu: float | None = None
+    # Kinds of service it has: asr, nmt, tts …
+    types: list[str] = []
+    # What it said of its machine; 0 where it did not.
+    cores: float = 0
+    memory_gb: float = 0
+    gpu_gb: float = 0
 
 
 class PairLook(Look, frozen=True, kw_only=True):
@@ -70,6 +76,8 @@ class InstanceLook(Look, frozen=True, kw_only=True):
     nodes: int
     sessions: int
     jobs_waiting: int
+    # It said goodbye; it did not die.
+    has_left: bool = False
 
 
 class JobLook(Look, frozen=True, kw_only=True):

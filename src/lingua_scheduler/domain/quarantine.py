@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.losses import Loss
 
 
 class Mark(StrEnum):
@@ -35,11 +36,7 @@ class QuarantineRules(NamedTuple):
 
 # A node may refuse, lack a model, or lose its connection, without being a bad node.
 _NO_FAULT = frozenset({ErrorCode.NODE_OVERLOADED, ErrorCode.MODEL_NOT_AVAILABLE, ErrorCode.WS_DISCONNECTED})
-ACK_TIMEOUT = "ack_timeout"
-JOB_TIMEOUT = "job_timeout"
-# A part of a speech that goes on: a node may keep it and answer with the last one, so its silence is no fault.
-PART_TIMEOUT = "part_timeout"
-_BLAMED = frozenset({ACK_TIMEOUT, JOB_TIMEOUT, *(RETRYABLE - _NO_FAULT)})
+_BLAMED = frozenset({Loss.ACK_TIMEOUT, Loss.JOB_TIMEOUT, *(RETRYABLE - _NO_FAULT)})
 
 
 def mark_of(event: JobEvent, reason: str) -> Mark:

@@ -70,6 +70,13 @@ class Terms(NamedTuple):
         others = [source for source in sources if source != self.tgt_lang]
         return tuple(pool_name(source, self.tgt_lang, facet) for source in others or sources)
 
+    @property
+    def languages(self) -> str:
+        """In a word: src:tgt, auto:a+b when both ways are open, auto:tgt when any of several may be heard."""
+        if self.src_lang == AUTO and self._both_ways():
+            return f"{AUTO}:{self.lang_a}+{self.lang_b}"
+        return f"{self.src_lang}:{self.tgt_lang}"
+
     def _both_ways(self) -> bool:
         return (
             self.mode == TWO_WAY_AUTO

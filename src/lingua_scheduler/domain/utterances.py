@@ -57,6 +57,8 @@ class Cut(NamedTuple):
     padding_ms: int
     # Of how many chunks it was made.
     chunks: int = 1
+    # When the first of them came.
+    began_at_ms: float = 0.0
 
 
 class Cutter:
@@ -71,6 +73,7 @@ class Cutter:
         self._next_index = 0
         self._turn = 0
         self._turn_has_parts = False
+        self._began_at_ms = 0.0
         self._parts: list[bytes] = []
         self._durations_ms: list[int] = []
         self._bytes = 0
@@ -116,8 +119,8 @@ class Cutter:
         if self._ending is CutReason.TIMEOUT:
             # Speech that resumes after a pause starts the next utterance.
             cuts += self._take()
-        self._add(audio, duration_ms)
         self._quiet_since_ms = now_ms
+        self._add(audio, duration_ms)
         if now_ms < self._tail_until_ms:
             cuts += self._end(CutReason.IS_FINAL, now_ms)
         if len(self._parts) == 1:
@@ -209,6 +212,8 @@ class Cutter:
         return cuts
 
     def _add(self, audio: bytes, duration_ms: int) -> None:
+        if not self._parts:
+            self._began_at_ms = self._quiet_since_ms
         self._parts.append(audio)
         self._durations_ms.append(duration_ms)
         self._bytes += len(audio)
@@ -216,7 +221,7 @@ class Cutter:
 
     def _take(self) -> list[Cut]:
         reason = self._ending or CutReason.TIMEOUT
-        parts, durations_ms = self._parts, self._durations_ms
+        parts, durations_ms, began_at_ms = self._parts, self._durations_ms, self._began_at_ms
         self._parts, self._durations_ms = [], []
         self._bytes = self._duration_ms = 0
         self._ending = None
@@ -232,6 +237,7 @@ class Cutter:
             reason=reason,
             padding_ms=self._rules.padding_ms(reason),
             chunks=len(parts),
+            began_at_ms=began_at_ms,
         )
         self._next_index += 1
         self._turn_has_parts = not reason.closes_turn

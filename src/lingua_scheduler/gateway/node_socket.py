@@ -26,7 +26,7 @@ from lingua_scheduler.protocol.node import (
 )
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.progress import Progress
-from lingua_scheduler.services.registry import NodeLink, Refusal, Registry
+from lingua_scheduler.services.registry import REGISTRATIONS, NodeLink, Refusal, Registry
 from lingua_scheduler.services.sessions import now_ms
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.store.connection import RedisAway
@@ -35,6 +35,8 @@ from lingua_scheduler.telemetry import logs, metrics
 _log = logs.get()
 
 REGISTER_WITHIN_S = 30.0
+
+_SOCKETS = metrics.SOCKETS.labels("node")
 
 
 class NodeSocket:
@@ -55,12 +57,14 @@ class NodeSocket:
         socket, outbox = await self._sockets.accept(request)
         conversation = _Conversation(self._registry, self._progress, outbox, self._sockets.link_id(), self._gate)
         patience = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, conversation.give_up_waiting)
+        _SOCKETS.inc()
         try:
             async for frame in self._sockets.frames(socket, outbox, "node"):
                 # One after the other: a result must never overtake the acknowledgement before it, and a node
                 # that floods us waits for itself alone.
                 await conversation.take(frame)
         finally:
+            _SOCKETS.dec()
             patience.cancel()
             if conversation.link is not None:
                 await self._registry.gone(conversation.link)
@@ -125,7 +129,7 @@ class _Conversation:
 
     async def _wait_for_turn(self, wait_s: float) -> None:
         """After an outage the whole fleet comes back at once; Redis gets it in portions, and nobody is turned away."""
-        metrics.REGISTRATIONS.labels("delayed").inc()
+        REGISTRATIONS["delayed"].inc()
         await asyncio.sleep(wait_s)
 
     async def _register(self, message: NodeRegister) -> None:
@@ -143,6 +147,7 @@ class _Conversation:
             self._outbox.close(CloseCode.TRY_LATER, registered.message[:100])
             return
         self.link = registered
+        logs.bind(node_id=registered.node_id)
         self._outbox.post(
             NodeRegisterAck(node_id=registered.node_id, message="registered successfully", status="registering")
         )

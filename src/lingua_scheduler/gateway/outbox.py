@@ -5,6 +5,7 @@ from struct import pack
 
 from aiohttp import web
 
+from lingua_scheduler.gateway.inlet import Inlet
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.peers import CloseCode
@@ -20,14 +21,23 @@ _JOIN_BELOW_BYTES = 2048
 
 
 class Outbox:
-    """A peer for services. aiohttp sends whole frames too, so its pings and ours never mix."""
+    """A peer for services. aiohttp sends whole frames too, so its pongs and our frames never mix."""
 
-    def __init__(self, socket: web.WebSocketResponse, transport: asyncio.Transport, max_bytes: int, closers: Nursery):
+    def __init__(
+        self,
+        socket: web.WebSocketResponse,
+        inlet: Inlet,
+        transport: asyncio.Transport,
+        max_bytes: int,
+        closers: Nursery,
+    ) -> None:
         self._socket = socket
+        self._inlet = inlet
         self._transport = transport
         self._max_bytes = max_bytes
         self._closers = closers
         self._is_closing = False
+        self._is_doubted = False
         self._pong: asyncio.Future[None] | None = None
 
     def post(self, message: Message) -> bool:
@@ -73,6 +83,18 @@ class Outbox:
         if self._pong is pong:
             self._pong = None
         return pong.done()
+
+    def ping_if_silent(self) -> None:
+        """Nothing came since the last look: ask. Nothing came then either: nobody is there."""
+        if self._is_closing or self._transport.is_closing():
+            return
+        if self._inlet.was_heard:
+            self._inlet.was_heard = self._is_doubted = False
+        elif self._is_doubted:
+            self._transport.abort()
+        else:
+            self._is_doubted = True
+            self._transport.write(_PING)
 
     def pong_came(self) -> None:
         if self._pong is not None:

@@ -18,6 +18,7 @@ from lingua_scheduler.protocol.session import (
     ServerHeartbeat,
     SessionClose,
     SessionCloseAck,
+    SessionIncoming,
     SessionInit,
     SessionInitAck,
     TtsPlayEnded,
@@ -29,10 +30,13 @@ from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.settings import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.telemetry import metrics
 
 PROTOCOL_VERSION = "1.0"
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
 BURST_S = 2.0
+
+_SOCKETS = metrics.SOCKETS.labels("session")
 
 
 class SessionSocket:
@@ -46,40 +50,26 @@ class SessionSocket:
         if not self._intake.is_open:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
         socket, outbox = await self._sockets.accept(request)
-        spoke_for: dict[str, Session] = {}
-        frames = Bucket(self._settings.max_frames_per_s, BURST_S * self._settings.max_frames_per_s)
-        volume = Bucket(self._settings.max_bytes_per_s, BURST_S * self._settings.max_bytes_per_s)
+        talk = _Talk(self, outbox, self._settings)
+        _SOCKETS.inc()
         try:
-            async for frame in self._sockets.frames(socket, outbox, "session"):
-                session = None
-                try:
-                    session = await self._take(outbox, frame)
-                except UnreadableFrame as error:
-                    refuse(outbox, "session", str(error))
-                if session is not None:
-                    spoke_for[session.session_id] = session
-                now_s = monotonic()
-                if wait_s := max(frames.take(1, now_s), volume.take(len(frame.data), now_s)):
-                    # Nothing is lost: what we do not read waits at the client, and nobody else waits with it.
-                    if session is not None:
-                        self._intake.ask_to_pause(session, "rate")
-                    await asyncio.sleep(wait_s)
+            async for frame in self._sockets.frames(socket, outbox, "session", talk.take_at_once):
+                await talk.take(frame)
         finally:
-            for session in spoke_for.values():
+            _SOCKETS.dec()
+            for session in talk.spoke_for.values():
                 self._intake.detached(session, outbox)
         return socket
 
-    async def _take(self, outbox: Outbox, frame: Frame) -> Session | None:
-        """Handle one frame; the session it spoke for, if any."""
-        if not frame.is_text:
-            return self._take_binary(outbox, frame.data)
-        message = codec.decode_session(frame.data)
-        if isinstance(message, SessionInit):
-            try:
-                return await self._open(outbox, message)
-            except RedisAway:
-                refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
-                return None
+    async def open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        try:
+            return await self._open(outbox, message)
+        except RedisAway:
+            refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+            return None
+
+    def handle_message(self, outbox: Outbox, message: SessionIncoming) -> Session | None:
+        """Anything but an opening; the session it spoke for, if any."""
         if not isinstance(message, AudioChunk | Utterance | ClientHeartbeat | SessionClose | TtsStarted | TtsPlayEnded):
             outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
             return None
@@ -106,7 +96,7 @@ class SessionSocket:
                 self._intake.playback_ended(session)
         return session
 
-    def _take_binary(self, outbox: Outbox, data: bytes) -> Session | None:
+    def handle_binary(self, outbox: Outbox, data: bytes) -> Session | None:
         frame = binary.decode_binary(data)
         session = self._find(outbox, frame.session_id)
         if session is None:
@@ -118,6 +108,9 @@ class SessionSocket:
         else:
             self._intake.chunk(session, frame.seq, b"", True)
         return session
+
+    def ask_to_pause(self, session: Session) -> None:
+        self._intake.ask_to_pause(session, "rate")
 
     def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session | None:
         """The session a message names; it belongs to the socket that speaks for it last."""
@@ -168,3 +161,58 @@ class SessionSocket:
             next_seq=session.conversation.next_seq if is_resumed else None,
             next_utterance_index=session.conversation.next_index if is_resumed else None,
         )
+
+
+class _Talk:
+    """One socket of a client: its frames in order, no faster than allowed."""
+
+    def __init__(self, handler: SessionSocket, outbox: Outbox, settings: SessionsSettings) -> None:
+        self._handler = handler
+        self._outbox = outbox
+        self._frames = Bucket(settings.max_frames_per_s, BURST_S * settings.max_frames_per_s)
+        self._volume = Bucket(settings.max_bytes_per_s, BURST_S * settings.max_bytes_per_s)
+        self._rest_until_s = 0.0
+        self.spoke_for: dict[str, Session] = {}
+
+    def take_at_once(self, data: bytes, is_text: bool) -> bool:
+        """Whatever needs nobody else's answer; False for an opening, and while the client has to wait."""
+        if self._rest_until_s > monotonic():
+            return False
+        session = None
+        try:
+            if is_text:
+                message = codec.decode_session(data)
+                if isinstance(message, SessionInit):
+                    return False
+                session = self._handler.handle_message(self._outbox, message)
+            else:
+                session = self._handler.handle_binary(self._outbox, data)
+        except UnreadableFrame as error:
+            refuse(self._outbox, "session", str(error))
+        self._count(session, len(data))
+        return True
+
+    async def take(self, frame: Frame) -> None:
+        if (rest_s := self._rest_until_s - monotonic()) > 0:
+            # Nothing is lost: what we do not read waits at the client, and nobody else waits with it.
+            await asyncio.sleep(rest_s)
+        session = None
+        try:
+            if not frame.is_text:
+                session = self._handler.handle_binary(self._outbox, frame.data)
+            elif isinstance(message := codec.decode_session(frame.data), SessionInit):
+                session = await self._handler.open(self._outbox, message)
+            else:
+                session = self._handler.handle_message(self._outbox, message)
+        except UnreadableFrame as error:
+            refuse(self._outbox, "session", str(error))
+        self._count(session, len(frame.data))
+
+    def _count(self, session: Session | None, size: int) -> None:
+        if session is not None:
+            self.spoke_for[session.session_id] = session
+        now_s = monotonic()
+        if wait_s := max(self._frames.take(1, now_s), self._volume.take(size, now_s)):
+            if session is not None:
+                self._handler.ask_to_pause(session)
+            self._rest_until_s = now_s + wait_s

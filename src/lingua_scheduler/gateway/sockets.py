@@ -8,6 +8,7 @@ from weakref import WeakSet
 from aiohttp import WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.gateway.inlet import Accepted, AtOnce
 from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Outbox
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.peers import CloseCode
@@ -17,6 +18,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 # Above the limit a frame is answered with an error; this many times above it the socket closes unread.
 HARD_LIMIT_FACTOR = 4
+
+_REFUSED = metrics.by(metrics.UNREADABLE, "node", "session")
 
 
 class Frame(NamedTuple):
@@ -36,10 +39,9 @@ class Sockets:
     def link_id(self) -> str:
         return f"c{next(self._serials):x}"
 
-    async def accept(self, request: web.Request) -> tuple[web.WebSocketResponse, Outbox]:
-        socket = web.WebSocketResponse(
+    async def accept(self, request: web.Request) -> tuple[Accepted, Outbox]:
+        socket = Accepted(
             timeout=CLOSE_TIMEOUT_S,
-            heartbeat=self._settings.ping_interval_ms / 1000,
             max_msg_size=self._settings.max_frame_bytes * HARD_LIMIT_FACTOR,
             compress=False,
             autoping=False,  # the outbox wants to hear of pongs
@@ -49,12 +51,20 @@ class Sockets:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the peer left during the handshake")
-        outbox = Outbox(socket, transport, self._settings.outbox_max_bytes, self._closers)
+        outbox = Outbox(socket, socket.inlet, transport, self._settings.outbox_max_bytes, self._closers)
         self._outboxes.add(outbox)
         return socket, outbox
 
-    async def frames(self, socket: web.WebSocketResponse, outbox: Outbox, side: str) -> AsyncIterator[Frame]:
-        """Frames until the socket closes; one that is too large is answered and left out."""
+    async def frames(
+        self, socket: Accepted, outbox: Outbox, side: str, at_once: AtOnce | None = None
+    ) -> AsyncIterator[Frame]:
+        """Frames until the socket closes; one that is too large is answered and left out.
+
+        What `at_once` takes, when it is its turn, does not come out here.
+        """
+        inlet, most = socket.inlet, self._settings.max_frame_bytes
+        if at_once is not None:
+            inlet.at_once = lambda data, is_text: len(data) <= most and at_once(data, is_text)
         async for frame in socket:
             if frame.type is WSMsgType.PING:
                 await socket.pong(frame.data)
@@ -62,12 +72,17 @@ class Sockets:
                 outbox.pong_came()
             if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                 continue
-            if len(frame.data) > self._settings.max_frame_bytes:
-                refuse(
-                    outbox, side, f"the frame has {len(frame.data)} bytes, {self._settings.max_frame_bytes} are allowed"
-                )
+            if len(frame.data) > most:
+                refuse(outbox, side, f"the frame has {len(frame.data)} bytes, {most} are allowed")
                 continue
+            inlet.is_busy = True
             yield Frame(frame.data, frame.type is WSMsgType.TEXT)
+            inlet.is_busy = False
+
+    async def ping(self) -> None:
+        """To be called twice in the time a socket may be silent."""
+        for outbox in list(self._outboxes):
+            outbox.ping_if_silent()
 
     async def close(self) -> None:
         """Say goodbye to whoever has not heard it yet, such as those who have only just come."""
@@ -79,5 +94,5 @@ class Sockets:
 
 def refuse(outbox: Outbox, side: str, complaint: str, code: ErrorCode = ErrorCode.INVALID_MESSAGE) -> None:
     """Tell a peer what was wrong with its frame; the socket stays open."""
-    metrics.UNREADABLE.labels(side).inc()
+    _REFUSED[side].inc()
     outbox.post(ErrorMessage(code=code.value, message=complaint))

@@ -27,11 +27,13 @@ class _AboutAttempt(BusMessage, frozen=True):
         return self.attempt.job_id
 
 
-class Assign(_AboutAttempt, frozen=True, tag="assign"):
+class Assign(_AboutAttempt, frozen=True, omit_defaults=True, tag="assign"):
     """To the node's owner: write this frame to the node's socket, if it is still the same connection."""
 
     link_id: str
     frame: bytes
+    # Of the sender's span for this attempt, while the sender is traced.
+    traceparent: str = ""
 
 
 class AttemptLost(_AboutAttempt, frozen=True, tag="attempt_lost"):

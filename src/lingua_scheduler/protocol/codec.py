@@ -93,11 +93,11 @@ class _Reader(Generic[M]):
 
 def _is_too_deep(frame: bytes | str) -> bool:
     """Whether valid JSON goes deeper than we allow."""
-    text = frame if isinstance(frame, str) else frame.decode(errors="replace")
+    written = frame.encode() if isinstance(frame, str) else frame
     # Few brackets cannot nest deeply; that spares all but the longest lists the walk.
-    if not any(_occurs_more_often(bracket, text, _MAX_DEPTH // 2) for bracket in "[{"):
+    if not (_has_many(b"{", written) or _has_many(b"[", written)):
         return False
-    depth = 0
+    text, depth = written.decode(errors="replace"), 0
     for bracket in _BRACKET.findall(_JSON_STRING.sub("", text)):
         depth += 1 if bracket in "[{" else -1
         if depth > _MAX_DEPTH:
@@ -105,11 +105,11 @@ def _is_too_deep(frame: bytes | str) -> bool:
     return False
 
 
-def _occurs_more_often(char: str, text: str, times: int) -> bool:
-    # Not str.count: find leaps over megabytes of base64, count steps through them.
+def _has_many(bracket: bytes, written: bytes) -> bool:
+    # Not bytes.count: find leaps over megabytes of base64, count steps through them.
     at = -1
-    for _ in range(times + 1):
-        at = text.find(char, at + 1)
+    for _ in range(_MAX_DEPTH // 2 + 1):
+        at = written.find(bracket, at + 1)
         if at < 0:
             return False
     return True

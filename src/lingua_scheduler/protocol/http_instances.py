@@ -8,7 +8,8 @@ from msgspec import Meta
 
 class InstanceAbout(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str
-    state: Literal["alive", "dead"]
+    # Stopped: it said goodbye. Dead: it did not.
+    state: Literal["alive", "stopped", "dead"]
     host: str
     pid: int
     version: str

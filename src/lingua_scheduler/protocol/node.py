@@ -202,6 +202,8 @@ class JobAssign(Message, kw_only=True, tag="job_assign"):
     start_within_ms: Count | None = None
     # Where the audio is, when it is not in `audio`; we pass it on and never look at it.
     audio_ref: str | None = None
+    # W3C trace context, while the scheduler is traced: the parent of what the node makes of the job.
+    traceparent: str | None = None
 
 
 class JobCancel(Message, kw_only=True, tag="job_cancel"):

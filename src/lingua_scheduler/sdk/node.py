@@ -31,6 +31,7 @@ from lingua_scheduler.protocol.node import (
 )
 from lingua_scheduler.protocol.shapes import CapabilityByType, ErrorMessage, InstalledService, JobError, Message
 from lingua_scheduler.sdk.address import Addresses
+from lingua_scheduler.sdk.tracing import job_span
 
 FIRST_RETRY_S = 0.2
 LAST_RETRY_S = 15.0
@@ -237,7 +238,8 @@ class Node:
             partials.append(asyncio.ensure_future(self._send(note)))
 
         try:
-            translation = await self._engine.translate(job, partial)
+            with job_span(job, self.node_id or ""):
+                translation = await self._engine.translate(job, partial)
             result = self._success(job, translation, started)
         except Exception as error:
             # A crashing engine fails one job, not the node.

@@ -20,6 +20,7 @@ class AudioBudget:
         self._session_max = session_max_bytes
         self._process_max = process_max_bytes
         self._held = 0
+        metrics.AUDIO_HELD.set_function(lambda: self._held)
 
     @property
     def held_bytes(self) -> int:
@@ -30,11 +31,9 @@ class AudioBudget:
         if of_session > self._session_max or of_all > self._process_max:
             return Room.NONE
         session.audio_bytes, self._held = of_session, of_all
-        metrics.AUDIO_HELD.set(of_all)
         is_short = of_session > PAUSE_ABOVE * self._session_max or of_all > PAUSE_ABOVE * self._process_max
         return Room.SHORT if is_short else Room.ENOUGH
 
     def give_back(self, session: Session, size: int) -> None:
         session.audio_bytes -= size
         self._held -= size
-        metrics.AUDIO_HELD.set(self._held)

@@ -1,24 +1,28 @@
 """Utterances that come over HTTP: the caller learns at once where its job is, and fetches the result later."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from time import monotonic
+from types import MappingProxyType
 
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, shard_of
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.requests import Request
 from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
+from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
-from lingua_scheduler.services.work import Outcome, Wish, Work
+from lingua_scheduler.services.trails import Trails
+from lingua_scheduler.services.work import Outcome, Wish, Work, attributes_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
@@ -27,9 +31,12 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+_JOBS = metrics.by(metrics.JOBS, *ENDED)
+
 MAX_JOB_ID_CHARS = 128
 # What is assumed of audio that comes without its own.
 SAMPLE_RATE = 16_000
+NOTHING: Mapping[str, str] = MappingProxyType({})
 _STOPPING = Refusal(ErrorCode.NODE_OVERLOADED, "the scheduler is stopping; ask another instance")
 
 
@@ -49,10 +56,20 @@ class _Call:
 
 
 class Calls:
-    def __init__(self, instance: str, store: Store, requests: Requests, settings: Settings) -> None:
+    def __init__(
+        self,
+        instance: str,
+        store: Store,
+        requests: Requests,
+        books: Books,
+        settings: Settings,
+        trails: Trails | None = None,
+    ) -> None:
         self._instance = instance
         self._store = store
         self._requests = requests
+        self._books = books
+        self._trails = trails
         self._sessions = settings.sessions
         self._max_jobs = settings.calls.max_jobs
         self._results = Results(settings.calls)
@@ -65,8 +82,11 @@ class Calls:
     def stop_taking_work(self) -> None:
         self.is_open = False
 
-    async def dispatch(self, asked: F2fDispatch) -> Placement | Refusal:
-        """Answers when the job has a slot; its end is followed in the background."""
+    async def dispatch(self, asked: F2fDispatch, carrier: Mapping[str, str] = NOTHING) -> Placement | Refusal:
+        """Answers when the job has a slot; its end is followed in the background.
+
+        `carrier` is what came with the question, perhaps the caller's trace context.
+        """
         if complaint := _complaint(asked):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         work = self._work(asked)
@@ -79,6 +99,9 @@ class Calls:
         if not self._store.is_ready:
             # Nobody who can ask again is kept waiting for Redis.
             return Refusal(ErrorCode.SCHEDULER_DEPENDENCY_DOWN, "Redis is away; try again later")
+        if self._trails is not None:
+            trail = self._trails.call(carrier, attributes_of(work))
+            work = msgspec.structs.replace(work, trail=trail, trace_id=trail.trace_id)
         call = _Call()
         self.jobs.start(self._run(call, work))
         timeout_ms = asked.options.timeout_ms if asked.options else None
@@ -120,10 +143,19 @@ class Calls:
         return Refusal(ErrorCode.JOB_ELSEWHERE, f"instance {owner} has this job; ask there for its result")
 
     async def _run(self, call: _Call, work: Work) -> None:
+        logs.bind(session_id=work.session_id)
         metrics.CALLS.inc()
+        started = monotonic()
         try:
-            self._end(call, await self._translate(call, work))
+            ended = await self._translate(call, work)
+            if isinstance(ended, Outcome):
+                self._books.ended(work, ended, monotonic() - started)
+            if work.trail is not None:
+                work.trail.settled(*_end_of(ended))
+            self._end(call, ended)
         finally:
+            if work.trail is not None:
+                work.trail.finish()
             # Whoever still waits when everything is stopped is told so.
             call.say(_STOPPING)
             if call.placement is not None:
@@ -149,14 +181,14 @@ class Calls:
             down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
             return Outcome(JobState.FAILED, "", error=down, detail=f"Redis is away: {error}")
         except Exception:
-            _log.exception("call.surprised", session_id=work.session_id)
+            _log.exception("call.surprised")
             return Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         finally:
             metrics.JOB_SECONDS.observe(monotonic() - started)
 
     def _end(self, call: _Call, ended: Outcome | Placement | Refusal) -> None:
         if isinstance(ended, Outcome):
-            metrics.JOBS.labels(ended.state.value).inc()
+            _JOBS[ended.state].inc()
         if call.placement is None:
             if isinstance(ended, Outcome):
                 ended = Refusal(ended.error or ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, ended.detail)
@@ -193,10 +225,22 @@ class Calls:
             turn_id=f"turn-{self._instance}-{serial}",
             reason=CutReason.IS_FINAL,
             padding_ms=self._sessions.padding_manual_ms,
+            said_at_s=monotonic(),
             wish=Wish(options.preferred_node_id or "", bool(options.strict), options.affinity_key or ""),
             audio_ref=asked.audio_ref,
             request=request,
         )
+
+
+def _end_of(ended: Outcome | Placement | Refusal) -> tuple[JobState, ErrorCode | None, str]:
+    match ended:
+        case Outcome():
+            return ended.state, ended.error, ended.job_id
+        case Placement():
+            # A repeat: somebody else has its job.
+            return JobState.CANCELLED, None, ended.job_id
+        case Refusal():
+            return JobState.FAILED, ended.code, ""
 
 
 def _complaint(asked: F2fDispatch) -> str | None:

@@ -1,9 +1,9 @@
 """Reading what a node says it can do into what the scheduler decides by."""
 
 from lingua_scheduler.domain.languages import MAX_PAIRS, Pair, is_code, valid_codes
-from lingua_scheduler.domain.nodes import Load, LoadLimits, Profile, Service
+from lingua_scheduler.domain.nodes import Load, LoadLimits, Machine, Profile, Service
 from lingua_scheduler.domain.pools import Languages
-from lingua_scheduler.protocol.node import LanguageCapabilities, NodeHeartbeat, NodeRegister
+from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
 from lingua_scheduler.protocol.shapes import translation_pairs
 
 ACKNOWLEDGES = "job_ack"
@@ -11,6 +11,9 @@ ACKNOWLEDGES = "job_ack"
 RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})
 # Declared pairs we read at most; a list without end is a liar's.
 MAX_TRANSLATIONS = 4 * MAX_PAIRS
+# Likewise of GPUs, and of cores and gigabytes.
+MAX_GPUS = 64
+MAX_AMOUNT = 1_000_000
 
 
 def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> Profile:
@@ -25,7 +28,12 @@ def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> P
         version=message.version[:64],
         platform=message.platform[:32],
         installed=_installed(message),
+        machine=_machine(message.hardware),
     )
+
+
+def load_of(usage: ResourceUsage) -> Load:
+    return Load(usage.cpu_percent, usage.mem_percent, usage.gpu_percent, usage.gpu_mem_percent)
 
 
 def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: LoadLimits) -> Profile:
@@ -36,15 +44,13 @@ def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: L
     slots = before.max_jobs
     if message.max_concurrent_jobs is not None:
         slots = _slots(message.max_concurrent_jobs, slots, max_jobs)
-    usage = message.resource_usage
-    load = Load(usage.cpu_percent, usage.mem_percent, usage.gpu_percent, usage.gpu_mem_percent)
     return before._replace(
         declared=declared,
         down=_down(message, "semantic" in before.down),
         max_jobs=slots,
         reports_jobs=before.reports_jobs or message.running_job_ids is not None,
         installed=_installed(message),
-        is_overloaded=limits.exceeded_by(load),
+        is_overloaded=limits.exceeded_by(load_of(message.resource_usage)),
     )
 
 
@@ -74,6 +80,16 @@ def _down(message: NodeRegister | NodeHeartbeat, semantic_before: bool = False) 
         # What was said of the core holds until something else is said.
         down.add("semantic")
     return frozenset(down & RELEVANT)
+
+
+def _machine(said: Hardware) -> Machine:
+    gpus = (said.gpus or ())[:MAX_GPUS]
+    return Machine(_sane(said.cpu_cores), _sane(said.memory_gb), sum(_sane(gpu.memory_gb) for gpu in gpus))
+
+
+def _sane(amount: float) -> float:
+    """Nobody has less than nothing, and sums must stay readable."""
+    return round(amount, 1) if 0 <= amount <= MAX_AMOUNT else 0
 
 
 def _slots(claimed: int | None, default: int, most: int) -> int:

@@ -11,6 +11,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+_COMPLAINTS = metrics.by(metrics.COMPLAINTS, *SuspendOutcome, "dropped")
+
 # Complaints of all nodes that wait to be written; those that find no room are dropped, and come again if they matter.
 MAX_WAITING = 1_000
 
@@ -32,10 +34,10 @@ class Complaints:
         complaint = complaint_of(details)
         outcome = link.complaints.judge(complaint, monotonic() * 1000)
         if outcome is not SuspendOutcome.SUSPENDED:
-            metrics.COMPLAINTS.labels(outcome.value).inc()
+            _COMPLAINTS[outcome].inc()
             return
         if len(self._waiting) >= MAX_WAITING:
-            metrics.COMPLAINTS.labels("dropped").inc()
+            _COMPLAINTS["dropped"].inc()
             return
         self._waiting[link.node_id, complaint] = link
         if not self._is_writing:
@@ -53,7 +55,7 @@ class Complaints:
                 try:
                     await self._suspend(link, key[1])
                 except RedisAway:
-                    metrics.COMPLAINTS.labels("dropped").inc()
+                    _COMPLAINTS["dropped"].inc()
         finally:
             self._is_writing = False
 
@@ -62,6 +64,6 @@ class Complaints:
         outcome = await self._services.suspend(
             link.shard, link.node_id, complaint, services, self._unavailable_ms, COMPLAINT_RULES
         )
-        metrics.COMPLAINTS.labels(outcome.value).inc()
+        _COMPLAINTS[outcome].inc()
         if outcome is SuspendOutcome.SUSPENDED:
-            _log.warning("service.unavailable", node_id=link.node_id, services=services, named=complaint.service_id)
+            _log.warning("service.unavailable", node_id=link.node_id, services=services)

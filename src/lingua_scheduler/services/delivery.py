@@ -4,16 +4,19 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.ordering import Released
 from lingua_scheduler.domain.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.services.assignments import Assignment, Step
+from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
 from lingua_scheduler.services.timings import network_timings, service_timings
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
+
+_JOBS = metrics.by(metrics.JOBS, *ENDED)
 
 EXTRA_FIELDS = frozenset(
     {
@@ -29,20 +32,26 @@ EXTRA_FIELDS = frozenset(
 
 
 class Delivery:
-    def __init__(self, sessions: Sessions, tells_steps: bool, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self, sessions: Sessions, books: Books, tells_steps: bool, clock: Callable[[], float] = monotonic
+    ) -> None:
         self._sessions = sessions
+        self._books = books
         self._tells_steps = tells_steps
         self._clock = clock
 
     def settle(self, session: Session, work: Work, outcome: Outcome) -> list[Answer]:
         """The one outcome of an utterance; it leaves when those before it have left. What left now is returned."""
-        metrics.JOBS.labels(outcome.state.value).inc()
+        _JOBS[outcome.state].inc()
+        self._books.ended(work, outcome, self._clock() - work.said_at_s)
+        if work.trail is not None:
+            work.trail.settled(outcome.state, outcome.error, outcome.job_id)
         message: Answer
         if outcome.state is JobState.DONE and outcome.result is not None:
             message = _translation(session, work, outcome, outcome.result)
         else:
             reason = "no_text" if outcome.state is JobState.NO_TEXT else _missing_reason(outcome)
-            message = _missing(session, work.utterance_index, reason)
+            message = _missing(session, work.utterance_index, reason, work.trace_id)
             if outcome.error is not None:
                 session.post(_failure_event(session, work, outcome, outcome.error))
             elif outcome.state is JobState.CANCELLED:
@@ -57,7 +66,7 @@ class Delivery:
     def release(self, session: Session, released: Iterable[Released[Answer]]) -> list[Answer]:
         left: list[Answer] = []
         for place in released:
-            message = place.item
+            message, reason = place.item, ""
             if message is None:
                 reason = "pending_overflow_evict" if place.overflowed else "gap_timeout"
                 message = _missing(session, place.utterance_index, reason)
@@ -66,6 +75,8 @@ class Delivery:
                 session.playing = message.job_id, message.utterance_index
             session.post(message)
             left.append(message)
+            if session.trails and (trail := session.trails.pop(place.utterance_index, None)) is not None:
+                trail.left(reason, is_heard=session.peer is not None)
         return left
 
     def partial(self, work: Work, partial: from_node.AsrPartial) -> None:
@@ -159,13 +170,13 @@ def _translation(session: Session, work: Work, outcome: Outcome, result: from_no
     )
 
 
-def _missing(session: Session, utterance_index: int, reason: str) -> MissingResult:
+def _missing(session: Session, utterance_index: int, reason: str, trace_id: str = "") -> MissingResult:
     return MissingResult(
         session_id=session.session_id,
         utterance_index=utterance_index,
         reason=reason,
         created_at_ms=int(now_ms()),
-        trace_id=session.trace_id,
+        trace_id=trace_id or session.trace_id,
     )
 
 

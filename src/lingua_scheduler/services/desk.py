@@ -14,6 +14,13 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+_DEAD = metrics.by(metrics.DEAD_LETTERS, "unknown_kind", "unreadable", "no_handler", "never_done", "failed")
+_LETTERS = {
+    (kind, outcome): metrics.LETTERS.labels(kind, outcome)
+    for kind in (*KINDS, "unknown")
+    for outcome in ("handled", "adopted", "failed", "dead")
+}
+
 MOST_IN_HAND = 512
 DONE_TOGETHER = 256
 TRY_AGAIN_S = 0.1
@@ -188,7 +195,7 @@ class Desk:
         try:
             if held.entry is not None:
                 await self._inboxes.bury(held.inbox, held.entry, reason, self._limits)
-            metrics.DEAD_LETTERS.labels(reason).inc()
+            _DEAD[reason].inc()
             _count(letter, "dead")
         except RedisAway:
             _log.warning("letter.not_buried", uid=letter.uid)
@@ -229,4 +236,4 @@ class Desk:
 
 
 def _count(letter: Letter, outcome: str) -> None:
-    metrics.LETTERS.labels(letter.kind if letter.kind in KINDS else "unknown", outcome).inc()
+    _LETTERS[letter.kind if letter.kind in KINDS else "unknown", outcome].inc()

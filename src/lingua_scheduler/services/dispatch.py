@@ -14,7 +14,7 @@ import msgspec
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
-from lingua_scheduler.domain.quarantine import ACK_TIMEOUT, JOB_TIMEOUT, PART_TIMEOUT
+from lingua_scheduler.domain.losses import REASONS, Loss, known_reason
 from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.assignments import Assignment, Assignments, Cancelled, Lost, Report
@@ -24,6 +24,7 @@ from lingua_scheduler.services.orders import assignment_of
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.routes import Route, Routes
+from lingua_scheduler.services.timings import measure_stages
 from lingua_scheduler.services.work import Outcome, Try, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
@@ -33,10 +34,12 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
-NEVER_LEFT = ("send_failed",)
+NEVER_LEFT = (Loss.SEND_FAILED,)
 MAX_UNSENT = 10
 
 WITHDRAWN = Lost("withdrawn")
+
+_LOST = metrics.by(metrics.ATTEMPTS_LOST, *REASONS)
 
 
 class Dispatcher:
@@ -50,7 +53,10 @@ class Dispatcher:
         recorder: Recorder,
         assignments: Assignments,
         settings: Settings,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
+        # The one on which utterances say when they ended.
+        self._clock = clock
         # An instance's id may be long, and is used again when it restarts; this is short, and new.
         self._token = secrets.token_hex(4)
         self._store = store
@@ -64,6 +70,7 @@ class Dispatcher:
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
         self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
+        self.retries_made = 0
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
@@ -74,6 +81,8 @@ class Dispatcher:
         unsent = 0
         self._retries.earn()
         while True:
+            if work.trail is not None:
+                work.trail.wants_slot(wanted.number)
             try:
                 # The same try again when Redis is back: if it was placed after all, the answer is the same.
                 patience_s = min(self._patience_s, give_up_at - monotonic())
@@ -94,9 +103,14 @@ class Dispatcher:
                 return await self._give_up(work, wanted, placed.outcome, lost)
             sent_at = monotonic()
             report = await self._attempt(work, wanted, placed.attempt, placed.dispatched)
+            if work.trail is not None:
+                work.trail.reported(report)
             if isinstance(report, JobResult):
-                outcome = _outcome(report, (monotonic() - sent_at) * 1000)
+                away_s = monotonic() - sent_at
+                metrics.ATTEMPT_SECONDS.observe(away_s)
+                outcome = _outcome(report, away_s * 1000)
                 if outcome is not None:
+                    measure_stages(report)
                     return outcome
                 report = Lost((report.error and report.error.code) or ErrorCode.PROCESSING_ERROR.value)
             if isinstance(report, Cancelled):
@@ -104,8 +118,9 @@ class Dispatcher:
             lost = report
             if lost is WITHDRAWN:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
-            metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
-            _log.info("attempt.lost", attempt=placed.attempt.lease, reason=lost.reason)
+            lost = Lost(known_reason(lost.reason))
+            _LOST[lost.reason].inc()
+            _log.info("attempt.lost", attempt=placed.attempt.number, reason=lost.reason)
             wanted = msgspec.structs.replace(
                 wanted,
                 number=wanted.number + 1,
@@ -113,7 +128,7 @@ class Dispatcher:
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
             )
-            headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {_bounded(lost.reason)}"
+            headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {lost.reason}"
             self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
             if lost.reason in NEVER_LEFT:
                 unsent += 1
@@ -137,33 +152,40 @@ class Dispatcher:
             return False
         pause_s = pause_ms(lost.reason, retry, random.random()) / 1000
         if monotonic() + pause_s >= wanted.give_up_at:
-            metrics.RETRIES.labels("too_late").inc()
+            metrics.RETRIES.labels("too_late", lost.reason).inc()
             return False
         if not self._retries.take():
-            metrics.RETRIES.labels("over_budget").inc()
+            metrics.RETRIES.labels("over_budget", lost.reason).inc()
             return False
-        metrics.RETRIES.labels("made").inc()
+        metrics.RETRIES.labels("made", lost.reason).inc()
+        self.retries_made += 1
         if pause_s:
             await asyncio.sleep(pause_s)
         return True
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
+        logs.bind(job_id=attempt.job_id, node_id=attempt.node_id)
         assignment = self._assignments.open(attempt, work)
         try:
             if assignment.report is not None:
                 # Cancelled before it left; nobody has it, so its slot need not linger.
-                return await self._end_lost(attempt, "cancelled") or assignment.report
+                return await self._end_lost(attempt, Loss.CANCELLED) or assignment.report
             route = self._routes.find(attempt, dispatched.owner)
             if route is None:
-                return await self._end_lost(attempt, "node_gone") or Lost("node_gone")
+                return await self._end_lost(attempt, Loss.NODE_GONE) or Lost(Loss.NODE_GONE)
             if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment, route)):
                 return stopped
             ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
-            if not await route.send(attempt, assignment_of(work, attempt, ack_ms)):
-                return await self._end_lost(attempt, "send_failed", route) or Lost("send_failed")
+            traceparent = work.trail.leaves(attempt) if work.trail is not None else None
+            if not await route.send(attempt, assignment_of(work, attempt, ack_ms, traceparent)):
+                return await self._end_lost(attempt, Loss.SEND_FAILED, route) or Lost(Loss.SEND_FAILED)
+            if wanted.number == 1:
+                metrics.DISPATCH_SECONDS.observe(self._clock() - work.said_at_s)
+            if work.trail is not None:
+                work.trail.sent()
             self._assignments.sent(assignment)
-            silence = PART_TIMEOUT if work.is_part else JOB_TIMEOUT
+            silence = Loss.PART_TIMEOUT if work.is_part else Loss.JOB_TIMEOUT
             report = await self._follow(assignment, route, ack_ms, wanted.run_ms, silence)
             if not isinstance(report, JobResult):
                 route.cancel(attempt, JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
@@ -199,7 +221,7 @@ class Dispatcher:
                 linger_ms = self._settings.linger_ms if lingers else 0
                 lost = await self._end_lost(assignment.attempt, silence, route, linger_ms=linger_ms, if_overdue=True)
             else:
-                lost = await self._end_lost(assignment.attempt, ACK_TIMEOUT, route, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, Loss.ACK_TIMEOUT, route, if_overdue=True)
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
@@ -255,11 +277,13 @@ class Dispatcher:
                 return _cancelled(wanted.job_id)
         except RedisAway:
             _log.warning("job.left_open", job_id=wanted.job_id)
-        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail)
+        tried = len(wanted.tried)
+        last = wanted.tried[-1] if tried else ""
+        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail, node_id=last, attempts=tried)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in (JOB_TIMEOUT, PART_TIMEOUT, ErrorCode.JOB_TIMEOUT):
+        if lost.reason in (Loss.JOB_TIMEOUT, Loss.PART_TIMEOUT, ErrorCode.JOB_TIMEOUT):
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if lost.reason:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"
@@ -287,13 +311,15 @@ def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
     if state is not JobState.FAILED:
         return Outcome(state, result.job_id, result, away_ms=away_ms)
     known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
-    return Outcome(state, result.job_id, error=known, detail="the node failed the job")
+    return Outcome(
+        state,
+        result.job_id,
+        error=known,
+        detail="the node failed the job",
+        node_id=result.node_id,
+        attempts=result.attempt_id,
+    )
 
 
 def _cancelled(job_id: str) -> Outcome:
     return Outcome(JobState.CANCELLED, job_id, detail="cancelled")
-
-
-def _bounded(reason: str) -> str:
-    """A label must come from a small fixed set, and a node's error code may be anything."""
-    return reason if reason.islower() or reason in ErrorCode.__members__ else "other"

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from time import monotonic
 
+import msgspec
+
 from lingua_scheduler.domain.conversation import Entry
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
@@ -21,12 +23,15 @@ from lingua_scheduler.services.requests import Placement, Requests, payload_of
 from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.terms import terms_of
-from lingua_scheduler.services.work import Binding, Outcome, Work
+from lingua_scheduler.services.trails import Trails
+from lingua_scheduler.services.work import Binding, Outcome, Work, attributes_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
+
+_PAUSES = metrics.by(metrics.PAUSES, "audio", "rate")
 
 SAMPLE_RATE = 16_000
 PAUSE_MS = 1_000
@@ -57,6 +62,7 @@ class Intake:
         survival: Survival,
         settings: Settings,
         clock: Callable[[], float] = monotonic,
+        trails: Trails | None = None,
     ) -> None:
         self._sessions = sessions
         self._requests = requests
@@ -66,6 +72,7 @@ class Intake:
         self._affinity = settings.selection.affinity
         self._budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
         self._clock = clock
+        self._trails = trails
         self.jobs = Nursery("jobs")
         self.is_open = True
 
@@ -164,7 +171,7 @@ class Intake:
                 session.requests.forget(message.request_id)
             return refusal
         if message.audio:
-            self._start(session, work)
+            self._start(session, work, work.said_at_s, message.trace_id)
         else:
             self._settled(session, self._delivery.silence(session, index))
         return None
@@ -238,7 +245,7 @@ class Intake:
         at_ms = self._now_ms()
         if at_ms >= session.paused_until_ms:
             session.paused_until_ms = at_ms + PAUSE_MS
-            metrics.PAUSES.labels(reason).inc()
+            _PAUSES[reason].inc()
             session.post(Backpressure(action="PAUSE", resume_after_ms=PAUSE_MS, message="more comes than can be taken"))
 
     def _has_room(self, session: Session, size: int) -> bool:
@@ -271,6 +278,7 @@ class Intake:
                     context=session.conversation.context(now_ms()),
                     binding=self._binding(session, cut.turn),
                 ),
+                cut.began_at_ms / 1000,
             )
         if cuts:
             self._survival.note(session, self._taken)
@@ -283,15 +291,26 @@ class Intake:
         session.bound_turn = turn
         return session.binding
 
-    def _start(self, session: Session, work: Work) -> None:
+    def _start(self, session: Session, work: Work, began_s: float, trace_id: str | None = None) -> None:
+        if self._trails is not None:
+            trail = self._trails.utterance(began_s, work.said_at_s, attributes_of(work))
+            session.trails[work.utterance_index] = trail
+            # Whoever named its own trace goes on under that name; the others find ours under it.
+            known_as = trace_id or session.given_trace_id or trail.trace_id
+            work = msgspec.structs.replace(work, trail=trail, trace_id=known_as)
         self.jobs.start(self._translate(session, work))
 
     async def _translate(self, session: Session, work: Work) -> None:
+        logs.bind(session_id=session.session_id, utterance_index=work.utterance_index)
         try:
             outcome = _outcome_of(await self._requests.translate(work))
+        except asyncio.CancelledError:
+            if work.trail is not None:
+                work.trail.finish()
+            raise
         except Exception:
             # Every utterance has an outcome, whatever surprised us.
-            _log.exception("job.surprised", session_id=session.session_id, utterance_index=work.utterance_index)
+            _log.exception("job.surprised")
             outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
         finally:
             self._budget.give_back(session, len(work.audio))

@@ -2,12 +2,15 @@
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.losses import known_reason
 from lingua_scheduler.domain.quarantine import QuarantineRules, Verdict
 from lingua_scheduler.settings import NodesSettings
 from lingua_scheduler.store.jobs import Ended, Jobs
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+
+_QUARANTINES = metrics.by(metrics.QUARANTINES, "begun", "ended")
 
 # A node that fails every probe is asked less and less often, but is never forgotten.
 LONGEST = 10
@@ -40,9 +43,9 @@ class Judge:
         )
         match ended.verdict:
             case Verdict.QUARANTINED:
-                metrics.QUARANTINES.labels("begun").inc()
-                _log.warning("node.quarantined", node_id=attempt.node_id, reason=reason[:64])
+                _QUARANTINES["begun"].inc()
+                _log.warning("node.quarantined", node_id=attempt.node_id, reason=known_reason(reason))
             case Verdict.RECOVERED:
-                metrics.QUARANTINES.labels("ended").inc()
+                _QUARANTINES["ended"].inc()
                 _log.info("node.recovered", node_id=attempt.node_id)
         return ended

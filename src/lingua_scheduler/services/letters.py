@@ -21,10 +21,15 @@ PAGE = 100
 
 
 async def list_instances(store: Store, dead_ms: int) -> InstanceList:
-    known = sorted((await store.instances.known()).values())
+    everybody, told = await asyncio.gather(store.instances.known(), store.instances.shown())
+    known = sorted(everybody.values())
     depths = await asyncio.gather(*(store.inboxes.depth(found.instance_id) for found in known))
     return InstanceList(
-        instances=[_instance(found, depth, dead_ms) for found, depth in zip(known, depths, strict=True)]
+        instances=[
+            # Who leaves takes along what it told.
+            _instance(found, depth, dead_ms, has_left=found.instance_id not in told)
+            for found, depth in zip(known, depths, strict=True)
+        ]
     )
 
 
@@ -79,11 +84,11 @@ async def _chosen(store: Store, letter_ids: Iterable[str] | None) -> AsyncIterat
             yield instance, [letter.entry.entry_id for letter in page]
 
 
-def _instance(found: Instance, depth: Depth, dead_ms: int) -> InstanceAbout:
+def _instance(found: Instance, depth: Depth, dead_ms: int, *, has_left: bool) -> InstanceAbout:
     is_alive = found.silent_ms < dead_ms
     return InstanceAbout(
         instance_id=found.instance_id,
-        state="alive" if is_alive else "dead",
+        state="alive" if is_alive else "stopped" if has_left else "dead",
         host=found.host,
         pid=found.pid,
         version=found.version,

@@ -29,6 +29,9 @@ class Posted(StrEnum):
     GONE = "gone"  # nobody of that name is alive
 
 
+_POSTS = metrics.by(metrics.POSTS, *Posted)
+
+
 class Mailroom:
     """Say which handler takes which message, then `start`. Delivery is at least once."""
 
@@ -61,7 +64,7 @@ class Mailroom:
             letter = Entry("", message.kind, self._presence.instance, uid, encode(message))
             outcome = await self._store.inboxes.post(to, letter, self._limits)
             posted = Posted.SENT if outcome is PostOutcome.SENT else Posted.FULL
-        metrics.POSTS.labels(posted.value).inc()
+        _POSTS[posted].inc()
         return posted
 
     async def start(self) -> None:

@@ -7,7 +7,7 @@ from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.services.work import Work
 
 
-def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
+def assignment_of(work: Work, attempt: Attempt, ack_ms: int, traceparent: str | None = None) -> JobAssign:
     terms = work.terms
     return JobAssign(
         job_id=attempt.job_id,
@@ -40,4 +40,5 @@ def assignment_of(work: Work, attempt: Attempt, ack_ms: int) -> JobAssign:
         is_max_duration_triggered=work.is_part,
         start_within_ms=ack_ms or None,
         audio_ref=work.audio_ref,
+        traceparent=traceparent,
     )

@@ -20,6 +20,8 @@ from lingua_scheduler.telemetry import metrics
 # How many members of a pool a dispatch looks at while the fleet is idle.
 FIRST_SAMPLE = 3
 
+_DISPATCHES = metrics.by(metrics.DISPATCHES, *DispatchOutcome, "queue_full", "wait_over")
+_RESERVATIONS = metrics.by(metrics.RESERVATIONS, *DispatchOutcome)
 
 # Another shard may still have a node.
 _GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY, DispatchOutcome.SICK)
@@ -99,23 +101,27 @@ class Placer:
         must_wait = self._waiting.must_queue(queue)
         while True:
             if must_wait:
+                if work.trail is not None:
+                    work.trail.waits()
                 if queued_since is None:
                     queued_since = monotonic()
                     if self._waiting.is_full(queue):
-                        metrics.DISPATCHES.labels("queue_full").inc()
+                        _DISPATCHES["queue_full"].inc()
                         return Placed(DispatchOutcome.FULL)
                     self._recorder.waits(work, wanted)
                 if not await self._waiting.wait(queue, ticket, give_up_at - monotonic(), wanted.job_id):
-                    metrics.DISPATCHES.labels("wait_over").inc()
+                    _DISPATCHES["wait_over"].inc()
                     return Placed(DispatchOutcome.FULL)
             found = False
+            if work.trail is not None:
+                work.trail.places()
             try:
                 placed = await (self._on(bound, work, wanted) if bound else self._anywhere(work, wanted))
                 found = placed.attempt is not None
             finally:
                 if must_wait:
                     self._waiting.tried(queue, found)
-            metrics.DISPATCHES.labels(placed.outcome.value).inc()
+            _DISPATCHES[placed.outcome].inc()
             if not _is_worth_waiting(placed.outcome, wanted):
                 if queued_since is not None:
                     metrics.QUEUE_WAIT.observe(monotonic() - queued_since)
@@ -195,6 +201,7 @@ class Placer:
             ),
             self._rules,
         )
+        _RESERVATIONS[reply.outcome].inc()
         if reply.outcome is not DispatchOutcome.DISPATCHED:
             return Placed(reply.outcome)
         attempt = Attempt(name, wanted.number, reply.node_id, shard)

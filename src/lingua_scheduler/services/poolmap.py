@@ -12,6 +12,8 @@ from lingua_scheduler.telemetry import metrics
 # A pair nobody serves must not cost a look at every shard each time somebody asks for it.
 MISS_CACHE_S = 0.1
 
+_BUILDS = metrics.by(metrics.MAP_BUILDS, "leader", "miss", "no_leader")
+
 
 def _tell_nobody(*_: int) -> None:
     pass
@@ -126,7 +128,7 @@ class PoolMapCopy:
         await asyncio.shield(self._looking)
 
     async def _build(self, why: str) -> None:
-        metrics.MAP_BUILDS.labels(why).inc()
+        _BUILDS[why].inc()
         began_at, changes = asyncio.get_running_loop().time(), self._changes
         self.map, self._digest = await self._pools.build_map(), ""
         self._looked_at, self._changes_looked = began_at, changes

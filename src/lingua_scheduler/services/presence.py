@@ -53,7 +53,10 @@ class Presence:
                 self._beaten_at = asyncio.get_running_loop().time()
                 return
             if seen_beat and beat != seen_beat:
-                raise IdTaken(f"an instance named {self.instance} is alive already; choose another server.instance_id")
+                raise IdTaken(
+                    f"an instance named {self.instance} is alive already; give this one a name of its own with "
+                    "--set server.instance_id=auto, and name none in a settings file that several share"
+                )
             seen_beat = beat
             await asyncio.sleep(self._settings.beat_ms / 4000)
 
@@ -85,9 +88,9 @@ class Presence:
     async def is_alive(self, instance: str) -> bool:
         """As of a moment ago: by a copy that is at most a second old."""
         age_s = asyncio.get_running_loop().time() - self._copied_at
-        if age_s > COPY_LASTS_S or (not self._is_alive(instance) and age_s > LOOK_AGAIN_S):
+        if age_s > COPY_LASTS_S or (not self.counts_as_alive(instance) and age_s > LOOK_AGAIN_S):
             await self.look()
-        return self._is_alive(instance)
+        return self.counts_as_alive(instance)
 
     async def look(self) -> dict[str, Instance]:
         """Everybody who is known, as of now; callers at the same time share one look."""
@@ -102,7 +105,8 @@ class Presence:
             return []
         return [found for found in known.values() if found.silent_ms >= self._settings.dead_ms]
 
-    def _is_alive(self, instance: str) -> bool:
+    def counts_as_alive(self, instance: str) -> bool:
+        """By the latest copy, and while silence proves nothing by the one before."""
         found = self._copy.get(instance)
         return found is not None and found.silent_ms < self._settings.dead_ms
 
@@ -117,12 +121,14 @@ class Presence:
             self._judge_from = loop_time + self._settings.dead_ms / 1000
         if loop_time < self._judge_from:
             # Who was alive before gets time to say that he still is.
-            before = {name: found._replace(silent_ms=0) for name, found in self._copy.items() if self._is_alive(name)}
+            before = {
+                name: found._replace(silent_ms=0) for name, found in self._copy.items() if self.counts_as_alive(name)
+            }
             self._copy = known | before
         else:
             self._copy = known
         self._copied_at = loop_time
-        metrics.INSTANCES.set(sum(map(self._is_alive, known)))
+        metrics.INSTANCES.set(sum(map(self.counts_as_alive, known)))
         return known
 
     async def _come_back(self) -> None:

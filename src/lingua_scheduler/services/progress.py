@@ -3,6 +3,7 @@
 from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
+from lingua_scheduler.domain.losses import known_code
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
@@ -16,6 +17,8 @@ from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+
+_STALE = metrics.by(metrics.STALE, JobEvent.ACCEPT, JobEvent.START, "result", "partial")
 
 
 class Progress:
@@ -56,7 +59,7 @@ class Progress:
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
         outcome = await self._jobs.advance(attempt, link.epoch, event)
         if outcome is AdvanceOutcome.STALE:
-            metrics.STALE.labels(event.value).inc()
+            _STALE[event].inc()
             return False
         if (foreign := self._relay.foreign(message.job_id, link)) is not None:
             self._relay.tell_advanced(foreign)
@@ -67,7 +70,7 @@ class Progress:
     async def result(self, link: NodeLink, message: JobResult, frame: bytes = b"") -> bool:
         """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""
         attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
-        error_code = message.error.code[:64] if message.error else None
+        error_code = known_code(message.error.code) if message.error and message.error.code else None
         event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
         reason = "" if message.success else error_code or ErrorCode.PROCESSING_ERROR.value
         ended = await self._store.insist(
@@ -83,7 +86,7 @@ class Progress:
         if ended.outcome is EndOutcome.ENDED:
             self._waiting.slot_freed(link.node_id, link.pools)
         elif ended.outcome is not EndOutcome.GONE or not is_awaited:
-            metrics.STALE.labels("result").inc()
+            _STALE["result"].inc()
             if link.profile.acknowledges:
                 link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))
             return False
@@ -103,7 +106,7 @@ class Progress:
         if message.code == ErrorCode.MODEL_NOT_AVAILABLE:
             self._complaints.take(link, message.details)
         else:
-            _log.warning("node.complained", node_id=link.node_id, code=message.code[:64])
+            _log.warning("node.complained", node_id=link.node_id, code=known_code(message.code))
 
     def partial(self, link: NodeLink, message: AsrPartial) -> None:
         """Losable, and never holding anything up; only the node that has the job is believed."""
@@ -113,4 +116,4 @@ class Progress:
         elif (foreign := self._relay.foreign(message.job_id, link)) is not None:
             self._relay.tell_partial(foreign, message)
         else:
-            metrics.STALE.labels("partial").inc()
+            _STALE["partial"].inc()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 from lingua_scheduler.domain.attempts import Attempt, EndOutcome
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.services.assignments import Assignments, Lost
 from lingua_scheduler.store.jobs import Jobs
 
@@ -28,10 +29,10 @@ class Recovery:
 
     async def end_disowned(self, attempts: Iterable[Attempt]) -> int:
         """The node itself says that it does not run these (any more)."""
-        results = await asyncio.gather(*(self._end(attempt, "disowned", if_overdue=False) for attempt in attempts))
+        results = await asyncio.gather(*(self._end(attempt, Loss.DISOWNED, if_overdue=False) for attempt in attempts))
         return sum(results)
 
-    async def end_unsent(self, attempt: Attempt, reason: str = "send_failed") -> None:
+    async def end_unsent(self, attempt: Attempt, reason: str = Loss.SEND_FAILED) -> None:
         """The order did not reach the node, as far as we know; if it has accepted the job, it did."""
         assignment = self._assignments.find(attempt)
         if assignment is None or not assignment.advances:
@@ -43,7 +44,7 @@ class Recovery:
             some = open_now[first : first + TOGETHER]
             for attempt, is_over in zip(some, await asyncio.gather(*map(self._jobs.is_over, some)), strict=True):
                 if is_over:
-                    self._assignments.settle(attempt, Lost("result_lost"))
+                    self._assignments.settle(attempt, Lost(Loss.RESULT_LOST))
 
     async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True) -> bool:
         ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue)

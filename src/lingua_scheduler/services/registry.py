@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+from time import monotonic
 from typing import NamedTuple
 
 import msgspec
@@ -10,9 +11,11 @@ import msgspec
 from lingua_scheduler.domain.attempts import ADOPTED, Attempt, shard_of
 from lingua_scheduler.domain.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
     DrainOutcome,
+    Load,
     LoadLimits,
     PlaceOutcome,
     Profile,
@@ -21,17 +24,22 @@ from lingua_scheduler.domain.nodes import (
 )
 from lingua_scheduler.domain.pools import Admission, pools_for
 from lingua_scheduler.protocol.node import NodeHeartbeat, NodeRegister
-from lingua_scheduler.services.capabilities import changed_by, profile_of
+from lingua_scheduler.services.capabilities import changed_by, load_of, profile_of
 from lingua_scheduler.services.peers import CloseCode, NodePeer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.looks import digest_of, look_of
 from lingua_scheduler.store.nodes import NodeEntry, Nodes, Owner, Place
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 PING_WITHIN_S = 2.0
+
+REGISTRATIONS = metrics.by(metrics.REGISTRATIONS, "registered", "refused", "conflict", "world_full", "delayed")
+_HEARTBEATS = metrics.by(metrics.HEARTBEATS, *BeatOutcome)
+
 # How often a node is listened to when it says that it lacks a service.
 COMPLAINT_RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)
 # Ids become parts of keys and leases.
@@ -46,7 +54,21 @@ class Refusal(NamedTuple):
 class NodeLink:
     """A node whose socket this instance holds."""
 
-    __slots__ = ("alive_ms", "complaints", "epoch", "node_id", "owner", "peer", "place", "pools", "profile", "sent")
+    __slots__ = (
+        "alive_ms",
+        "complaints",
+        "digest",
+        "epoch",
+        "load",
+        "look",
+        "node_id",
+        "owner",
+        "peer",
+        "place",
+        "pools",
+        "profile",
+        "sent",
+    )
 
     def __init__(self, node_id: str, owner: Owner, peer: NodePeer, profile: Profile, alive_ms: int) -> None:
         self.node_id = node_id
@@ -60,6 +82,10 @@ class NodeLink:
         # Attempts handed to the socket and when, until the node has answered or disowned them.
         self.sent: dict[str, tuple[Attempt, float]] = {}
         self.complaints = ComplaintFilter(COMPLAINT_RULES)
+        # What people see of it: of what it says and serves, how busy it is, and what was written of both.
+        self.digest = ""
+        self.load = Load()
+        self.look = ""
 
     @property
     def shard(self) -> int:
@@ -106,17 +132,17 @@ class Registry:
         """Place the node, write it, put it into its pools; the acknowledgement may leave after that."""
         node_id = message.node_id or f"node-{secrets.token_hex(4).upper()}"
         if not _NODE_ID.fullmatch(node_id):
-            metrics.REGISTRATIONS.labels("refused").inc()
+            REGISTRATIONS["refused"].inc()
             return Refusal(ErrorCode.INVALID_MESSAGE, "node_id may hold up to 64 letters, digits, and . _ : -")
         profile = profile_of(message, self._settings.default_max_jobs, self._settings.max_jobs)
         former = self._links.get(node_id)
         if former is not None and former.peer is not peer and not await self._may_replace(former, profile):
-            metrics.REGISTRATIONS.labels("conflict").inc()
+            REGISTRATIONS["conflict"].inc()
             return Refusal(ErrorCode.NODE_ID_CONFLICT, f"another node is connected as {node_id}; choose another id")
         alive_ms = self._alive_ms(message.heartbeat_interval_ms)
         link = NodeLink(node_id, Owner(self._instance, link_id), peer, profile, alive_ms)
         if not await self._write(link):
-            metrics.REGISTRATIONS.labels("world_full").inc()
+            REGISTRATIONS["world_full"].inc()
             most = self._pool_settings.shard_size * self._pool_settings.max_shards
             return Refusal(ErrorCode.NODE_UNAVAILABLE, f"the fleet is full: it has room for {most} nodes")
         former = self._links.get(node_id)
@@ -124,7 +150,7 @@ class Registry:
             link.sent = former.sent
         self._links[node_id] = link
         metrics.NODES.set(len(self._links))
-        metrics.REGISTRATIONS.labels("registered").inc()
+        REGISTRATIONS["registered"].inc()
         if former is not None and former.peer is not peer:
             former.peer.close(CloseCode.SUPERSEDED, "the node connected again")
         _log.info("node.registered", node_id=node_id, shard=link.shard, pools=len(link.pools), slots=profile.max_jobs)
@@ -132,17 +158,22 @@ class Registry:
 
     async def heartbeat(self, link: NodeLink, message: NodeHeartbeat) -> BeatOutcome:
         """A heartbeat that changes nothing costs one cheap script."""
+        read_at = monotonic()
         if message.heartbeat_interval_ms is not None:
             link.alive_ms = self._alive_ms(message.heartbeat_interval_ms)
         if message.running_job_ids is not None:
             await self._reconcile(link, message.running_job_ids)
+        load = load_of(message.resource_usage)
+        if load.differs(link.load):
+            link.load = load
         profile = changed_by(message, link.profile, self._settings.max_jobs, self._load_limits)
         if profile != link.profile:
             link.profile = profile
             outcome = await self._update(link)
         else:
             outcome = await self._beat(link)
-        metrics.HEARTBEATS.labels(outcome.value).inc()
+        _HEARTBEATS[outcome].inc()
+        metrics.HEARTBEAT_SECONDS.observe(monotonic() - read_at)
         return outcome
 
     async def gone(self, link: NodeLink) -> None:
@@ -151,7 +182,7 @@ class Registry:
             del self._links[link.node_id]
             metrics.NODES.set(len(self._links))
         try:
-            await self._remove(link.place, link.owner, link.node_id, link.pools, "node_gone")
+            await self._remove(link.place, link.owner, link.node_id, link.pools, Loss.NODE_GONE)
         except RedisAway:
             # Its time runs out in Redis, and a sweep finds it.
             _log.warning("node.left_behind", node_id=link.node_id)
@@ -160,7 +191,7 @@ class Registry:
         """Out at once, wherever its socket is; its attempts go elsewhere. None: there is no such node."""
         link = self._links.get(node_id)
         if link is not None:
-            lost = await self._remove(link.place, link.owner, node_id, link.pools, "node_evicted")
+            lost = await self._remove(link.place, link.owner, node_id, link.pools, Loss.NODE_EVICTED)
             if self._is_current(link):
                 del self._links[node_id]
                 metrics.NODES.set(len(self._links))
@@ -171,7 +202,7 @@ class Registry:
         if place is None or view is None:
             return None
         _, instance, connection, _ = view.owner.split(" ")
-        return await self._remove(place, Owner(instance, connection), node_id, frozenset(view.pools), "node_evicted")
+        return await self._remove(place, Owner(instance, connection), node_id, frozenset(view.pools), Loss.NODE_EVICTED)
 
     async def drain(self, node_id: str, *, resume: bool = False) -> tuple[DrainOutcome, int]:
         """Out of the pools, or back into them; how many jobs the node still holds."""
@@ -188,7 +219,7 @@ class Registry:
         place = await self._nodes.place_of(node_id)
         if place is None or place.shard != shard:
             place = Place(shard)
-        await self._remove(place, Owner("", ""), node_id, frozenset(), "node_silent")
+        await self._remove(place, Owner("", ""), node_id, frozenset(), Loss.NODE_SILENT)
 
     async def recall(self, pool: str) -> bool:
         """Redis says that nobody serves a pool, and we hold somebody who does: it has lost its data. True if so."""
@@ -237,7 +268,10 @@ class Registry:
                 link.sent[job_id] = (attempt, float("-inf"))
 
     async def _beat(self, link: NodeLink) -> BeatOutcome:
-        outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms)
+        look = look_of(link.digest, link.alive_ms, link.load)
+        news = "" if look == link.look else look
+        outcome = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms, news)
+        link.look = look
         match outcome:
             case BeatOutcome.GONE if self._is_current(link):
                 await self._write(link)
@@ -276,7 +310,7 @@ class Registry:
         registered = await self._nodes.register(link.shard, link.owner, self._entry(link))
         link.epoch = registered.epoch
         self._pool_map.changed()
-        await self._recovery.end_overdue(registered.handed_back, "node_returned")
+        await self._recovery.end_overdue(registered.handed_back, Loss.NODE_RETURNED)
         if link.profile.reports_jobs and not registered.handed_back:
             # The same process may come from another instance. What it was given there and does not run, as its first
             # heartbeat tells after the results it kept, never reached it.
@@ -289,7 +323,7 @@ class Registry:
         outcome, attempts = await self._nodes.remove(shard, owner, node_id, frozenset())
         if outcome is RemoveOutcome.REMOVED:
             self._pool_map.changed()
-            await self._recovery.end_overdue(attempts, "instance_gone")
+            await self._recovery.end_overdue(attempts, Loss.INSTANCE_GONE)
             _log.info("node.orphaned", node_id=node_id, instance=owner.instance, attempts=len(attempts))
 
     async def _remove(
@@ -307,6 +341,19 @@ class Registry:
 
     def _entry(self, link: NodeLink) -> NodeEntry:
         profile = link.profile
+        said = msgspec.json.encode(
+            {
+                "version": profile.version,
+                "platform": profile.platform,
+                "services": profile.services,
+                "types": sorted({service.kind for service in profile.installed}),
+                "machine": profile.machine,
+                "languages": profile.languages,
+                "reports_jobs": profile.reports_jobs,
+            }
+        ).decode()
+        link.digest = digest_of(link.pools, said)
+        link.look = look_of(link.digest, link.alive_ms, link.load)
         return NodeEntry(
             node_id=link.node_id,
             boot_id=profile.boot_id,
@@ -316,15 +363,8 @@ class Registry:
             alive_ms=link.alive_ms,
             pools=link.pools,
             state=profile.state(bool(link.pools)),
-            profile=msgspec.json.encode(
-                {
-                    "version": profile.version,
-                    "platform": profile.platform,
-                    "services": profile.services,
-                    "languages": profile.languages,
-                    "reports_jobs": profile.reports_jobs,
-                }
-            ).decode(),
+            profile=said,
+            look=link.look,
         )
 
     def _pools(self, profile: Profile) -> frozenset[str]:

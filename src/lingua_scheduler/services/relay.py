@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
 from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult
@@ -16,6 +17,7 @@ from lingua_scheduler.services.desk import Letter
 from lingua_scheduler.services.mailroom import Mailroom, Posted
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import NodeLink, Registry
+from lingua_scheduler.services.trails import Passage, Trails
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
@@ -36,6 +38,7 @@ class Foreign(NamedTuple):
 
     instance: str
     attempt: Attempt
+    passage: Passage | None = None
 
 
 class Relay:
@@ -47,6 +50,7 @@ class Relay:
         recovery: Recovery,
         assignments: Assignments,
         delivery: Delivery,
+        trails: Trails | None = None,
     ) -> None:
         self._mailroom = mailroom
         self._store = store
@@ -54,6 +58,7 @@ class Relay:
         self._recovery = recovery
         self._assignments = assignments
         self._delivery = delivery
+        self._trails = trails
         self._foreign: OrderedDict[str, Foreign] = OrderedDict()
         self.letters = Nursery("relay")
         mailroom.handle(Assign, self._assigned)
@@ -64,8 +69,8 @@ class Relay:
 
     # Jobs of ours on nodes elsewhere
 
-    async def assign(self, owner: Owner, attempt: Attempt, frame: bytes) -> Posted:
-        letter = Assign(attempt=attempt, link_id=owner.link, frame=frame)
+    async def assign(self, owner: Owner, attempt: Attempt, frame: bytes, traceparent: str = "") -> Posted:
+        letter = Assign(attempt=attempt, link_id=owner.link, frame=frame, traceparent=traceparent)
         try:
             return await self._mailroom.post(owner.instance, letter)
         except RedisAway:
@@ -104,20 +109,29 @@ class Relay:
         link = self._registry.find(attempt.node_id)
         if letter.deliveries > 1 and await self._store.jobs.is_over(attempt):
             return
+        passage = None
+        if self._trails is not None and message.traceparent:
+            passage = self._trails.passage(message.traceparent, attempt, letter.sender)
         if link is None or link.owner.link != message.link_id:
-            await self._recovery.end_unsent(attempt, "node_gone")
+            await self._recovery.end_unsent(attempt, Loss.NODE_GONE)
+            if passage is not None:
+                passage.ended(Loss.NODE_GONE)
             return
-        self._foreign[attempt.job_id] = Foreign(letter.sender, attempt)
+        self._foreign[attempt.job_id] = Foreign(letter.sender, attempt, passage)
         if len(self._foreign) > MAX_FOREIGN:
             self._foreign.popitem(last=False)
         if link.profile.reports_jobs:
             link.sent[attempt.job_id] = (attempt, asyncio.get_running_loop().time())
         if not link.peer.post_frame(message.frame):
-            await self._recovery.end_unsent(attempt, "send_failed")
+            # Which tells the one who sent it, and ends its passage.
+            await self._recovery.end_unsent(attempt, Loss.SEND_FAILED)
+        elif passage is not None:
+            passage.sent()
 
     async def _cancelled(self, message: CancelAttempt, _: Letter) -> None:
         attempt = message.attempt
-        self._foreign.pop(attempt.job_id, None)
+        if (passage := self._passed(attempt)) is not None:
+            passage.ended(message.reason)
         link = self._registry.find(attempt.node_id)
         if link is not None:
             link.peer.post(JobCancel(job_id=attempt.job_id, reason=message.reason))
@@ -129,20 +143,33 @@ class Relay:
 
     async def finished(self, instance: str, attempt: Attempt, frame: bytes) -> None:
         """The result is in Redis; now its owner gets it. A full inbox is waited for, a dead owner is not."""
-        self._foreign.pop(attempt.job_id, None)
-        letter = Finished(attempt=attempt, frame=frame)
+        if (passage := self._passed(attempt)) is not None:
+            passage.came()
+        is_posted = await self._post_result(instance, Finished(attempt=attempt, frame=frame))
+        if not is_posted:
+            _log.warning("result.undelivered", job_id=attempt.job_id, instance=instance)
+        if passage is not None:
+            passage.ended("result" if is_posted else "undelivered")
+
+    async def _post_result(self, instance: str, letter: Finished) -> bool:
         give_up_at = asyncio.get_running_loop().time() + RESULT_PATIENCE_S
         while asyncio.get_running_loop().time() < give_up_at:
             with suppress(RedisAway):
                 if await self._mailroom.post(instance, letter) is not Posted.FULL:
-                    return
+                    return True
             await asyncio.sleep(TRY_AGAIN_S)
-        _log.warning("result.undelivered", job_id=attempt.job_id, instance=instance)
+        return False
 
     def tell_lost(self, instance: str, attempt: Attempt, reason: str) -> None:
         """Whoever ended the attempt, its owner tries another node."""
-        self._foreign.pop(attempt.job_id, None)
+        if (passage := self._passed(attempt)) is not None:
+            passage.ended(reason)
         self.letters.start(self._post(instance, AttemptLost(attempt=attempt, reason=reason)))
+
+    def _passed(self, attempt: Attempt) -> Passage | None:
+        """It is over here."""
+        known = self._foreign.pop(attempt.job_id, None)
+        return known.passage if known is not None and known.attempt == attempt else None
 
     def tell_advanced(self, foreign: Foreign) -> None:
         self._signal(foreign.instance, AttemptAdvanced(foreign.attempt))
@@ -154,10 +181,10 @@ class Relay:
         with suppress(RedisAway):
             self._store.signals.publish(signal, to=instance)
 
-    async def _undeliverable(self, message: BusMessage | None, _: Letter, reason: str) -> None:
+    async def _undeliverable(self, message: BusMessage | None, _letter: Letter, _reason: str) -> None:
         """An order that nobody could hand over: its owner hears at once instead of waiting for the deadline."""
         if isinstance(message, Assign):
-            await self._recovery.end_unsent(message.attempt, reason)
+            await self._recovery.end_unsent(message.attempt, Loss.LETTER_DEAD)
 
     async def _post(self, instance: str, message: AttemptLost | CancelAttempt) -> None:
         try:

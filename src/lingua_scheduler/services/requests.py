@@ -24,6 +24,8 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
+_CLAIMS = metrics.by(metrics.CLAIMS, *ClaimOutcome)
+
 # Between looks at a claim that somebody else holds; doubled each time.
 FIRST_LOOK_S = 0.02
 MAX_LOOK_S = 0.25
@@ -65,7 +67,7 @@ class Requests:
                 claimed = await self._store.insist(partial(self._claim, claim), self._patience_s)
             except RedisAway as error:
                 return _redis_away(str(error))
-            metrics.CLAIMS.labels(claimed.outcome.value).inc()
+            _CLAIMS[claimed.outcome].inc()
             if is_over and claimed.outcome in (ClaimOutcome.CLAIMED, ClaimOutcome.PENDING):
                 await self.release(claim)
                 busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED

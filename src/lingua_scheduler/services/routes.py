@@ -62,7 +62,7 @@ class Elsewhere:
         self._registry = registry
 
     async def send(self, attempt: Attempt, order: JobAssign) -> bool:
-        posted = await self._relay.assign(self._owner, attempt, codec.encode(order))
+        posted = await self._relay.assign(self._owner, attempt, codec.encode(order), order.traceparent or "")
         if posted is Posted.GONE:
             # Its instance is dead, and with it the node's connection: nobody else need find that out.
             await self._registry.remove_orphan(attempt.shard, attempt.node_id, self._owner)

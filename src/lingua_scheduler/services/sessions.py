@@ -3,9 +3,10 @@
 import asyncio
 import secrets
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from time import monotonic
+from typing import TypeVar
 
 import msgspec
 
@@ -16,9 +17,12 @@ from lingua_scheduler.domain.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit, TranslationResult
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.peers import CloseCode, Peer
+from lingua_scheduler.services.trails import Trail
 from lingua_scheduler.services.work import Binding
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
+
+K = TypeVar("K")
 
 # What an utterance is answered with: a result, or the word that there is none.
 Answer = TranslationResult | MissingResult
@@ -36,6 +40,8 @@ class Remembered:
     def __init__(self) -> None:
         self._outcomes: deque[tuple[float, Answer]] = deque()
         self._chars = 0
+        # So many of the oldest have no speech any more.
+        self._bare = 0
 
     def __iter__(self) -> Iterator[Answer]:
         return (outcome for _, outcome in self._outcomes)
@@ -49,14 +55,13 @@ class Remembered:
             self._strip_oldest()
 
     def _strip_oldest(self) -> None:
-        for place in range(len(self._outcomes) - 1):
-            if self._chars <= MAX_REMEMBERED_CHARS:
-                return
-            at_s, outcome = self._outcomes[place]
+        while self._chars > MAX_REMEMBERED_CHARS and self._bare < len(self._outcomes) - 1:
+            at_s, outcome = self._outcomes[self._bare]
             if isinstance(outcome, TranslationResult) and outcome.tts_audio:
                 self._chars -= _chars(outcome)
                 # A copy: the one that is being written to a socket keeps its speech.
-                self._outcomes[place] = (at_s, msgspec.structs.replace(outcome, tts_audio=""))
+                self._outcomes[self._bare] = (at_s, msgspec.structs.replace(outcome, tts_audio=""))
+            self._bare += 1
 
     def first(self) -> Answer | None:
         return self._outcomes[0][1] if self._outcomes else None
@@ -64,6 +69,7 @@ class Remembered:
     def pop(self) -> Answer:
         _, outcome = self._outcomes.popleft()
         self._chars -= _chars(outcome)
+        self._bare = max(0, self._bare - 1)
         return outcome
 
     def forget_arrived(self) -> None:
@@ -92,7 +98,10 @@ class Session:
         self.terms = terms
         self.pools = terms.pools()
         self.tenant_id = init.tenant_id or ""
+        self.given_trace_id = init.trace_id
         self.trace_id = init.trace_id or secrets.token_hex(8)
+        # Of utterances whose answer has not left, by number, while somebody traces.
+        self.trails: dict[int, Trail] = {}
         self.requests = RequestMemory()
         self.peer: Peer | None = None
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
@@ -154,6 +163,9 @@ class Sessions:
         self._max_sessions = max_sessions
         self._by_id: dict[str, Session] = {}
         self._by_token: dict[str, Session] = {}
+        # How many ask for what, in words and as pools.
+        self.languages: Counter[str] = Counter()
+        self.pools: Counter[tuple[str, ...]] = Counter()
         self._rules = CutRules(
             pause_ms=settings.pause_ms,
             max_duration_ms=settings.max_duration_ms,
@@ -185,6 +197,9 @@ class Sessions:
         return Session(conversation, session_id, terms, init, owner)
 
     def add(self, session: Session) -> None:
+        if session.session_id not in self._by_id:
+            self.languages[session.terms.languages] += 1
+            self.pools[session.pools] += 1
         self._by_id[session.session_id] = session
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
@@ -210,12 +225,20 @@ class Sessions:
             if handle is not None:
                 handle.cancel()
         del self._by_id[session.session_id]
+        _count_down(self.languages, session.terms.languages)
+        _count_down(self.pools, session.pools)
         if is_finished:
             loop = asyncio.get_running_loop()
             loop.call_later(self._settings.grace_ms / 1000, self._by_token.pop, session.resume_token, None)
         else:
             self._by_token.pop(session.resume_token, None)
         metrics.SESSIONS.set(len(self._by_id))
+
+
+def _count_down(counts: Counter[K], key: K) -> None:
+    counts[key] -= 1
+    if counts[key] <= 0:
+        del counts[key]
 
 
 def now_ms() -> float:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 
+from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import Registry
 from lingua_scheduler.store.nodes import Place
@@ -37,7 +38,7 @@ class Sweeper:
         if asyncio.get_running_loop().time() >= self._judge_nodes_from:
             silent = await self._store.nodes.overdue(shard, BATCH)
             await asyncio.gather(*(self._registry.remove_overdue(shard, node_id) for node_id in silent))
-        ended = await self._recovery.end_overdue(await self._store.jobs.overdue(shard, BATCH), "lease_over")
+        ended = await self._recovery.end_overdue(await self._store.jobs.overdue(shard, BATCH), Loss.LEASE_OVER)
         if ended:
             _log.warning("leases.swept", shard=shard, ended=ended)
 

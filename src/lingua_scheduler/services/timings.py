@@ -2,6 +2,21 @@
 
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import NetworkTimings, Number, ServiceTimings
+from lingua_scheduler.telemetry import metrics
+
+_STAGES = {f"{stage}_ms": metrics.STAGE_SECONDS.labels(stage) for stage in ("asr", "nmt", "tts")}
+# What a node says beyond this is not believed: one such number would spoil a sum for ever.
+MAX_STAGE_MS = 600_000
+
+
+def measure_stages(result: JobResult) -> None:
+    """Count what the node says of its stages, if it says anything."""
+    said = (result.extra or {}).get("service_timings")
+    if isinstance(said, dict):
+        for name, stage in _STAGES.items():
+            took_ms = _number(said.get(name))
+            if took_ms is not None and 0 <= took_ms <= MAX_STAGE_MS:
+                stage.observe(took_ms / 1000)
 
 
 def service_timings(result: JobResult) -> ServiceTimings | None:

@@ -130,6 +130,15 @@ class WaitingRoom:
         if waiter is not None and not waiter.woken.done():
             waiter.woken.set_result(False)
 
+    def by_pool(self) -> dict[str, int]:
+        """How many wait for which pool, whichever node they want."""
+        counts: dict[str, int] = {}
+        for name, queue in self._queues.items():
+            if not name.startswith("node "):
+                pool = name.removeprefix("retry ")
+                counts[pool] = counts.get(pool, 0) + len(queue)
+        return counts
+
     def pools(self, most: int) -> list[str]:
         """What is waited for, apart from nodes that only their own instance can reach."""
         names = dict.fromkeys(queue.removeprefix("retry ") for queue in self._queues if not queue.startswith("node "))

@@ -13,6 +13,7 @@ from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.turns import Context
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.trails import Trail
 
 
 class Binding:
@@ -64,11 +65,25 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     wait_s: float | None = None
     # Whether anybody still waits for it.
     is_wanted: Callable[[], bool] | None = None
+    # Marked on the way, when somebody traces.
+    trail: Trail | None = None
 
     @property
     def is_part(self) -> bool:
         """The speech goes on after it."""
         return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
+
+
+def attributes_of(work: Work) -> dict[str, str | int]:
+    """What a trace says of it; never what was said."""
+    return {
+        "lingua.session_id": work.session_id,
+        "lingua.utterance_index": work.utterance_index,
+        "lingua.src_lang": work.terms.src_lang,
+        "lingua.tgt_lang": work.terms.tgt_lang,
+        "lingua.audio_ms": work.duration_ms,
+        "lingua.cut_reason": work.reason.name.lower(),
+    }
 
 
 class Try(msgspec.Struct, gc=False):
@@ -95,3 +110,6 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
     # How long the attempt that ended it was away at its node.
     away_ms: float = 0.0
+    # The node that had it last, and how many had it; a result says so itself.
+    node_id: str = ""
+    attempts: int = 0

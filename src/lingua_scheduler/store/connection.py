@@ -3,12 +3,16 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import BusyLoadingError, ReadOnlyError, RedisError, ResponseError
+
+from lingua_scheduler.store.wire import Wire
+from lingua_scheduler.telemetry import metrics
 
 T = TypeVar("T")
 Argument = str | bytes | int | float
@@ -85,8 +89,11 @@ class ServerLine:
         self._is_raw = is_raw
         self._outgoing: list[bytes] = []
         self._waiters: deque[tuple[Waiter, Command]] = deque()
-        self._wake = asyncio.Event()
+        self._wire: Wire | None = None
         self._oldest_since = math.inf
+        # The one command under way whose round trip is measured, and since when; what blocks says nothing of Redis.
+        self._sampled: Waiter | None = None
+        self._sampled_at = 0.0
         self.failure = "not connected yet"
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -136,9 +143,10 @@ class ServerLine:
             waiter = self._loop.create_future()
         if not self._waiters:
             self._oldest_since = self._loop.time()
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
         self._outgoing.append(hiredis.pack_command(command))  # type: ignore[arg-type]  # its stub says one-tuple
         self._waiters.append((waiter, command))
-        self._wake.set()
         return waiter
 
     async def another_connection(self) -> AbstractConnection:
@@ -184,34 +192,37 @@ class ServerLine:
             retry_s = min(retry_s * 2, LAST_RETRY_S)
 
     async def _serve(self, connection: AbstractConnection, ready: asyncio.Future[None]) -> None:
-        """Pump until the connection breaks; the failure is kept for those who call meanwhile."""
-        pumps = [asyncio.create_task(pump) for pump in self._pumps(connection)]
+        """Serve callers until the connection breaks; the failure is kept for those who call meanwhile."""
+        self._wire = Wire(connection, self._settle, is_raw=self._is_raw)
+        ends = [self._wire.ended, *(asyncio.create_task(watch) for watch in self._watches())]
         preparing = asyncio.ensure_future(self._prepare(self))
         try:
-            await asyncio.wait([preparing, *pumps], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([preparing, *ends], return_when=asyncio.FIRST_COMPLETED)
             if not preparing.done():
-                raise RedisAway(f"the connection broke while it was being set up: {_why_ended(pumps)}")
+                raise RedisAway(f"the connection broke while it was being set up: {_why_ended(ends)}")
             await preparing
             self.up.set()
             if self.on_up is not None:
                 self.on_up()
             if not ready.done():
                 ready.set_result(None)
-            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-            self.failure = _why_ended(pumps)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            self.failure = _why_ended(ends)
         finally:
-            for task in (preparing, *pumps):
+            self._wire = None
+            for task in (preparing, *ends):
                 task.cancel()
-            await asyncio.gather(preparing, *pumps, return_exceptions=True)
+            await asyncio.gather(preparing, *ends, return_exceptions=True)
 
-    def _pumps(self, connection: AbstractConnection) -> list[Coroutine[Any, Any, None]]:
+    def _watches(self) -> list[Coroutine[Any, Any, None]]:
         """What runs while a connection is good; the first to end says why it no longer is."""
-        return [self._write(connection), self._read(connection), self._watch()]
+        return [self._watch()]
 
     async def _drop(self, connection: AbstractConnection | None) -> None:
         was_up = self.up.is_set()
         self.up.clear()
         self._outgoing.clear()
+        self._sampled = None
         waiters, self._waiters = self._waiters, deque()
         for waiter, _ in waiters:
             if not waiter.done():
@@ -221,32 +232,39 @@ class ServerLine:
         if was_up and self.on_down is not None:
             self.on_down(self.failure)
 
-    async def _write(self, connection: AbstractConnection) -> None:
-        while True:
-            await self._wake.wait()
-            self._wake.clear()
-            batch, self._outgoing = self._outgoing, []
-            await connection.send_packed_command(b"".join(batch), check_health=False)
+    def _flush(self) -> None:
+        """All calls of one tick in one write."""
+        batch, self._outgoing = self._outgoing, []
+        if self._wire is not None and batch:
+            if self._sampled is None and not self._is_raw:
+                self._sampled, self._sampled_at = self._waiters[-1][0], monotonic()
+            self._wire.write(batch)
 
-    async def _read(self, connection: AbstractConnection) -> None:
+    def _settle(self, replies: Iterator[Reply]) -> None:
         waiters = self._waiters
-        while True:
-            reply: Reply
-            failure: RedisError | None = None
-            try:
-                reply = await connection.read_response(self._is_raw, timeout=math.inf, disconnect_on_error=False)
-            except (ResponseError, BusyLoadingError) as error:
-                failure = error
+        for reply in replies:
             waiter, command = waiters.popleft()
-            self._oldest_since = self._loop.time()
-            if waiter.done():
-                continue
-            if failure is None:
-                waiter.set_result(reply)
-            elif self.up.is_set():
-                self._on_error(waiter, command, failure)
+            if waiter is self._sampled:
+                self._sampled = None
+                metrics.REDIS_SECONDS.observe(monotonic() - self._sampled_at)
+            if not isinstance(reply, RedisError):
+                if not waiter.done():
+                    waiter.set_result(reply)
+            elif isinstance(reply, ResponseError | BusyLoadingError):
+                self._refused(waiter, command, reply)
             else:
-                give_error(waiter, command, failure)
+                # It is about the connection, not about the command; the waiter fails with all others.
+                waiters.appendleft((waiter, command))
+                raise reply
+        self._oldest_since = self._loop.time()
+
+    def _refused(self, waiter: Waiter, command: Command, error: RedisError) -> None:
+        if waiter.done():
+            return
+        if self.up.is_set():
+            self._on_error(waiter, command, error)
+        else:
+            give_error(waiter, command, error)
 
     async def _watch(self) -> None:
         """A server that hangs keeps its socket open: the oldest unanswered command tells."""
@@ -256,8 +274,9 @@ class ServerLine:
                 raise RedisAway(f"no answer for {self._timeout_s:g} s")
 
 
-def _why_ended(pumps: Iterable[asyncio.Task[None]]) -> str:
-    return next(str(pump.exception()) for pump in pumps if pump.done())
+def _why_ended(ends: Iterable[asyncio.Future[None]]) -> str:
+    error = next(end.exception() for end in ends if end.done())
+    return str(error) or type(error).__name__
 
 
 async def hang_up(connection: AbstractConnection) -> None:

@@ -22,6 +22,7 @@ SHARD_KEYS = {
     "sick": "sick",
     "summary": "pairs",
     "recent": "recent",
+    "looks": "looks",
 }
 
 
@@ -41,7 +42,7 @@ class ShardKeys:
         self.sick = self.named["sick"]
         self.summary = self.named["summary"]
         self.recent = self.named["recent"]
-        self.sick = self.named["sick"]
+        self.looks = self.named["looks"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:job:"
@@ -69,6 +70,7 @@ class Keys:
         self.room = f"{prefix}:{{shards}}:room"
         self.instances_alive = f"{prefix}:{{instances}}:alive"
         self.instances_about = f"{prefix}:{{instances}}:about"
+        self.figures = f"{prefix}:{{instances}}:figures"
         self.leader = f"{prefix}:{{pools}}:leader"
         self.leader_epochs = f"{prefix}:{{pools}}:epochs"
         self.map_config = f"{prefix}:{{pools}}:config"
@@ -137,14 +139,25 @@ TABLE = (
         "hash",
         "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
     ),
-    KeyDoc("…:{s7}:complaints:<node>", "zset", "service and version a node said it lacks → when (ms); expires"),
+    KeyDoc(
+        "…:{s7}:complaints:<node>",
+        "zset",
+        "digest of the service and version a node said it lacks → when (ms); expires",
+    ),
     KeyDoc("…:{s7}:recent", "stream", "the jobs that began in the shard lately: job, session; bounded"),
+    KeyDoc(
+        "…:{s7}:looks",
+        "hash",
+        "node → state, digest of what it says and serves, how long a sign of life lasts (ms), "
+        "percent of CPU, memory and GPU in use; for people alone",
+    ),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
     KeyDoc("…:{instances}:alive", "zset", "instance → its last beat (ms, Redis's clock)"),
     KeyDoc("…:{instances}:about", "hash", "instance → incarnation of its process, and host, pid, version … as JSON"),
+    KeyDoc("…:{instances}:figures", "hash", "instance → what it counts (sessions, jobs, latencies) as JSON; no text"),
     KeyDoc("…:{instance:<id>}:inbox", "stream", "letters to an instance; the one place where speech passes through"),
     KeyDoc("…:{instance:<id>}:dead", "stream", "letters that could not be handled, with the reason; bounded"),
     KeyDoc("…:{instance:<id>}:adopter", "hash", "who looks after a dead instance's inbox, in which epoch, until when"),

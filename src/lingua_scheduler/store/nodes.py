@@ -53,6 +53,8 @@ class NodeEntry(NamedTuple):
     pools: frozenset[str]
     state: NodeState
     profile: str
+    # For people: see `store/looks.py`.
+    look: str = ""
 
 
 class Registered(NamedTuple):
@@ -162,6 +164,7 @@ class Nodes:
                 names=" ".join(names),
                 state=entry.state.value,
                 draining=NodeState.DRAINING.value,
+                look=entry.look,
                 profile=("profile", entry.profile),
             )
             outcome = RegisterOutcome(reply[0])
@@ -173,7 +176,8 @@ class Nodes:
             return Registered(outcome, reply[1], tuple(parse_lease(lease, shard) for lease in reply[2:]))
         raise RuntimeError(f"the pools of {entry.node_id} did not hold still")
 
-    async def beat(self, shard: int, owner: Owner, node_id: str, alive_ms: int) -> BeatOutcome:
+    async def beat(self, shard: int, owner: Owner, node_id: str, alive_ms: int, look: str = "") -> BeatOutcome:
+        """With `look` only when that has changed."""
         reply = await self._scripts.run(
             "node_beat",
             self._keys.shard(shard),
@@ -181,6 +185,7 @@ class Nodes:
             instance=owner.instance,
             link=owner.link,
             alive_ms=alive_ms,
+            look=look,
         )
         return BeatOutcome(reply[0])
 

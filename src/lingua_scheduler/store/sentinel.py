@@ -37,8 +37,8 @@ class SentinelLine(ServerLine):
     async def another_connection(self) -> AbstractConnection:
         return self._url.connect(await self._find_master())
 
-    def _pumps(self, connection: AbstractConnection) -> list[Coroutine[Any, Any, None]]:
-        return [*super()._pumps(connection), self._watch_master()]
+    def _watches(self) -> list[Coroutine[Any, Any, None]]:
+        return [*super()._watches(), self._watch_master()]
 
     async def _watch_master(self) -> None:
         """After a failover by hand the former master takes writes for seconds more, and all of them are lost."""

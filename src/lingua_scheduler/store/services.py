@@ -1,5 +1,7 @@
 """Services of nodes in Redis: which of them are out, for how long, and how often a node may say so."""
 
+import hashlib
+
 from lingua_scheduler.domain.complaints import Complaint, ComplaintRules, SuspendOutcome
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
@@ -26,7 +28,8 @@ class Services:
             keys,
             complaints=keys.complaints(node_id),
             node=node_id,
-            complaint=" ".join(complaint),
+            # Only to be known again: what a node calls a service may be anything.
+            complaint=hashlib.sha256(" ".join(complaint).encode("utf-8", "replace")).hexdigest()[:16],
             services=" ".join(services),
             suspend_ms=suspend_ms,
             debounce_ms=rules.debounce_ms,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import hiredis
 import msgspec
@@ -13,6 +13,8 @@ from lingua_scheduler.store.connection import FIRST_RETRY_S, LAST_RETRY_S, Line,
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+
+_HEARD = metrics.by(metrics.SIGNALS, *(kind.__name__ for kind in get_args(Signal)), "unreadable")
 
 # After so much silence we ask whether somebody is there, and after as much again we leave.
 QUIET_S = 5.0
@@ -92,9 +94,9 @@ def _hand_over(said: bytes, handlers: Handlers) -> None:
         signal = DECODER.decode(said)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # Another version's, or nobody's; a signal may be missed.
-        metrics.SIGNALS.labels("unreadable").inc()
+        _HEARD["unreadable"].inc()
         return
-    metrics.SIGNALS.labels(type(signal).__name__).inc()
+    _HEARD[type(signal).__name__].inc()
     try:
         handlers[type(signal)](signal)
     except Exception:

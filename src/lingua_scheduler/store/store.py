@@ -18,6 +18,7 @@ from lingua_scheduler.store.inbox import Inboxes
 from lingua_scheduler.store.instances import Instances
 from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.looks import Looks
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.requests import Requests
@@ -73,10 +74,11 @@ class Store:
         self.services = Services(keys, scripts)
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
-        self.instances = Instances(keys, scripts)
+        self.instances = Instances(self.line, keys, scripts)
         self.inboxes = Inboxes(self.line, keys, scripts)
         self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
+        self.looks = Looks(self.line, keys)
         self.surveys = Surveys(self.line, keys, scripts)
         self.signals = Signals(self.line, keys.signals)
         self.versions = Versions(self.line, keys, scripts)

@@ -15,6 +15,11 @@ COMBINED: Mapping[str, Callable[[float, float], float]] = {
     "lingua_redis_up": min,
     # Every worker counts all instances.
     "lingua_instances_alive": max,
+    # Every worker looks at the whole fleet.
+    "lingua_pair_nodes": max,
+    "lingua_pair_slots": max,
+    "lingua_pair_free_slots": max,
+    "lingua_snapshot_age_seconds": max,
 }
 
 

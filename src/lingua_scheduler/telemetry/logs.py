@@ -2,38 +2,105 @@
 
 import logging
 import sys
-from typing import Any, Literal
+import traceback
+from collections.abc import MutableMapping
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Literal, TextIO
 
 import structlog
 
+from lingua_scheduler.telemetry.storms import Storms
+
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "console"]
+Event = MutableMapping[str, Any]
+_Failure = tuple[type[BaseException], BaseException, TracebackType | None]
+
+# Causes of causes that are shown.
+MAX_CAUSES = 5
+USUAL_LINES = 100
 
 get = structlog.get_logger
 
+_ids: ContextVar[dict[str, object]] = ContextVar("ids", default={})  # noqa: B039 - never changed, only replaced
+_storms = Storms(USUAL_LINES)
 
-def configure(level: Level, log_format: Format, **always: object) -> None:
+
+def bind(**ids: object) -> None:
+    """From here on, in this task and those it starts, every event names these, unless it says otherwise itself."""
+    _ids.set({**_ids.get(), **ids})
+
+
+def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, **always: object) -> None:
     """Set up logging for the whole process: to standard error, JSON unless a person is watching.
 
     `always` is part of every event, to tell processes apart that write to the same place.
     """
+    global _storms
+    _storms = Storms(storm_lines)
     pretty = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     renderer: Any = (
-        # A plain traceback: the rich one shows local variables, and with them speech.
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_write_failure)
         if pretty
         else structlog.processors.JSONRenderer()
     )
     structlog.configure(
         processors=[
+            _limit,
             structlog.contextvars.merge_contextvars,
-            lambda _logger, _method, event: {**event, **always},
+            lambda _logger, _method, event: {**_ids.get(), **event, **always},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            *([] if pretty else [structlog.processors.format_exc_info]),
+            *([] if pretty else [structlog.processors.ExceptionRenderer(failure)]),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    logging.basicConfig(handlers=[_Libraries(logging.WARNING)], level=logging.WARNING, force=True)
+
+
+class _Libraries(logging.Handler):
+    """What libraries say goes the same way: who, the unchanging part of what, and the kind of error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        note = str(record.msg).partition("\n")[0]
+        if record.levelno >= logging.ERROR:
+            get().error("library.failed", library=record.name, note=note, exc_info=record.exc_info or None)
+        else:
+            get().warning("library.warned", library=record.name, note=note)
+
+
+async def tell_storms() -> None:
+    """Say how many lines were left out of storms that are over; a chore, because a storm may end in silence."""
+    for name, lines in _storms.over():
+        get().warning("log.limited", limited=name, lines=lines)
+
+
+def failure(exc_info: _Failure) -> str:
+    """Where it happened and what kind of thing it was.
+
+    What an error says of itself is left out: it may quote what was being worked on, and that may be speech.
+    """
+    causes: list[BaseException] = []
+    error: BaseException | None = exc_info[1]
+    while error is not None and len(causes) < MAX_CAUSES:
+        causes.append(error)
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    told = ("".join((*traceback.format_tb(one.__traceback__), type(one).__name__)) for one in reversed(causes))
+    return "\nwhich led to:\n".join(told)
+
+
+def _write_failure(out: TextIO, exc_info: _Failure) -> None:
+    out.write("\n" + failure(exc_info))
+
+
+def _limit(_logger: object, _method: str, event: Event) -> Event:
+    if event["event"] != "log.limited":
+        for name, lines in _storms.over():
+            get().warning("log.limited", limited=name, lines=lines)
+        if not _storms.may_write(event["event"]):
+            raise structlog.DropEvent
+    return event

@@ -3,11 +3,14 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
+from time import monotonic
 from typing import Any
 
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+
+LAG_EVERY_S = 0.25
 
 
 class Nursery:
@@ -59,3 +62,11 @@ async def every(name: str, interval_s: float, chore: Callable[[], Awaitable[None
                 # Said once, however long it lasts; the metric counts on.
                 _log.warning("chore.failed", chore=name, error=f"{type(error).__name__}: {error}")
             was_failing = True
+
+
+async def watch_loop() -> None:
+    """Measure for ever how late the event loop is: whoever waits for its turn waits this much longer."""
+    while True:
+        due = monotonic() + LAG_EVERY_S
+        await asyncio.sleep(LAG_EVERY_S)
+        metrics.LOOP_LAG.observe(max(0.0, monotonic() - due))

@@ -1,8 +1,10 @@
 -- instance_leave: an instance stops and counts as dead from now on. What it is stays known: others look after its mail.
+-- What it counted goes with it: that tells one that left from one that died.
 -- Replies: left | superseded (another process has its id, or nobody)
 -- include: clock
 local alive       = KEYS[1]   -- zset instance -> last beat
 local about       = KEYS[2]   -- hash instance -> incarnation and JSON
+local figures     = KEYS[3]   -- hash instance -> what it counts
 local instance    = ARGV[1]
 local incarnation = ARGV[2]
 local dead_ms     = ARGV[3]
@@ -11,5 +13,6 @@ local now_ms      = ARGV[4]
 local holder = string.match(redis.call('HGET', about, instance) or '', '^%S+')
 if holder ~= incarnation then return {'superseded'} end
 local beat = tonumber(redis.call('ZSCORE', alive, instance) or 0)
+redis.call('HDEL', figures, instance)
 redis.call('ZADD', alive, math.min(beat, clock(now_ms) - dead_ms), instance)
 return {'left'}

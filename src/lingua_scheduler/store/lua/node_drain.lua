@@ -7,7 +7,8 @@ local free     = KEYS[2]             -- zset node -> free slots
 local held     = KEYS[3]             -- zset node -> live leases
 local limits   = KEYS[4]             -- hash node -> slots
 local summary  = KEYS[5]             -- hash pool -> nodes
-local pools    = {unpack(KEYS, 6)}   -- sets of node ids, one for each of `serves`
+local looks    = KEYS[6]             -- hash node -> its state and how it looks
+local pools    = {unpack(KEYS, 7)}   -- sets of node ids, one for each of `serves`
 local node     = ARGV[1]
 local drain    = ARGV[2]             -- 1: drain, empty: resume
 local state    = ARGV[3]             -- the state it is written with
@@ -19,6 +20,8 @@ if stored[1] ~= serves then return {'moved', stored[1]} end
 local running = tonumber(redis.call('ZSCORE', held, node) or 0)
 if (stored[2] or '') == drain then return {'kept', running} end
 
+local look = string.match(redis.call('HGET', looks, node) or '', '^%S+ (.*)$')
+if look then redis.call('HSET', looks, node, state .. ' ' .. look) end
 local names = words(serves)
 if drain == '1' then
   move_pools(node, names, {}, names, pools, summary)

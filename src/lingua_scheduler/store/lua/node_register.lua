@@ -16,7 +16,8 @@ local limits   = KEYS[5]             -- hash node -> slots
 local owners   = KEYS[6]             -- hash node -> epoch instance connection acknowledges
 local leases   = KEYS[7]             -- zset lease -> deadline
 local summary  = KEYS[8]             -- hash pool -> nodes
-local pools    = {unpack(KEYS, 9)}   -- sets of node ids, one for each of `names`
+local looks    = KEYS[9]             -- hash node -> its state and how it looks
+local pools    = {unpack(KEYS, 10)}  -- sets of node ids, one for each of `names`
 local node     = ARGV[1]
 local verb     = ARGV[2]             -- register | update
 local instance = ARGV[3]
@@ -31,8 +32,9 @@ local now      = ARGV[11]            -- pools it serves
 local names    = ARGV[12]            -- both lists together, in the order of `pools`
 local state    = ARGV[13]
 local draining = ARGV[14]            -- the state of a node that is being drained
-local now_ms   = ARGV[15]
-local profile  = {unpack(ARGV, 16)}  -- field, value, …
+local look     = ARGV[15]            -- how it looks, beside its state
+local now_ms   = ARGV[16]
+local profile  = {unpack(ARGV, 17)}  -- field, value, …
 
 local stored = redis.call('HMGET', node_key, 'pools', 'boot_id', 'drain')
 local owner = redis.call('HGET', owners, node)
@@ -65,4 +67,5 @@ else
 end
 move_pools(node, words(was), words(now), words(names), pools, summary)
 redis.call('HSET', node_key, 'pools', now, 'state', state)
+redis.call('HSET', looks, node, state .. ' ' .. look)
 return reply

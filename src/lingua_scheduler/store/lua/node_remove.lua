@@ -14,7 +14,8 @@ local leases   = KEYS[6]             -- zset lease -> deadline
 local summary  = KEYS[7]             -- hash pool -> nodes
 local trouble  = KEYS[8]             -- hash node -> its last outcomes
 local sick     = KEYS[9]             -- zset node -> quarantined until, node service -> unavailable until
-local pools    = {unpack(KEYS, 10)}   -- sets of node ids, one for each of `was`
+local looks    = KEYS[10]            -- hash node -> its state and how it looks
+local pools    = {unpack(KEYS, 11)}  -- sets of node ids, one for each of `was`
 local node     = ARGV[1]
 local instance = ARGV[2]
 local link     = ARGV[3]
@@ -45,6 +46,7 @@ redis.call('ZREM', free, node)
 redis.call('HDEL', limits, node)
 redis.call('HDEL', owners, node)
 redis.call('HDEL', trouble, node)
+redis.call('HDEL', looks, node)
 redis.call('ZREM', sick, node)
 for _, service in ipairs(words(services)) do redis.call('ZREM', sick, node .. ' ' .. service) end
 redis.call('DEL', node_key)

@@ -1,0 +1,201 @@
+"""`lingua events`"""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+import click
+import msgspec
+from rich.console import Console
+
+from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.watching import begin, run, url_option, write_line
+from lingua_scheduler.cli.wording import clock, now_ms, plain
+from lingua_scheduler.domain.picture import Event, Level
+from lingua_scheduler.domain.verdict import SEVERITY
+from lingua_scheduler.sdk.watching import (
+    Connected,
+    Failures,
+    Interrupted,
+    Message,
+    Refused,
+    SomeEvents,
+    get,
+    reason_of,
+    understood,
+    watch,
+)
+
+KEPT = 500
+COLOURS = {Level.CRITICAL: "red", Level.WARNING: "yellow", Level.NOTICE: None}
+_SPAN = re.compile(r"(\d+)\s*(s|m|min|h|d)")
+_UNIT_MS = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+class Wanted(NamedTuple):
+    """Which events somebody asked for."""
+
+    kinds: tuple[str, ...] = ()
+    level: Level = Level.NOTICE
+    # Of those that are kept already: from when, and how many at most.
+    since_ms: int = 0
+    last: int | None = None
+
+    def of(self, events: Iterable[Event]) -> list[Event]:
+        return [event for event in events if self._takes(event)]
+
+    def kept(self, events: Iterable[Event]) -> list[Event]:
+        found = [event for event in self.of(events) if event.at_ms >= self.since_ms]
+        return found if self.last is None else found[len(found) - self.last :] if self.last < len(found) else found
+
+    def _takes(self, event: Event) -> bool:
+        is_kind = not self.kinds or any(fnmatchcase(event.kind, kind) for kind in self.kinds)
+        return is_kind and SEVERITY[event.level] <= SEVERITY[self.level]
+
+
+def moment(_context: object, _option: object, text: str | None) -> int | None:
+    """For click: `10m`, or a date and a time, as milliseconds since 1970."""
+    if text is None:
+        return None
+    if found := _SPAN.fullmatch(text.strip()):
+        return now_ms() - int(found[1]) * _UNIT_MS[found[2]]
+    try:
+        return int(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise click.BadParameter(
+            f"{text!r} is neither a span like 30s, 10m or 2h nor a time like 2026-11-16T09:30"
+        ) from None
+
+
+@click.command()
+@url_option
+@click.option("--last", type=click.IntRange(0, KEPT), help="Begin with so many of the kept ones.  [default: 10]")
+@click.option("--since", "since_ms", metavar="WHEN", callback=moment, help="Begin with those since 10m, 2h or a time.")
+@click.option("--kind", "kinds", multiple=True, metavar="GLOB", help="Only of this kind, such as 'node.*'; repeatable.")
+@click.option(
+    "--level",
+    type=click.Choice([level.value for level in Level]),
+    default=Level.NOTICE.value,
+    show_default=True,
+    help="Only this serious, or more.",
+)
+@click.option("--once", is_flag=True, help="Only those that are kept; do not wait for more.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def events(
+    url: str, last: int | None, since_ms: int | None, kinds: tuple[str, ...], level: str, once: bool, as_json: bool
+) -> None:
+    """Show what changes, as it happens, one line each, until Ctrl-C.
+
+    Nodes that come and go, language pairs that are lost or served again, instances, the leader, alarms, failed jobs.
+    It comes back by itself when the connection is lost, and catches up with what it missed.
+
+    \b
+    lingua events
+    lingua events --kind 'node.*' --kind 'pair.*'
+    lingua events --level warning --since 1h
+    lingua events --once --last 100            what is kept, without waiting
+    lingua events --json | jq -r '.subject'
+    """
+    wanted = Wanted(kinds, Level(level), since_ms or 0, 10 if last is None and since_ms is None else last)
+    printer = Printer(wanted, as_json)
+    run(_begin(url, printer) if once else _follow(url, printer), is_endless=not once)
+
+
+class Printer:
+    """Writes what is wanted of what is heard, each event once, however often it is told."""
+
+    def __init__(self, wanted: Wanted, as_json: bool) -> None:
+        console = Console()
+        self._wanted = wanted
+        self._as_json = as_json
+        self._is_terminal = console.is_terminal
+        self._has_colour = console.is_terminal and not console.no_color and not console.is_dumb_terminal
+        self._heard: deque[tuple[int, str, str, str]] = deque(maxlen=2 * KEPT)
+        self._latest_ms = 0
+
+    def begin(self, kept: list[Event]) -> None:
+        self._fresh(kept)
+        self._write(self._wanted.kept(kept))
+
+    def hear(self, events: list[Event]) -> None:
+        self._write(self._wanted.of(self._fresh(events)))
+
+    def catch_up(self, kept: list[Event]) -> None:
+        """What another instance tells of the time before is not news."""
+        self.hear([event for event in kept if event.at_ms >= self._latest_ms])
+
+    def _fresh(self, events: list[Event]) -> list[Event]:
+        fresh = []
+        for event in events:
+            name = (event.at_ms, event.kind, event.subject, event.text)
+            if name not in self._heard:
+                self._heard.append(name)
+                self._latest_ms = max(self._latest_ms, event.at_ms)
+                fresh.append(event)
+        return fresh
+
+    def _write(self, events: list[Event]) -> None:
+        for event in events:
+            write_line(msgspec.json.encode(event) if self._as_json else self._line(event).encode())
+
+    def _line(self, event: Event) -> str:
+        # A log file is read on other days.
+        at = clock(event.at_ms, now_ms() if self._is_terminal else 0)
+        words = f"{event.level:<8}  {plain(event.kind):<18}  {plain(event.text)}"
+        colour = COLOURS[event.level] if self._has_colour else None
+        return f"{at}  {click.style(words, fg=colour) if colour else words}"
+
+
+async def _begin(url: str, printer: Printer) -> None:
+    try:
+        kept = await _kept(url)
+    except Refused as error:
+        fail(f"the scheduler at {url} does not tell its events ({error})", Exit.SCHEDULER)
+    except Failures as error:
+        fail(f"no scheduler answers at {url} ({reason_of(error)}); start one with: lingua serve", Exit.SCHEDULER)
+    printer.begin(kept)
+
+
+async def _follow(url: str, printer: Printer) -> None:
+    stream = watch(url, only_events=True)
+    async with aclosing(stream):
+        await begin(stream, url)
+        # What happens from now on waits in the stream.
+        await _begin(url, printer)
+        is_lost = False
+        async for said in stream:
+            match said:
+                case Interrupted() if not is_lost:
+                    is_lost = True
+                    _tell(f"lost the scheduler at {url} ({said.reason}); trying again until Ctrl-C")
+                case Connected():
+                    is_lost = False
+                    _tell(f"back at {url}")
+                    await _catch_up(url, printer)
+                case Message():
+                    told = understood(said)
+                    if isinstance(told, SomeEvents):
+                        printer.hear(told.events)
+
+
+async def _catch_up(url: str, printer: Printer) -> None:
+    try:
+        kept = await _kept(url)
+    except (Refused, *Failures) as error:
+        _tell(f"what happened meanwhile cannot be had ({reason_of(error)})")
+    else:
+        printer.catch_up(kept)
+
+
+async def _kept(url: str) -> list[Event]:
+    """Oldest first."""
+    told = understood(Message("events", await get(url, f"/v1/events?limit={KEPT}")))
+    return told.events[::-1] if isinstance(told, SomeEvents) else []
+
+
+def _tell(words: str) -> None:
+    click.echo(f"lingua: {words}", err=True)

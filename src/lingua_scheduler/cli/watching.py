@@ -1,0 +1,83 @@
+"""What `lingua top` and `lingua events` share: how they begin, how they end, and what they write into."""
+
+import asyncio
+import os
+import signal
+import stat
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any, NoReturn
+
+import click
+
+from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.sdk.address import BadAddress
+from lingua_scheduler.sdk.watching import Connected, Interrupted, Message
+
+Stream = AsyncGenerator[Connected | Message | Interrupted, None]
+
+
+def url_option(command: Callable[..., None]) -> Callable[..., None]:
+    text = "The scheduler: ws:// or http://, with or without a path."
+    return click.option("--url", default=DEFAULT_ADDRESS, show_default=True, help=text)(command)
+
+
+def run(work: Coroutine[Any, Any, None], *, is_endless: bool = True) -> None:
+    """What is endless goes on until somebody says stop, or nobody reads any more; both are a good end."""
+    try:
+        asyncio.run(_until_stopped(work) if is_endless else work)
+    except BadAddress as error:
+        fail(str(error), Exit.SETTINGS)
+    except BrokenPipeError:
+        # Or the interpreter complains when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None]) -> None:
+    working = asyncio.ensure_future(work)
+    is_asked = False
+
+    def stop() -> None:
+        nonlocal is_asked
+        is_asked = True
+        working.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    if _is_pipe():
+        # The reader hung up: seen at once, not only with the next line.
+        loop.add_reader(sys.stdout.fileno(), stop)
+    try:
+        await working
+    except asyncio.CancelledError:
+        if not is_asked:
+            raise
+    finally:
+        if _is_pipe():
+            loop.remove_reader(sys.stdout.fileno())
+
+
+def _is_pipe() -> bool:
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):  # not a file at all
+        return False
+
+
+async def begin(stream: Stream, url: str) -> None:
+    """The first connection must succeed: who mistyped an address wants to know."""
+    said = await anext(stream)
+    if isinstance(said, Interrupted):
+        no_scheduler(url, said)
+
+
+def no_scheduler(url: str, said: Interrupted) -> NoReturn:
+    if said.is_refusal:
+        fail(f"the scheduler at {url} cannot be watched ({said.reason})", Exit.SCHEDULER)
+    fail(f"no scheduler answers at {url} ({said.reason}); start one with: lingua serve", Exit.SCHEDULER)
+
+
+def write_line(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,115 @@
+"""Figures and states as people read them on a terminal."""
+
+import sys
+import time
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Console
+from rich.text import Text
+
+from lingua_scheduler.domain.picture import Level, NodeLook
+
+STATE_STYLES = {
+    "ready": "green",
+    "registering": "yellow",
+    "degraded": "yellow",
+    "draining": "cyan",
+    "quarantined": "red",
+    "probation": "red",
+    "offline": "red",
+}
+LEVEL_STYLES = {Level.CRITICAL: "bold red", Level.WARNING: "yellow", Level.NOTICE: "cyan"}
+# Not colour alone: it may be off, and not everybody sees it.
+LEVEL_MARKS = {Level.CRITICAL: "!!", Level.WARNING: "! ", Level.NOTICE: "- "}
+NOTHING = "-"
+PIPED_WIDTH = 200
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def table_console(*, is_wide: bool = False) -> Console:
+    """What is not read on a terminal, or is wanted wide, has no width to keep to."""
+    is_bound = sys.stdout.isatty() and not is_wide
+    return Console(highlight=False) if is_bound else Console(width=PIPED_WIDTH, highlight=False)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey: some of these words were chosen by strangers."""
+    return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") else letter for letter in text)
+
+
+def span(ms: float) -> str:
+    """How long, to two parts at most."""
+    seconds = max(0, int(ms / 1000))
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:
+        return f"{hours // 24} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def short_span(ms: float) -> str:
+    seconds = max(0, int(ms / 1000))
+    for unit_s, unit in ((172_800, "d"), (7_200, "h"), (120, "min")):
+        if seconds >= unit_s:
+            return f"{seconds // {'d': 86_400, 'h': 3_600, 'min': 60}[unit]} {unit}"
+    return f"{seconds} s"
+
+
+def latency(ms: float | None) -> str:
+    if ms is None:
+        return NOTHING
+    return f"{ms:.0f} ms" if ms < 1_000 else f"{ms / 1000:.1f} s" if ms < 100_000 else f"{ms / 1000:.0f} s"
+
+
+def rate(per_s: float) -> str:
+    return f"{per_s:.0f}" if per_s >= 100 or per_s == 0 else f"{per_s:.1f}" if per_s >= 1 else f"{per_s:.2g}"
+
+
+def bar(part: float, whole: float, width: int) -> Text:
+    """Filled as far as it is taken; red where nothing is left."""
+    share = min(1.0, part / whole) if whole else 0.0
+    filled = round(share * width)
+    # A little is not nothing, and almost all is not all.
+    filled = max(filled, 1) if part > 0 else filled
+    filled = min(filled, width - 1) if part < whole else filled
+    style = "red" if whole and part >= whole else "yellow" if share >= 0.8 else "green"
+    return Text("■" * filled, style=style) + Text("·" * (width - filled), style="dim")
+
+
+def sparkline(values: Sequence[float | None], width: int) -> str:
+    """The last `width` values, from zero to the highest; a gap where there is none."""
+    shown = list(values)[-width:] if width > 0 else []
+    highest = max((value for value in shown if value is not None), default=0.0)
+
+    def mark(value: float | None) -> str:
+        if value is None:
+            return " "
+        return _BARS[min(len(_BARS) - 1, int(value / highest * len(_BARS)))] if highest > 0 else _BARS[0]
+
+    return "".join(map(mark, shown))
+
+
+def node_state(node: NodeLook, at_ms: int) -> Text:
+    """Whether a node gets work, and if not, why and for how long."""
+    if node.state == "quarantined":
+        return Text(f"quarantined {short_span(node.quarantined_until_ms - at_ms)}", style="red")
+    if node.state == "probation":
+        return Text("on probation", style="red")
+    state = Text(plain(node.state), style=STATE_STYLES.get(node.state, ""))
+    if node.unavailable:
+        state.append(f" without {plain(' '.join(node.unavailable))}", style="yellow")
+    return state
+
+
+def clock(at_ms: int, beside_ms: int) -> str:
+    """The local time of day; with the date, when that is another day than the moment beside it."""
+    at, beside = (datetime.fromtimestamp(ms / 1000, UTC).astimezone() for ms in (at_ms, beside_ms))
+    return f"{at:%H:%M:%S}" if at.date() == beside.date() else f"{at:%Y-%m-%d %H:%M:%S}"

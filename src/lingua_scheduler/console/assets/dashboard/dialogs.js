@@ -1,0 +1,70 @@
+// Questions and the list of keys, as real dialogs: Escape closes them, and focus goes back to where it was.
+import { h } from "./dom.js";
+import { t } from "./words.js";
+
+let opened = 0;
+
+function open(title, body, actions) {
+  opened += 1;
+  const id = `dialog-${opened}`;
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": id, close: () => dialog.remove() },
+    h("h2", { id }, title),
+    h("div", { class: "dialog-body" }, body),
+    h("div", { class: "actions" }, actions(() => dialog.close())),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}
+
+/** `act` is tried when the person says yes; what it throws is shown, and may be tried again. */
+export function confirm({ title, body, yes, act }) {
+  const problem = h("p", { class: "problem", role: "alert" });
+  open(title, [...body, problem], (close) => {
+    const agree = h(
+      "button",
+      {
+        type: "button",
+        class: "primary",
+        click: async () => {
+          agree.disabled = true;
+          problem.textContent = "";
+          try {
+            await act();
+            close();
+          } catch (error) {
+            problem.textContent = error.status === 0 ? t("error.away") : error.message;
+            agree.disabled = false;
+          }
+        },
+      },
+      yes,
+    );
+    return [h("button", { type: "button", autofocus: true, click: close }, t("cancel")), agree];
+  });
+}
+
+const KEYS = [
+  ["/", "keys.filter"],
+  ["j ↓", "keys.next"],
+  ["k ↑", "keys.previous"],
+  ["Enter", "keys.open"],
+  ["Esc", "keys.back"],
+  ["g o", "view.overview"],
+  ["g p", "view.pairs"],
+  ["g n", "view.nodes"],
+  ["g j", "view.jobs"],
+  ["g i", "view.instances"],
+  ["?", "keys.help"],
+];
+
+export function showKeys() {
+  const rows = KEYS.map(([keys, meaning]) =>
+    h("div", {}, h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, t(meaning))),
+  );
+  open(t("keys.title"), [h("dl", { class: "keys" }, rows)], (close) => [
+    h("button", { type: "button", autofocus: true, click: close }, t("close")),
+  ]);
+}

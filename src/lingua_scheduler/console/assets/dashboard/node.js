@@ -1,0 +1,166 @@
+// One node: how it is, what it can do, what happened to it, and draining it.
+import { AlarmList } from "./alarms.js";
+import { get, part } from "./api.js";
+import { askToDrain, askToResume, DrainProgress } from "./draining.js";
+import { h, Keyed, setText, show } from "./dom.js";
+import { EventList, eventKey } from "./events.js";
+import { duration, languageName, number } from "./format.js";
+import { back, empty, factList, heading, LoadBar, seen, StateMark } from "./parts.js";
+import { href } from "./routes.js";
+import { jobStateWord } from "./telling.js";
+import { t } from "./words.js";
+import { alarmsAbout, factsOf, now, world } from "./world.js";
+
+const EVENTS_ASKED = 500;
+const EVENTS_SHOWN = 50;
+const JOBS_MS = 2000;
+
+export class Node {
+  constructor(route) {
+    this.nodeId = route.id;
+    this.title = route.id;
+    this.earlier = [];
+    this.state = new StateMark();
+    this.load = new LoadBar();
+    this.fields = Object.fromEntries(
+      ["seen", "instance", "services", "unavailable", "machine", "version", "shard", "pairs"].map((name) => [name, h("span")]),
+    );
+    this.languages = h("p", { class: "chips" });
+    this.button = h("button", { type: "button", class: "primary", click: () => this.act() });
+    this.progress = new DrainProgress();
+    this.alarms = new AlarmList();
+    this.alarmCard = h("section", { class: "card" }, h("h2", {}, t("alarms.title")), this.alarms.element);
+    this.events = new EventList();
+    this.jobs = h("ul", { class: "lines" });
+    this.jobRows = new Keyed(this.jobs, (job) => new JobLine(job));
+    this.idle = h("p", { class: "calm" }, t("node.no_jobs"));
+    this.gone = empty(t("node.gone"), h("p", {}, t("node.gone_step")));
+    const { fields } = this;
+    this.card = h(
+      "section",
+      { class: "card" },
+      h("h2", {}, t("node.facts")),
+      factList([
+        [t("nodes.state"), this.state.element],
+        [t("nodes.load"), this.load.element],
+        [t("nodes.seen"), fields.seen],
+        [t("node.instance"), fields.instance],
+        [t("node.machine"), fields.machine],
+        [t("node.services"), fields.services],
+        [t("node.unavailable"), fields.unavailable],
+        [t("node.version"), fields.version],
+        [t("node.shard"), fields.shard],
+        [t("node.pairs"), fields.pairs],
+      ]),
+      h("h3", {}, t("nodes.languages")),
+      this.languages,
+    );
+    this.element = h(
+      "div",
+      {},
+      back("nodes", t("view.nodes")),
+      heading(route.id, this.button),
+      this.gone,
+      this.progress.element,
+      h(
+        "div",
+        { class: "columns" },
+        h("div", { class: "wide" }, this.alarmCard, this.card),
+        h(
+          "div",
+          { class: "side" },
+          h("section", { class: "card" }, h("h2", {}, t("node.jobs")), this.jobs, this.idle),
+          h("section", { class: "card" }, h("h2", {}, t("node.history")), this.events.element),
+        ),
+      ),
+    );
+    this.askForEvents();
+    this.askForJobs();
+    this.timer = setInterval(() => this.askForJobs(), JOBS_MS);
+  }
+
+  close() {
+    clearInterval(this.timer);
+  }
+
+  act() {
+    if (world.nodes.get(this.nodeId)?.state === "draining") askToResume(this.nodeId);
+    else askToDrain(this.nodeId);
+  }
+
+  update() {
+    const node = world.nodes.get(this.nodeId);
+    show(this.gone, node === undefined);
+    show(this.card, node !== undefined);
+    show(this.button, node !== undefined);
+    this.progress.update(node);
+    if (node !== undefined) this.describe(node);
+    const alarms = alarmsAbout(this.nodeId);
+    this.alarms.show(alarms);
+    show(this.alarmCard, alarms.length > 0);
+    const lived = world.events.filter((event) => isAbout(event, this.nodeId));
+    const known = new Set(lived.map(eventKey));
+    const all = [...this.earlier.filter((event) => !known.has(eventKey(event))), ...lived];
+    this.events.show(all.slice(-EVENTS_SHOWN).reverse());
+  }
+
+  tick() {
+    this.update();
+  }
+
+  describe(node) {
+    const { fields } = this;
+    this.state.show(node.state);
+    this.load.show(node.held, node.max_jobs);
+    setText(this.button, t(node.state === "draining" ? "drain.resume" : "drain.drain"));
+    const left = node.quarantined_until_ms - now();
+    setText(fields.seen, left > 0 ? `${seen(node)} · ${t("node.out_for", { time: duration(left) })}` : seen(node));
+    setText(fields.instance, node.instance_id);
+    setText(fields.machine, machine(node));
+    setText(fields.services, node.services.join(", ") || "–");
+    setText(fields.unavailable, node.unavailable.join(", ") || "–");
+    setText(fields.version, [node.version, node.platform].filter(Boolean).join(" · ") || "–");
+    setText(fields.shard, number(node.shard));
+    setText(fields.pairs, t("node.pair_counts", { speech: number(node.speech.length), text: number(node.text.length) }));
+    const { languages } = factsOf(node);
+    if (this.shown !== languages) {
+      this.languages.replaceChildren(...languages.map((code) => h("span", { class: "chip" }, languageName(code))));
+    }
+    this.shown = languages;
+  }
+
+  async askForEvents() {
+    const { events } = await get(`v1/events?limit=${EVENTS_ASKED}`).catch(() => ({ events: [] }));
+    this.earlier = events.filter((event) => isAbout(event, this.nodeId)).reverse();
+    if (world.picture !== null) this.update();
+  }
+
+  async askForJobs() {
+    if (document.hidden) return;
+    const found = await get(`v1/nodes/${part(this.nodeId)}`).catch(() => null);
+    const jobs = found?.jobs ?? [];
+    this.jobRows.show(jobs, (job) => job.job_id);
+    show(this.idle, jobs.length === 0);
+  }
+}
+
+function isAbout(event, nodeId) {
+  return event.subject === nodeId || event.values.node_id === nodeId;
+}
+
+function machine(node) {
+  const parts = ["cpu", "memory", "gpu"].filter((name) => node[name] !== null);
+  return parts.map((name) => `${t(`node.${name}`)} ${number(node[name])} %`).join(" · ") || "–";
+}
+
+class JobLine {
+  constructor(job) {
+    this.state = h("span", { class: "faint" });
+    const link = h("a", { class: "id", href: href("jobs", job.job_id) }, job.job_id);
+    this.element = h("li", {}, h("span", { class: "line-main" }, link), this.state);
+  }
+
+  update(job) {
+    setText(this.state, jobStateWord(job.state));
+  }
+}

@@ -1,0 +1,104 @@
+// What surrounds every view: the way around, the verdict, how fresh it all is, language and theme.
+import { h, remember, setAttribute, setText, show } from "./dom.js";
+import { ago } from "./format.js";
+import { Mark } from "./parts.js";
+import { href } from "./routes.js";
+import { alarmInWords, alarmKey, connectionWord } from "./telling.js";
+import { verdict } from "./verdict.js";
+import { LANGUAGES, language, t } from "./words.js";
+import { now, world } from "./world.js";
+
+export const VIEWS = ["overview", "pairs", "nodes", "jobs", "instances"];
+const FRESH_MS = 8000;
+
+export class Shell {
+  constructor({ onLanguage, onKeys }) {
+    this.alarmed = null;
+    this.links = VIEWS.map((name) => h("a", { href: href(name) }, t(`view.${name}`)));
+    this.badge = h("span", { class: "badge", hidden: true });
+    this.links[0].append(this.badge);
+    this.connection = h("span", { class: "connection", role: "status" });
+    this.mark = new Mark();
+    this.sentence = h("span", { class: "verdict-sentence" });
+    this.detail = h("span", { class: "verdict-detail" });
+    this.verdict = h("a", { class: "verdict", href: href("overview") }, this.mark.element, h("span", {}, this.sentence, this.detail));
+    const languages = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
+    this.theme = h("button", { type: "button", class: "quiet", id: "theme", click: () => this.turn() });
+    document.getElementById("bar").replaceChildren(
+      h("a", { class: "brand", href: href("overview") }, h("img", { src: "dashboard/icon.svg", alt: "", width: 22, height: 22 }), "Lingua"),
+      h("nav", { "aria-label": t("views") }, this.links),
+      h(
+        "div",
+        { class: "bar-tools" },
+        this.connection,
+        h("select", { id: "language", "aria-label": t("language"), change: (event) => onLanguage(event.target.value) }, languages),
+        this.theme,
+        h("button", { type: "button", class: "quiet", id: "keys", "aria-label": t("keys.title"), title: t("keys.title"), click: onKeys }, "?"),
+      ),
+    );
+    document.getElementById("notes").replaceChildren(this.verdict);
+    const skip = document.getElementById("skip");
+    skip.textContent = t("skip");
+    this.nameTheme();
+  }
+
+  showRoute(name, isOverview) {
+    VIEWS.forEach((view, place) => setAttribute(this.links[place], "aria-current", view === name ? "page" : null));
+    this.verdict.classList.toggle("small", !isOverview);
+  }
+
+  update(connection) {
+    const told = verdict(connection);
+    this.mark.show(told.level);
+    setAttribute(this.verdict, "data-level", told.level);
+    setText(this.sentence, told.sentence);
+    setText(this.detail, told.detail);
+    const alarms = (world.picture?.alarms ?? []).filter((alarm) => alarm.level !== "notice");
+    show(this.badge, alarms.length > 0);
+    setText(this.badge, String(alarms.length));
+    setAttribute(this.badge, "aria-label", t("alarms.count", { n: alarms.length }));
+    this.tick(connection);
+    this.announce();
+  }
+
+  /** How fresh it is; also when nothing comes. */
+  tick(connection) {
+    const age = world.picture === null ? 0 : now() - world.picture.at_ms;
+    const isOld = world.picture !== null && (connection !== "live" || world.picture.is_stale || age > FRESH_MS);
+    const state = world.picture?.is_stale && connection === "live" ? "stale" : connection;
+    setText(this.connection, isOld ? `${connectionWord(state)} · ${ago(age)}` : connectionWord(state));
+    setAttribute(this.connection, "data-state", state);
+    document.body.classList.toggle("is-old", isOld && (state === "stale" || state === "away"));
+  }
+
+  /** Whoever cannot see the page hears what is new, and only that. */
+  announce() {
+    if (world.picture === null) return;
+    const alarms = new Map(world.picture.alarms.filter((alarm) => alarm.level !== "notice").map((alarm) => [alarmKey(alarm), alarm]));
+    if (this.alarmed !== null) {
+      const raised = [...alarms].filter(([key]) => !this.alarmed.has(key)).map(([, alarm]) => alarm);
+      const isCritical = raised.some((alarm) => alarm.level === "critical");
+      const words = raised.slice(0, 3).map((alarm) => alarmInWords(alarm).title).join(". ");
+      if (raised.length) document.getElementById(isCritical ? "alert" : "said").textContent = words;
+    }
+    this.alarmed = new Set(alarms.keys());
+  }
+
+  turn() {
+    const theme = isDark() ? "light" : "dark";
+    document.documentElement.dataset.theme = theme;
+    remember("theme", theme);
+    this.nameTheme();
+  }
+
+  nameTheme() {
+    const label = t(isDark() ? "theme.light" : "theme.dark");
+    setText(this.theme, isDark() ? "☀" : "☾");
+    setAttribute(this.theme, "aria-label", label);
+    setAttribute(this.theme, "title", label);
+  }
+}
+
+function isDark() {
+  return document.documentElement.dataset.theme === "dark";
+}

@@ -1,0 +1,78 @@
+// One EventSource: a whole picture first, then changes; opened again whenever it breaks or falls silent.
+
+const QUIET_MS = 10_000;
+const SILENT_MS = 30_000;
+const LOOK_MS = 1000;
+const RETRY_MS = 2000;
+const RETRY_MAX_MS = 15_000;
+
+/** States: connecting, live, quiet (nothing new for a while), away. */
+export class Stream {
+  constructor(url, { onPicture, onChange, onState }) {
+    this.url = url;
+    this.onPicture = onPicture;
+    this.onChange = onChange;
+    this.onState = onState;
+    this.state = "connecting";
+    this.retryMs = RETRY_MS;
+    this.retryTimer = 0;
+    this.heardAt = performance.now();
+    this.source = null;
+    setInterval(() => this.look(), LOOK_MS);
+    // What was asleep with the laptop is not trusted.
+    addEventListener("online", () => this.open());
+  }
+
+  open() {
+    clearTimeout(this.retryTimer);
+    this.source?.close();
+    const source = new EventSource(this.url);
+    this.source = source;
+    this.heardAt = performance.now();
+    source.addEventListener("picture", (event) => this.hear(() => this.onPicture(JSON.parse(event.data))));
+    source.addEventListener("change", (event) =>
+      this.hear(() => {
+        // A gap: only a whole picture helps.
+        if (!this.onChange(JSON.parse(event.data))) this.openLater(RETRY_MS);
+      }),
+    );
+    source.addEventListener("error", () => this.broken(source));
+  }
+
+  hear(take) {
+    this.heardAt = performance.now();
+    this.retryMs = RETRY_MS;
+    take();
+    this.become("live");
+  }
+
+  broken(source) {
+    if (source !== this.source) return;
+    this.become("away");
+    // The browser tries again by itself unless it was told no (503: too many watch).
+    if (source.readyState === EventSource.CLOSED) this.openLater(this.retryMs);
+    this.retryMs = Math.min(this.retryMs * 2, RETRY_MAX_MS);
+  }
+
+  openLater(ms) {
+    clearTimeout(this.retryTimer);
+    this.source.close();
+    this.retryTimer = setTimeout(() => this.open(), ms);
+  }
+
+  look() {
+    const silentMs = performance.now() - this.heardAt;
+    if (silentMs > SILENT_MS && this.source.readyState === EventSource.OPEN) {
+      this.become("away");
+      this.open();
+    } else if (silentMs > QUIET_MS && this.state === "live") {
+      this.become("quiet");
+    }
+  }
+
+  become(state) {
+    if (state === this.state) return;
+    this.state = state;
+    this.onState(state);
+  }
+}

@@ -1,0 +1,149 @@
+// What the page knows of the scheduler: the last picture, and what changed since it was last drawn.
+
+const HISTORY_MS = 30 * 60_000;
+const MAX_EVENTS = 500;
+const WHOLE = [
+  "instances", "leader", "map_version", "map_made_at_ms", "dead_letters", "failures", "slow", "alarms", "jobs_ended",
+  "session_languages",
+];
+
+export const world = {
+  // Null until the first one came; its nodes and pairs are in the maps below.
+  picture: null,
+  nodes: new Map(),
+  pairs: new Map(),
+  // Oldest first, both.
+  history: [],
+  events: [],
+  receivedAt: 0,
+};
+
+export class Changed {
+  constructor() {
+    this.isAll = false;
+    this.nodes = new Set();
+    this.pairs = new Set();
+    this.keys = new Set();
+  }
+
+  /** Whether any of these parts is different. */
+  has(...keys) {
+    return this.isAll || keys.some((key) => this.keys.has(key));
+  }
+}
+
+/** The scheduler's clock, as far as it is known: people's own clocks are wrong. */
+export function now() {
+  return world.picture === null ? Date.now() : world.picture.at_ms + (performance.now() - world.receivedAt);
+}
+
+export function takePicture({ picture, history, events }, changed) {
+  const { nodes, pairs, ...rest } = picture;
+  world.picture = rest;
+  world.nodes = new Map(nodes.map((node) => [node.node_id, node]));
+  world.pairs = new Map(pairs.map((pair) => [`${pair.src}:${pair.tgt}`, pair]));
+  world.history = history;
+  world.events = events;
+  world.receivedAt = performance.now();
+  changed.isAll = true;
+}
+
+/** False when something is missing between this change and what is known. */
+export function takeChange(change, changed) {
+  const { picture } = world;
+  if (picture === null || change.serial !== picture.serial + 1) return false;
+  for (const key of ["serial", "at_ms", "is_stale", "now"]) picture[key] = change[key];
+  for (const key of WHOLE) {
+    if (key in change) {
+      picture[key] = change[key];
+      changed.keys.add(key);
+    }
+  }
+  world.receivedAt = performance.now();
+  changed.keys.add("now");
+  takeEntries(world.nodes, change.nodes, changed.nodes);
+  takeEntries(world.pairs, change.pairs, changed.pairs);
+  if (changed.nodes.size) changed.keys.add("nodes");
+  if (changed.pairs.size) changed.keys.add("pairs");
+  for (const [id, load] of Object.entries(change.loads ?? {})) takeLoad(id, load, changed);
+  takeMoment(change.now);
+  takeEvents(change.events ?? [], changed);
+  return true;
+}
+
+function takeEntries(entries, given, changed) {
+  for (const [key, value] of Object.entries(given ?? {})) {
+    if (value === null) entries.delete(key);
+    else entries.set(key, value);
+    changed.add(key);
+  }
+}
+
+function takeLoad(id, [held, free, seenAtMs, cpu, memory, gpu], changed) {
+  const node = world.nodes.get(id);
+  if (node === undefined) return;
+  // How long it lives is counted from its last sign of life.
+  node.alive_until_ms += Math.max(0, seenAtMs - node.seen_at_ms);
+  Object.assign(node, { held, free, seen_at_ms: seenAtMs, cpu, memory, gpu });
+  changed.keys.add("loads");
+}
+
+function takeMoment(moment) {
+  world.history.push(moment);
+  const oldest = moment.at_ms - HISTORY_MS;
+  let gone = 0;
+  while (world.history[gone].at_ms < oldest) gone += 1;
+  if (gone) world.history.splice(0, gone);
+}
+
+function takeEvents(events, changed) {
+  if (!events.length) return;
+  world.events.push(...events);
+  if (world.events.length > MAX_EVENTS) world.events.splice(0, world.events.length - MAX_EVENTS);
+  changed.keys.add("events");
+}
+
+/** Codes of the languages a node serves, and what it can be found by; kept as long as the node is the same. */
+const facts = new WeakMap();
+
+export function factsOf(node) {
+  if (!facts.has(node)) facts.set(node, gathered(node));
+  return facts.get(node);
+}
+
+function gathered(node) {
+  const languages = new Set();
+  for (const pair of node.text.length ? node.text : node.speech) {
+    for (const code of pair.split(":")) languages.add(code);
+  }
+  const codes = [...languages].sort();
+  const found = [node.node_id, node.instance_id, node.state, node.platform, node.version, ...node.services, ...codes];
+  return { languages: codes, speech: new Set(node.speech), text: new Set(node.text), found: found.join(" ").toLowerCase() };
+}
+
+export function alarmsAbout(subject) {
+  return (world.picture?.alarms ?? []).filter((alarm) => alarm.subject === subject);
+}
+
+const SICK = new Set(["quarantined", "degraded", "probation"]);
+
+/** Nodes somebody should look at: sick by their state, or because an alarm says so. */
+export function sickNodes() {
+  const named = new Set(
+    (world.picture?.alarms ?? []).filter((alarm) => alarm.code.startsWith("node.")).map((alarm) => alarm.subject),
+  );
+  return [...world.nodes.values()].filter((node) => SICK.has(node.state) || named.has(node.node_id));
+}
+
+/** How much of a pair is left, from 0 (nothing) to 1. */
+export function headroom(pair) {
+  return pair.slots ? pair.free / pair.slots : 0;
+}
+
+export function headroomLevel(pair) {
+  if (!pair.nodes) return "none";
+  if (!pair.free) return "full";
+  const left = headroom(pair);
+  if (left < 0.2) return "low";
+  return left < 0.5 ? "half" : "wide";
+}

@@ -1,0 +1,102 @@
+"""HTTP for pages and scripts that poll: answered from the picture, encoded once for all who ask."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from aiohttp import web
+
+from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.protocol.http_stats import ClusterStats, FlatFigures, Stats
+from lingua_scheduler.services.catalogue import Catalogue
+from lingua_scheduler.services.snapshot import Snapshots
+from lingua_scheduler.services.stats import cluster_of, figures_of, stats_of
+
+_TAG = "watching"
+_AWAY = Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away")
+_OLD = "The header `Age` says how many seconds old it is; asking costs Redis nothing."
+
+
+class _Page:
+    """One body for everybody, until there is another picture."""
+
+    def __init__(self, write: Callable[[Picture], Awaitable[object]]) -> None:
+        self._write = write
+        self._of: tuple[int, int] = (0, 0)
+        self._body = b""
+        self._writing = asyncio.Lock()
+
+    async def body(self, picture: Picture, catalogue_serial: int) -> bytes:
+        of = (picture.serial, catalogue_serial)
+        if self._of != of:
+            async with self._writing:
+                if self._of != of:
+                    self._body = msgspec.json.encode(await self._write(picture))
+                    self._of = of
+        return self._body
+
+
+class Polling:
+    def __init__(self, snapshots: Snapshots, catalogue: Catalogue) -> None:
+        self._snapshots = snapshots
+        self._catalogue = catalogue
+        self._stats = _Page(lambda picture: stats_of(picture, catalogue.services))
+        self._figures = _Page(_figures)
+        self._cluster = _Page(cluster_of)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        return (
+            Operation(
+                method="GET",
+                path="/api/v1/stats",
+                tag=_TAG,
+                summary="Clients, languages, services and computing power, for pages that poll",
+                description=f"{_OLD} While Redis is away it is what was known last, with `stale`.",
+                handle=self._tell_stats,
+                answer=Stats,
+            ),
+            Operation(
+                method="GET",
+                path="/api/v1/metrics",
+                tag=_TAG,
+                summary="The figures of all instances together, as flat JSON",
+                description=f"{_OLD} Prometheus reads `/metrics`.",
+                handle=self._tell_figures,
+                answer=FlatFigures,
+            ),
+            Operation(
+                method="GET",
+                path="/api/v1/cluster",
+                tag=_TAG,
+                summary="Instances and nodes, for pages that poll",
+                description=_OLD,
+                handle=self._tell_cluster,
+                answer=ClusterStats,
+                problems=(_AWAY,),
+            ),
+        )
+
+    async def _tell_stats(self, _: Call[None, None]) -> web.Response:
+        return await self._answer(self._stats, await self._snapshots.read())
+
+    async def _tell_figures(self, _: Call[None, None]) -> web.Response:
+        return await self._answer(self._figures, await self._snapshots.read())
+
+    async def _tell_cluster(self, _: Call[None, None]) -> web.Response:
+        picture = await self._snapshots.read()
+        if picture.is_stale:
+            detail = "Redis is away; GET /v1/picture has what was known last"
+            raise Problem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, detail)
+        return await self._answer(self._cluster, picture)
+
+    async def _answer(self, page: _Page, picture: Picture) -> web.Response:
+        body = await page.body(picture, self._catalogue.serial)
+        age_s = max(0, int(self._snapshots.age_s))
+        return web.Response(body=body, content_type="application/json", headers={"Age": str(age_s)})
+
+
+async def _figures(picture: Picture) -> FlatFigures:
+    return figures_of(picture)

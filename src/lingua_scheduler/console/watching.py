@@ -1,0 +1,189 @@
+"""HTTP for those who watch: the picture, its curves and events, and a stream of what changes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+from aiohttp import web
+
+from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.changes import delta
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.protocol.http_watching import Events, EventsQuery, History
+from lingua_scheduler.services.snapshot import STEPS_KEPT, Snapshots, Step, TooManyWatchers, Watcher
+
+_TAG = "watching"
+BEAT_S = 15.0
+RETRY_MS = 2_000
+# A reader that takes nothing for so long is cut off; it comes back by itself.
+STALLED_S = 30.0
+FIRST_EVENTS = 50
+NODES_TOGETHER = 500
+_BEAT = b": beat\n\n"
+_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class Watching:
+    """What is sent to several is encoded once."""
+
+    def __init__(self, snapshots: Snapshots) -> None:
+        self._snapshots = snapshots
+        self._picture = (0, b"")
+        self._whole = (0, b"")
+        self._encoding = asyncio.Lock()
+        self._changes: dict[int, bytes] = {}
+
+    def add_to(self, app: web.Application) -> None:
+        # A HEAD would be a stream that nobody reads.
+        app.router.add_get("/v1/watch", self.watch, allow_head=False)
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        away = Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away, and nothing is known yet")
+        return (
+            Operation(
+                method="GET",
+                path="/v1/picture",
+                tag=_TAG,
+                summary="Everything at one moment: nodes, pairs, instances, jobs, alarms",
+                description=(
+                    "Made every few seconds (`watch.interval_ms`); asking costs Redis nothing. "
+                    "While Redis is away it is the last one known, and says so (`is_stale`). "
+                    "`GET /v1/watch` streams what changes."
+                ),
+                handle=self._one_picture,
+                answer=Picture,
+                problems=(away,),
+            ),
+            Operation(
+                method="GET",
+                path="/v1/history",
+                tag=_TAG,
+                summary="The curves of the last half hour",
+                handle=self._history,
+                answer=History,
+            ),
+            Operation(
+                method="GET",
+                path="/v1/events",
+                tag=_TAG,
+                summary="What changed lately, the newest first",
+                handle=self._latest_events,
+                query=EventsQuery,
+                answer=Events,
+            ),
+        )
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        """Server-sent events until the reader leaves or the scheduler stops."""
+        if request.query.keys() - {"only"} or request.query.get("only", "events") != "events":
+            raise Problem(400, ErrorCode.INVALID_MESSAGE, 'the query takes nothing but "only=events"')
+        picture = await self._snapshots.read()
+        try:
+            watcher = self._snapshots.subscribe()
+        except TooManyWatchers:
+            detail = "as many watch as may (watch.max_watchers); try again later, or ask for GET /v1/picture"
+            raise Problem(503, HttpCode.SERVICE_UNAVAILABLE, detail, retry_after_s=10) from None
+        with watcher:
+            response = web.StreamResponse(headers=_HEADERS)
+            try:
+                await response.prepare(request)
+                await self._send(response, b"retry: %d\n\n" % RETRY_MS)
+                messages = self._events_of(watcher) if "only" in request.query else self._steps_of(watcher, picture)
+                async for message in messages:
+                    await self._send(response, message)
+                await response.write_eof()
+            except TimeoutError:
+                if request.transport is not None:
+                    request.transport.abort()
+            except ConnectionResetError:
+                pass  # the reader has left
+        return response
+
+    async def _send(self, response: web.StreamResponse, message: bytes) -> None:
+        async with asyncio.timeout(STALLED_S):
+            await response.write(message)
+
+    async def _steps_of(self, watcher: Watcher, picture: Picture) -> AsyncIterator[bytes]:
+        async for _ in self._news_of(watcher):
+            steps = watcher.steps()
+            if steps is None:
+                picture = self._snapshots.latest or picture
+                yield await self._whole_of(picture)
+                continue
+            for step in steps:
+                yield self._change_of(step)
+            if not steps:
+                yield _BEAT
+
+    async def _events_of(self, watcher: Watcher) -> AsyncIterator[bytes]:
+        async for _ in self._news_of(watcher):
+            events = watcher.events()
+            yield _message("events", {"events": events}) if events else _BEAT
+
+    async def _news_of(self, watcher: Watcher) -> AsyncIterator[None]:
+        """Whenever there may be something, and now and then when there is nothing, to see who is still there."""
+        while not self._snapshots.is_closed:
+            try:
+                async with asyncio.timeout(BEAT_S):
+                    await watcher.news.wait()
+            except TimeoutError:
+                pass
+            watcher.news.clear()
+            if not self._snapshots.is_closed:
+                yield
+
+    async def _whole_of(self, picture: Picture) -> bytes:
+        body = await self._picture_of(picture)
+        serial, message = self._whole
+        if serial != picture.serial:
+            events = list(self._snapshots.events)[-FIRST_EVENTS:]
+            whole = {"picture": msgspec.Raw(body), "history": self._snapshots.history, "events": events}
+            message = _message("picture", whole, picture.serial)
+            self._whole = (picture.serial, message)
+        return message
+
+    def _change_of(self, step: Step) -> bytes:
+        serial = step.after.serial
+        message = self._changes.get(serial)
+        if message is None:
+            change = delta(step.before, step.after)
+            if step.events:
+                change["events"] = step.events
+            message = self._changes[serial] = _message("change", change, serial)
+            while len(self._changes) > STEPS_KEPT:
+                del self._changes[min(self._changes)]
+        return message
+
+    async def _picture_of(self, picture: Picture) -> bytes:
+        """Encoded in slices: a large fleet must not hold up the jobs of others."""
+        async with self._encoding:
+            serial, body = self._picture
+            if serial != picture.serial:
+                body = await encoded(picture)
+                self._picture = (picture.serial, body)
+            return body
+
+    async def _one_picture(self, _: Call[None, None]) -> msgspec.Raw:
+        return msgspec.Raw(await self._picture_of(await self._snapshots.read()))
+
+    async def _history(self, _: Call[None, None]) -> History:
+        return History(moments=self._snapshots.history)
+
+    async def _latest_events(self, call: Call[None, EventsQuery]) -> Events:
+        return Events(events=list(self._snapshots.events)[::-1][: call.query.limit])
+
+
+async def encoded(picture: Picture) -> bytes:
+    parts = []
+    for first in range(0, len(picture.nodes), NODES_TOGETHER):
+        parts.append(msgspec.json.encode(picture.nodes[first : first + NODES_TOGETHER])[1:-1])
+        await asyncio.sleep(0)
+    rest = {name: getattr(picture, name) for name in Picture.__struct_fields__}
+    return msgspec.json.encode(rest | {"nodes": msgspec.Raw(b"[" + b",".join(parts) + b"]")})
+
+
+def _message(name: str, data: object, serial: int | None = None) -> bytes:
+    head = f"event: {name}\n" if serial is None else f"event: {name}\nid: {serial}\n"
+    return head.encode() + b"data: " + msgspec.json.encode(data) + b"\n\n"

@@ -1,0 +1,215 @@
+"""What somebody should know about, from what a look at everything found: each with a level and the next step."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from lingua_scheduler.domain.pairs import QUARANTINED, name_of, takes_work
+from lingua_scheduler.domain.picture import Alarm, InstanceLook, Level, NodeLook, PairLook
+from lingua_scheduler.domain.pools import Facet
+
+# Of one kind no more than this are told apart; the rest are counted.
+EACH_MAX = 50
+REMEMBERED_MS = 3_600_000
+FAILING_PERCENT = 5.0
+FAILING_SOME_PERCENT = 1.0
+FEWEST_JOBS = 5
+SILENT_INTERVALS = 2
+
+
+Values = dict[str, str | int | float]
+
+
+class Sight(NamedTuple):
+    """All that alarms are made of."""
+
+    at_ms: int
+    is_redis_away: bool = False
+    nodes: Sequence[NodeLook] = ()
+    pairs: Sequence[PairLook] = ()
+    instances: Sequence[InstanceLook] = ()
+    leader: str | None = None
+    dead_letters: int = 0
+    # In the last minute.
+    jobs_ended: int = 0
+    jobs_failed: int = 0
+    p95_ms: float | None = None
+    # src:tgt → when it was last served as speech.
+    served_at_ms: Mapping[str, int] = {}
+    # Pools (src:tgt:facet) that sessions ask for, and how many jobs wait for which.
+    wanted: Iterable[str] = ()
+    waiting: Mapping[str, int] = {}
+    slow_ms: int = 5_000
+    # Intervals after which a silent node is gone.
+    missed_heartbeats: int = 3
+
+
+def alarms(sight: Sight, before: Sequence[Alarm]) -> list[Alarm]:
+    """The gravest first. One that was there before keeps the time it was raised."""
+    if sight.is_redis_away:
+        # Nothing else is known any more; what was known stays as it was.
+        found = [*_redis(sight), *(alarm for alarm in before if alarm.code != "redis.away")]
+    else:
+        found = [alarm for look in _LOOKS for alarm in _bounded(list(look(sight)))]
+    since = {(alarm.code, alarm.subject): alarm.since_ms for alarm in before}
+    kept = [_since(alarm, since.get((alarm.code, alarm.subject), alarm.since_ms)) for alarm in found]
+    return sorted(kept, key=lambda alarm: (_RANK[alarm.level], alarm.code, alarm.subject))
+
+
+def served_lately(before: Mapping[str, int], pairs: Iterable[PairLook], at_ms: int) -> dict[str, int]:
+    """When each pair was last served, as far back as it matters."""
+    kept = {pair: served for pair, served in before.items() if at_ms - served < REMEMBERED_MS}
+    return kept | {name_of(pair): at_ms for pair in pairs if pair.nodes}
+
+
+def _redis(sight: Sight) -> Iterator[Alarm]:
+    if sight.is_redis_away:
+        text = "Redis does not answer: no job can be placed. Look at the Redis server and the way to it."
+        yield _alarm(sight, "redis.away", Level.CRITICAL, "", text, {})
+
+
+def _nodes_none(sight: Sight) -> Iterator[Alarm]:
+    if not any(map(takes_work, sight.nodes)):
+        known = len(sight.nodes)
+        text = f"No node takes work, of {known} that are connected. Start nodes, or see why these take none."
+        yield _alarm(sight, "nodes.none", Level.CRITICAL, "", text, {"nodes": known})
+
+
+def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
+    if not any(map(takes_work, sight.nodes)):
+        return  # one alarm says it all
+    speech = {name_of(pair) for pair in sight.pairs if pair.nodes}
+    text = {name_of(pair) for pair in sight.pairs if pair.text_nodes}
+    lost = {pair for pair in sight.served_at_ms if pair not in speech}
+    for pool in sight.wanted:
+        pair, _, facet = pool.rpartition(":")
+        if pair not in (speech if facet == Facet.SPEECH else text):
+            lost.add(pair)
+    for pair in sorted(lost):
+        src, _, tgt = pair.partition(":")
+        said = f"Nobody serves {src} → {tgt}. Bring a node back that does, or start one."
+        yield _alarm(sight, "pair.lost", Level.CRITICAL, pair, said, {"src": src, "tgt": tgt})
+
+
+def _pairs_full(sight: Sight) -> Iterator[Alarm]:
+    waiting: Counter[str] = Counter()
+    for pool, jobs in sight.waiting.items():
+        waiting[pool.rpartition(":")[0]] += jobs
+    for pair in sight.pairs:
+        jobs = waiting[name_of(pair)]
+        if jobs and pair.nodes and not pair.free:
+            text = f"{jobs} jobs wait for {pair.src} → {pair.tgt}: all {pair.slots} slots are taken. Add nodes for it."
+            values: Values = {"src": pair.src, "tgt": pair.tgt, "jobs": jobs, "slots": pair.slots}
+            yield _alarm(sight, "pair.full", Level.WARNING, name_of(pair), text, values)
+
+
+def _pairs_thin(sight: Sight) -> Iterator[Alarm]:
+    if len(sight.nodes) < 2:
+        return
+    for pair in sight.pairs:
+        if pair.hangs_on and pair.src != pair.tgt:
+            text = f"{pair.src} → {pair.tgt} hangs on {pair.hangs_on} alone. Add a second node for it."
+            values: Values = {"src": pair.src, "tgt": pair.tgt, "node_id": pair.hangs_on}
+            yield _alarm(sight, "pair.thin", Level.NOTICE, name_of(pair), text, values)
+
+
+def _nodes_sick(sight: Sight) -> Iterator[Alarm]:
+    for node in sight.nodes:
+        if node.state == QUARANTINED:
+            text = f"{node.node_id} failed too often and gets no work for now. See its log."
+            values: Values = {"node_id": node.node_id, "until_ms": node.quarantined_until_ms}
+            yield _alarm(sight, "node.quarantined", Level.WARNING, node.node_id, text, values)
+
+
+def _nodes_silent(sight: Sight) -> Iterator[Alarm]:
+    for node in sight.nodes:
+        interval_ms = (node.alive_until_ms - node.seen_at_ms) / sight.missed_heartbeats
+        if interval_ms > 0 and sight.at_ms - node.seen_at_ms > SILENT_INTERVALS * interval_ms:
+            text = f"{node.node_id} gives no sign of life. See whether it runs and can be reached."
+            values: Values = {"node_id": node.node_id, "seen_at_ms": node.seen_at_ms}
+            yield _alarm(sight, "node.silent", Level.WARNING, node.node_id, text, values)
+
+
+def _instances_dead(sight: Sight) -> Iterator[Alarm]:
+    for instance in sight.instances:
+        if not instance.is_alive and not instance.has_left:
+            name, address = instance.instance_id, instance.address
+            text = f"Instance {name} ({address}) is dead; others do its work. Start it again, or let it be forgotten."
+            values: Values = {"instance_id": name, "address": address}
+            yield _alarm(sight, "instance.dead", Level.WARNING, name, text, values)
+
+
+def _letters(sight: Sight) -> Iterator[Alarm]:
+    if sight.dead_letters:
+        text = f"{sight.dead_letters} letters could not be handled. See lingua dead-letters; replay or purge them."
+        yield _alarm(sight, "letters.dead", Level.WARNING, "", text, {"letters": sight.dead_letters})
+
+
+def _leader(sight: Sight) -> Iterator[Alarm]:
+    if sight.leader is None:
+        text = "No instance leads, so the pool map is not renewed. One should take over within seconds."
+        yield _alarm(sight, "leader.none", Level.WARNING, "", text, {})
+
+
+def _jobs_failing(sight: Sight) -> Iterator[Alarm]:
+    ended, failed = sight.jobs_ended, sight.jobs_failed
+    percent = 100 * failed / ended if ended >= FEWEST_JOBS else 0.0
+    if percent > FAILING_SOME_PERCENT:
+        level = Level.CRITICAL if percent > FAILING_PERCENT else Level.WARNING
+        text = f"{failed} of {ended} jobs failed in the last minute. See the recent failures and why."
+        values: Values = {"failed": failed, "ended": ended, "percent": round(percent, 1)}
+        yield _alarm(sight, "jobs.failing", level, "", text, values)
+
+
+def _latency(sight: Sight) -> Iterator[Alarm]:
+    if sight.p95_ms is not None and sight.jobs_ended >= FEWEST_JOBS and sight.p95_ms > sight.slow_ms:
+        text = (
+            f"One in twenty outcomes takes longer than {sight.p95_ms / 1000:.1f} s. See the slow jobs and full pairs."
+        )
+        values: Values = {"p95_ms": round(sight.p95_ms), "slow_ms": sight.slow_ms}
+        yield _alarm(sight, "latency.high", Level.WARNING, "", text, values)
+
+
+_LOOKS = (
+    _redis,
+    _nodes_none,
+    _pairs_lost,
+    _pairs_full,
+    _pairs_thin,
+    _nodes_sick,
+    _nodes_silent,
+    _instances_dead,
+    _letters,
+    _leader,
+    _jobs_failing,
+    _latency,
+)
+_RANK = {Level.CRITICAL: 0, Level.WARNING: 1, Level.NOTICE: 2}
+
+
+def _bounded(found: list[Alarm]) -> list[Alarm]:
+    if len(found) <= EACH_MAX:
+        return found
+    last, rest = found[EACH_MAX - 1], len(found) - EACH_MAX + 1
+    told = f"The same is so for {rest} more."
+    summary = Alarm(
+        code=last.code, level=last.level, subject="", since_ms=last.since_ms, text=told, values={"more": rest}
+    )
+    return [*found[: EACH_MAX - 1], summary]
+
+
+def _alarm(sight: Sight, code: str, level: Level, subject: str, text: str, values: Values) -> Alarm:
+    return Alarm(code=code, level=level, subject=subject, since_ms=sight.at_ms, text=text, values=values)
+
+
+def _since(alarm: Alarm, since_ms: int) -> Alarm:
+    if alarm.since_ms == since_ms:
+        return alarm
+    return Alarm(
+        code=alarm.code,
+        level=alarm.level,
+        subject=alarm.subject,
+        since_ms=since_ms,
+        text=alarm.text,
+        values=alarm.values,
+    )

@@ -1,0 +1,61 @@
+"""How long things took, counted in steps that grow by a constant factor: small, mergeable, exact to a few percent."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+FIRST_MS = 1.0
+LAST_MS = 60_000.0
+STEPS = 80
+
+# The upper bound of each step; the first holds all that is shorter, the last all that is longer.
+BOUNDS_MS: tuple[float, ...] = tuple(FIRST_MS * (LAST_MS / FIRST_MS) ** (step / STEPS) for step in range(STEPS + 1))
+
+
+class Tally:
+    """Counts by step, from the start of whoever counts."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self, counts: Iterable[int] = ()) -> None:
+        given = list(counts)[: len(BOUNDS_MS) + 1]
+        self.counts = given + [0] * (len(BOUNDS_MS) + 1 - len(given))
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    def add(self, ms: float) -> None:
+        self.counts[_step_of(ms)] += 1
+
+    def since(self, before: "Tally") -> "Tally":
+        """What was added; nothing is less than nothing, whoever began anew meanwhile."""
+        return Tally(max(0, now - then) for now, then in zip(self.counts, before.counts, strict=True))
+
+    def percentile(self, percent: float) -> float | None:
+        """Between the bounds of a step as if all in it were spread evenly; None when there is nothing."""
+        total = len(self)
+        if not total:
+            return None
+        wanted, passed = total * percent / 100, 0.0
+        for step, count in enumerate(self.counts):
+            if count and passed + count >= wanted:
+                low = BOUNDS_MS[step - 1] if step else 0.0
+                high = BOUNDS_MS[min(step, len(BOUNDS_MS) - 1)]
+                return low + (high - low) * (wanted - passed) / count
+            passed += count
+        return LAST_MS
+
+
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """All of them as one."""
+    total = Tally()
+    for tally in tallies:
+        total.counts = [one + other for one, other in zip(total.counts, tally.counts, strict=True)]
+    return total
+
+
+def _step_of(ms: float) -> int:
+    if ms <= FIRST_MS:
+        return 0
+    if ms > LAST_MS:
+        return len(BOUNDS_MS)
+    return bisect_left(BOUNDS_MS, ms)

@@ -1,0 +1,192 @@
+"""Following a scheduler over GET /v1/watch: one picture, then what changes, through every interruption."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple
+
+import aiohttp
+import msgspec
+
+from lingua_scheduler.domain.following import Change, OutOfStep, Seen, Whole
+from lingua_scheduler.domain.picture import Event
+from lingua_scheduler.sdk.address import page_url
+
+CONNECT_WITHIN_S = 5.0
+# The scheduler gives a sign of life every 15 s.
+SILENT_S = 40.0
+FIRST_RETRY_S = 1.0
+LAST_RETRY_S = 15.0
+MAX_MESSAGE_BYTES = 64 * 2**20
+
+Failures = (aiohttp.ClientError, OSError, TimeoutError)
+
+
+class Refused(Exception):
+    """The scheduler answered, and not with what was asked for; the message is its own."""
+
+
+class Unreadable(Refused):
+    """Not what a scheduler sends."""
+
+
+class Message(NamedTuple):
+    """One message of a stream of server-sent events."""
+
+    event: str
+    body: bytes
+
+
+class Connected(NamedTuple):
+    """From now on nothing is missed."""
+
+
+class Interrupted(NamedTuple):
+    """The stream broke, or could not be had; the next attempt follows after the pause."""
+
+    reason: str
+    pause_s: float
+    is_refusal: bool
+
+
+class SomeEvents(msgspec.Struct, frozen=True):
+    """What a watcher of events alone is told."""
+
+    events: list[Event]
+
+
+class Reader:
+    """Server-sent events from bytes as they come in. `retry_s` is the pause the server wishes for."""
+
+    def __init__(self) -> None:
+        self.retry_s: float | None = None
+        # A line that has not ended yet.
+        self._parts: list[bytes] = []
+        self._event = ""
+        self._body: list[bytes] = []
+        self._bytes = 0
+
+    def feed(self, chunk: bytes) -> list[Message]:
+        messages = []
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line = b"".join((*self._parts, end)).removesuffix(b"\r")
+            self._parts.clear()
+            self._bytes += len(end)
+            if (message := self._line(line)) is not None:
+                messages.append(message)
+        self._parts.append(rest)
+        self._bytes += len(rest)
+        if self._bytes > MAX_MESSAGE_BYTES:
+            raise Unreadable(f"a message has more than {MAX_MESSAGE_BYTES} bytes")
+        return messages
+
+    def _line(self, line: bytes) -> Message | None:
+        if not line:
+            message = Message(self._event or "message", b"\n".join(self._body)) if self._body else None
+            self._event, self._body, self._bytes = "", [], 0
+            return message
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"data":
+                self._body.append(value)
+            case b"event":
+                self._event = value.decode(errors="replace")
+            case b"retry" if value.isdigit():
+                self.retry_s = int(value) / 1000
+        return None
+
+
+def understood(message: Message) -> Whole | Change | SomeEvents | None:
+    """None: of a kind that a newer scheduler may send."""
+    kinds: dict[str, type[Whole | Change | SomeEvents]] = {"picture": Whole, "change": Change, "events": SomeEvents}
+    kind = kinds.get(message.event)
+    try:
+        return None if kind is None else msgspec.json.decode(message.body, type=kind)
+    except msgspec.DecodeError as error:
+        raise Unreadable(f"a {message.event} cannot be read: {error}") from None
+
+
+def reason_of(error: Exception) -> str:
+    """Why nobody could be reached, in as few words as it takes."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        number = error.os_error.errno or 0
+        # A name that nobody knows has a number of another kind.
+        return os.strerror(number) if number > 0 else error.os_error.strerror or str(error)
+    return "it is silent" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+
+
+async def get(address: str, path: str) -> bytes:
+    """The body of a page. Raises Refused, or one of Failures."""
+    timeout = aiohttp.ClientTimeout(total=SILENT_S, sock_connect=CONNECT_WITHIN_S)
+    async with aiohttp.ClientSession(timeout=timeout) as http, http.get(page_url(address, path)) as response:
+        await _accept(response)
+        return await response.read()
+
+
+async def watch(
+    address: str, seen: Seen | None = None, *, only_events: bool = False
+) -> AsyncGenerator[Connected | Message | Interrupted, None]:
+    """For ever; `seen` is kept up to date. After each interruption the scheduler begins with a whole picture again."""
+    failures = 0
+    first_retry_s = FIRST_RETRY_S
+    while True:
+        reader = Reader()
+        reason, is_refusal = "it hung up", False
+        try:
+            async with _opened(address, only_events) as response:
+                yield Connected()
+                async for chunk in response.content.iter_any():
+                    for message in reader.feed(chunk):
+                        failures = 0
+                        _remember(message, seen)
+                        yield message
+        except Refused as error:
+            reason, is_refusal = str(error), True
+        except OutOfStep as error:
+            reason = str(error)
+        except Failures as error:
+            reason = reason_of(error)
+        first_retry_s = min(reader.retry_s or first_retry_s, LAST_RETRY_S)
+        pause_s = min(LAST_RETRY_S, first_retry_s * 2**failures) * random.uniform(0.75, 1.0)
+        failures = min(failures + 1, 10)
+        yield Interrupted(reason, pause_s, is_refusal)
+        await asyncio.sleep(pause_s)
+
+
+def _remember(message: Message, seen: Seen | None) -> None:
+    told = understood(message)
+    if seen is not None and isinstance(told, Whole | Change):
+        seen.hear(told)
+
+
+@asynccontextmanager
+async def _opened(address: str, only_events: bool) -> AsyncIterator[aiohttp.ClientResponse]:
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_WITHIN_S, sock_read=SILENT_S)
+    url = page_url(address, "/v1/watch") + ("?only=events" if only_events else "")
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as http,
+        http.get(url, headers={"Accept": "text/event-stream"}) as response,
+    ):
+        await _accept(response)
+        yield response
+
+
+async def _accept(response: aiohttp.ClientResponse) -> None:
+    if response.status == 200:
+        return
+    try:
+        said = msgspec.json.decode(await response.read(), type=_Said)
+    except msgspec.DecodeError:
+        said = _Said(error=f"HTTP {response.status}", detail=response.reason or "")
+    if response.status == 404:
+        raise Refused("it cannot be watched: it is older than this command, or no scheduler")
+    raise Refused(f"{said.error}: {said.detail}")
+
+
+class _Said(msgspec.Struct):
+    error: str
+    detail: str

@@ -1,0 +1,42 @@
+"""Language pairs as gauges: a bounded number of them, and none that is not there any more."""
+
+from collections.abc import Sequence
+
+from lingua_scheduler.domain.figures import OTHER
+from lingua_scheduler.domain.picture import PairLook, Picture
+from lingua_scheduler.telemetry import metrics
+
+_GAUGES = (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS)
+
+
+class PairGauges:
+    def __init__(self, max_pairs: int) -> None:
+        self._max_pairs = max_pairs
+        self._shown: set[tuple[str, str]] = set()
+
+    def show(self, picture: Picture) -> None:
+        """The pairs with most nodes by name. A stale picture says nothing of now, and changes nothing."""
+        if picture.is_stale:
+            return
+        rows = _rows(picture.pairs, self._max_pairs)
+        if not self._shown:
+            for gauge in _GAUGES:
+                gauge.clear()
+        for gone in self._shown - rows.keys():
+            for gauge in _GAUGES:
+                gauge.remove(*gone)
+        for labels, figures in rows.items():
+            for gauge, figure in zip(_GAUGES, figures, strict=True):
+                gauge.labels(*labels).set(figure)
+        self._shown = set(rows)
+
+
+def _rows(pairs: Sequence[PairLook], most: int) -> dict[tuple[str, str], tuple[int, int, int]]:
+    # A pair that nobody serves is what alerts are made of: it comes before the well served ones.
+    ranked = sorted(pairs, key=lambda pair: (pair.nodes > 0, -pair.nodes, pair.src, pair.tgt))
+    rows = {(pair.src, pair.tgt): (pair.nodes, pair.slots, pair.free) for pair in ranked[:most]}
+    rest = [(pair.nodes, pair.slots, pair.free) for pair in ranked[most:]]
+    if rest:
+        nodes, slots, free = map(sum, zip(*rest, strict=True))
+        rows[OTHER, OTHER] = (nodes, slots, free)
+    return rows

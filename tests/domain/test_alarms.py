@@ -1,0 +1,127 @@
+"""Alarms: what raises each, what does not, and what they remember."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.domain.alarms import EACH_MAX, REMEMBERED_MS, Sight, alarms, served_lately
+from lingua_scheduler.domain.picture import Level
+from tests.support.pictures import AT_MS, alarm, instance, node, pair
+
+WELL: dict[str, Any] = {
+    "at_ms": AT_MS,
+    "nodes": [node("n1"), node("n2")],
+    "pairs": [pair()],
+    "instances": [instance()],
+    "leader": "i1",
+}
+THIN = pair(nodes=1, hangs_on="n1")
+FULL = pair(free=0)
+GONE = pair(nodes=0, slots=0, free=0, text_nodes=0)
+
+
+def raised(**changed: Any) -> list[tuple[str, Level, str]]:
+    return [(found.code, found.level, found.subject) for found in alarms(Sight(**(WELL | changed)), [])]
+
+
+def test_all_is_well() -> None:
+    assert raised() == []
+
+
+C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"is_redis_away": True}, [("redis.away", C, "")]),
+        ({"nodes": [], "pairs": []}, [("nodes.none", C, "")]),
+        ({"nodes": [node(free=None, state="draining")], "pairs": [GONE]}, [("nodes.none", C, "")]),
+        ({"served_at_ms": {"en:fr": AT_MS - 5_000}}, [("pair.lost", C, "en:fr")]),
+        ({"wanted": ["en:fr:speech", "en:zh:speech"]}, [("pair.lost", C, "en:fr")]),
+        ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:text"]}, []),
+        ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:speech"]}, [("pair.lost", C, "en:zh")]),
+        ({"pairs": [FULL], "waiting": {"en:zh:speech": 3}}, [("pair.full", W, "en:zh")]),
+        ({"pairs": [FULL]}, []),
+        ({"waiting": {"en:zh:speech": 3}}, []),
+        ({"pairs": [THIN]}, [("pair.thin", N, "en:zh")]),
+        ({"pairs": [pair("en:en", nodes=1, hangs_on="n1")]}, []),
+        ({"pairs": [THIN], "nodes": [node("n1")]}, []),
+        ({"nodes": [node("n1"), node("n2", state="quarantined")]}, [("node.quarantined", W, "n2")]),
+        ({"nodes": [node("n1"), node("n2", state="probation")]}, []),
+        ({"instances": [instance(), instance("i2", is_alive=False)]}, [("instance.dead", W, "i2")]),
+        ({"instances": [instance(), instance("i2", is_alive=False, has_left=True)]}, []),
+        ({"dead_letters": 2}, [("letters.dead", W, "")]),
+        ({"leader": None}, [("leader.none", W, "")]),
+        ({"jobs_ended": 100, "jobs_failed": 6}, [("jobs.failing", C, "")]),
+        ({"jobs_ended": 100, "jobs_failed": 5}, [("jobs.failing", W, "")]),
+        ({"jobs_ended": 100, "jobs_failed": 1}, []),
+        ({"jobs_ended": 4, "jobs_failed": 4}, []),
+        ({"jobs_ended": 5, "p95_ms": 5_001.0}, [("latency.high", W, "")]),
+        ({"jobs_ended": 5, "p95_ms": 5_000.0}, []),
+        ({"jobs_ended": 1, "p95_ms": 9_000.0}, []),
+    ],
+)
+def test_what_raises_an_alarm(changed: dict[str, Any], expected: list[tuple[str, Level, str]]) -> None:
+    assert raised(**changed) == expected
+
+
+@pytest.mark.parametrize(("silent_ms", "is_raised"), [(30_000, False), (30_001, True)])
+def test_a_node_is_silent_after_two_of_its_own_intervals(silent_ms: int, is_raised: bool) -> None:
+    seen = AT_MS - silent_ms
+    quiet = node("n2", seen_at_ms=seen, alive_until_ms=seen + 45_000)
+    assert raised(nodes=[node("n1"), quiet]) == ([("node.silent", W, "n2")] if is_raised else [])
+
+
+def test_the_gravest_come_first() -> None:
+    found = raised(pairs=[THIN], dead_letters=1, jobs_ended=10, jobs_failed=10)
+    assert [code for code, _, _ in found] == ["jobs.failing", "letters.dead", "pair.thin"]
+
+
+def test_an_alarm_keeps_the_time_it_was_raised_and_a_later_one_has_its_own() -> None:
+    before = [alarm("letters.dead", since_ms=5)]
+    first, second = alarms(Sight(**(WELL | {"dead_letters": 1, "leader": None})), before)
+    assert [(first.code, first.since_ms), (second.code, second.since_ms)] == [
+        ("leader.none", AT_MS),
+        ("letters.dead", 5),
+    ]
+
+
+def test_while_redis_is_away_what_was_known_stays() -> None:
+    before = [alarm("letters.dead", since_ms=5), alarm("redis.away", since_ms=6)]
+    found = alarms(Sight(**(WELL | {"is_redis_away": True})), before)
+    assert [(one.code, one.since_ms) for one in found] == [("redis.away", 6), ("letters.dead", 5)]
+
+
+def test_of_many_of_a_kind_some_are_named_and_the_rest_counted() -> None:
+    pairs = [pair(f"en:x{number}", nodes=1, hangs_on="n1") for number in range(EACH_MAX + 30)]
+    found = alarms(Sight(**(WELL | {"pairs": pairs})), [])
+    assert len(found) == EACH_MAX
+    assert [one.values for one in found if not one.subject] == [{"more": 31}]
+
+
+def test_every_text_is_a_sentence_and_values_carry_what_it_names() -> None:
+    sight = Sight(**(WELL | {"pairs": [pair(nodes=1, free=0, hangs_on="n1")], "waiting": {"en:zh:speech": 2}}))
+    full, thin = alarms(sight, [])
+    assert full.values == {"src": "en", "tgt": "zh", "jobs": 2, "slots": 8}
+    assert thin.values == {"src": "en", "tgt": "zh", "node_id": "n1"}
+    assert all(one.text.endswith(".") for one in (full, thin))
+
+
+def test_a_pair_is_remembered_for_an_hour_after_it_was_last_served() -> None:
+    served = served_lately({}, [pair(), pair("en:fr", nodes=0)], AT_MS)
+    assert served == {"en:zh": AT_MS}
+    assert served_lately(served, [], AT_MS + REMEMBERED_MS - 1) == served
+    assert served_lately(served, [], AT_MS + REMEMBERED_MS) == {}
+
+
+def test_every_alarm_is_explained_in_the_documents() -> None:
+    root = Path(__file__).parents[2]
+    raisable = set(
+        re.findall(r'"([a-z]+\.[a-z]+)", [Ll]evel', (root / "src/lingua_scheduler/domain/alarms.py").read_text())
+    )
+    page = (root / "docs" / "watching.md").read_text("utf-8").partition("## Alarms")[2].partition("## Events")[0]
+    assert set(re.findall(r"^\| `([a-z.]+)`", page, re.MULTILINE)) == raisable
+    assert len(raisable) == 12

@@ -1,0 +1,262 @@
+"""Every metric moves when what it counts happens: a table of days in the life of a scheduler."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.console.siblings import Siblings
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.protocol.bus import Finished, encode
+from lingua_scheduler.telemetry import departed, metrics
+from tests.support.callers import caller_of
+from tests.support.http_nodes import http_node
+from tests.support.mail import BRISK, ROOMY, letter, who
+from tests.support.peers import FakeNode, Frame, answer, field, result_of, stay_silent
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+SPEECH = b"\x00\x01" * 320
+Moved = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Watch:
+    """Whether metrics have moved since it began to look; one that moved and came back has moved."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._before = values()
+        self.still = set(names)
+
+    async def all_moved(self) -> None:
+        try:
+            await until(lambda: not self._look(), within_s=20)
+        except AssertionError:
+            raise AssertionError(f"never moved: {self.still}") from None
+
+    def _look(self) -> set[str]:
+        now = values()
+        self.still -= {name for name in self.still if now[name] != self._before[name]}
+        return self.still
+
+
+def values() -> dict[str, float]:
+    """One figure for each metric, over all its labels."""
+    suffixes = {"counter": "_total", "histogram": "_count", "gauge": ""}
+    return {
+        family.name: sum(
+            sample.value for sample in family.samples if sample.name == family.name + suffixes[family.type]
+        )
+        for family in metrics.REGISTRY.collect()
+    }
+
+
+# The days
+
+
+async def a_conversation(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """A node that tells what its stages took, and a client."""
+    for gauge in (metrics.REDIS_UP, metrics.WORKERS, metrics.INSTANCES, metrics.LEADING):
+        gauge.set(0)
+    for pairs in (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS):
+        pairs.clear()
+
+    may_answer = asyncio.Event()
+
+    async def work(node: FakeNode, job: Frame) -> None:
+        await may_answer.wait()
+        timings = {"asr_ms": 5, "nmt_ms": 2, "tts_ms": 9}
+        await node.socket.send(result_of(job, node.node_id, extra={"service_timings": timings}))
+
+    async with scheduler_on(server.url) as (scheduler, _store), field(scheduler.port) as peers:
+        await peers.node(work)
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: values()["lingua_leases_held"] == 1)
+        watched = asyncio.create_task(moved())
+        await asyncio.sleep(0.05)
+        may_answer.set()
+        assert (await client.outcome())["type"] == "translation_result"
+        await watched
+
+
+async def a_crowded_hour(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """One slot, two jobs: the second waits for the first."""
+    async with scheduler_on(server.url) as (scheduler, _store), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent, max_concurrent_jobs=1)
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: node.jobs)
+        await client.utterance(1)
+        await until(lambda: values()["lingua_jobs_waiting"] == 1)
+        watched = asyncio.create_task(moved())
+        await asyncio.sleep(0.05)
+        await answer(node, node.jobs[0])
+        await watched
+
+
+async def bad_nodes(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """They fail, complain, and speak of jobs that are over."""
+
+    async def fail(node: FakeNode, job: Frame) -> None:
+        error = {"code": "PROCESSING_ERROR", "message": ""}
+        await node.socket.send(result_of(job, node.node_id, success=False, error=error))
+
+    changes = {"nodes__quarantine_consecutive": 1}
+    async with scheduler_on(server.url, **changes) as (scheduler, _store), field(scheduler.port) as peers:
+        node = await peers.node(fail)
+        other = await peers.node(fail)
+        client = await peers.client()
+        await client.utterance(0)
+        await client.outcome()
+        complaint = {"code": "MODEL_NOT_AVAILABLE", "message": "", "details": {"service_id": "whisper"}}
+        await node.socket.send({"type": "node_error", "node_id": node.node_id} | complaint)
+        ghost = {"job_id": "job-0-x", "attempt_id": 1, "session_id": "s", "utterance_index": 0, "trace_id": "t"}
+        await other.socket.send(result_of(ghost, other.node_id))
+        await moved()
+
+
+async def bad_clients(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """One speaks rubbish, one too fast."""
+    async with (
+        scheduler_on(server.url, sessions__max_frames_per_s=1) as (scheduler, _store),
+        field(scheduler.port) as peers,
+    ):
+        client = await peers.client()
+        await client.socket.socket.send_str("{")
+        for _chunk in range(3):
+            await client.chunk(SPEECH)
+        await moved()
+
+
+async def a_slow_reader(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """A node over HTTP that does not fetch its jobs."""
+    async with (
+        scheduler_on(server.url, server__outbox_max_bytes=100_000) as (scheduler, _store),
+        field(scheduler.port) as peers,
+    ):
+        await http_node(peers, max_concurrent_jobs=4)
+        client = await peers.client()
+        for index in range(3):
+            await client.utterance(index, b"\x00\x01" * 16_000)
+        await moved()
+
+
+async def callers(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """A job over HTTP, with a request id."""
+    async with (
+        scheduler_on(server.url) as (scheduler, _store),
+        field(scheduler.port) as peers,
+        caller_of(scheduler.port) as caller,
+    ):
+        node = await peers.node(stay_silent)
+        asked = await caller.dispatch(request_id="r1")
+        await until(lambda: node.jobs and values()["lingua_calls_under_way"])
+        watched = asyncio.create_task(moved())
+        await asyncio.sleep(0.05)
+        await answer(node, node.jobs[0])
+        assert (await caller.result(asked.body["job_id"], 5_000)).body["state"] == "DONE"
+        await watched
+
+
+async def two_instances(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """The client is at one, the node at the other."""
+    async with scheduler_on(server.url) as (first, _store), scheduler_on(server.url) as (second, _same):
+        async with field(first.port) as here, field(second.port) as there:
+            await there.node()
+            client = await here.client()
+            index = 0
+            await client.utterance(index)
+            while (await client.outcome())["type"] != "translation_result":
+                # The first has not heard of the node yet.
+                index += 1
+                await client.utterance(index)
+            await moved()
+
+
+async def bad_mail(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """A letter that nobody can handle, and the mail of an instance that is dead."""
+    async with scheduler_on(server.url, **BRISK) as (scheduler, store):
+        await store.inboxes.prepare("dead")
+        await store.instances.join(who("dead"), 400)
+        poison = encode(Finished(attempt=Attempt("job-0-x", 1, "n1", 0), frame=b"{"))
+        kind = str(Finished.__struct_config__.tag)
+        await store.inboxes.post(scheduler.instance, letter("u1", poison, kind), ROOMY)
+        await store.inboxes.post("dead", letter("u2", poison, kind), ROOMY)
+        await moved()
+
+
+async def a_flood(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """More jobs that nobody can do than anybody wants to read about."""
+    async with scheduler_on(server.url) as (scheduler, _store), field(scheduler.port) as peers:
+        clients = [await peers.client() for _ in range(4)]
+        for index in range(30):
+            for client in clients:
+                await client.utterance(index)
+        await moved()
+
+
+async def surprises(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """Somebody has written rubbish where our data should be."""
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node()
+        keys = store.keys.shard(0)
+        spoiled = (keys.complaints(node.node_id), keys.leases)
+        for key in spoiled:
+            await store.line.call("SET", key, "rubbish")
+        complaint = {"code": "MODEL_NOT_AVAILABLE", "message": ""}
+        await node.socket.send({"type": "node_error", "node_id": node.node_id} | complaint)
+        await moved()
+        await store.line.call("DEL", *spoiled)
+
+
+async def a_worker_that_hangs(_: RedisProcess, folder: Path, moved: Moved) -> None:
+    siblings = Siblings(folder, 0, "i-here")
+    await siblings.open()
+    departed.note(folder, "1-999", [])
+    await siblings.together()
+    await siblings.close()
+    await moved()
+
+
+DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ...]] = {
+    a_conversation: (
+        *("lingua_nodes_connected", "lingua_sockets_open", "lingua_sessions_open", "lingua_audio_held_bytes"),
+        *("lingua_node_registrations", "lingua_node_heartbeats", "lingua_node_heartbeat_seconds"),
+        *("lingua_job_dispatches", "lingua_slot_reservations", "lingua_leases_held", "lingua_jobs_ended"),
+        *("lingua_job_dispatch_seconds", "lingua_attempt_seconds", "lingua_node_stage_seconds", "lingua_job_seconds"),
+        *("lingua_instances_alive", "lingua_instance_leading", "lingua_pool_map_builds", "lingua_redis_up"),
+        *("lingua_redis_round_trip_seconds", "lingua_event_loop_lag_seconds", "lingua_workers"),
+        *("lingua_pair_nodes", "lingua_pair_slots", "lingua_pair_free_slots", "lingua_snapshot_age_seconds"),
+    ),
+    a_crowded_hour: ("lingua_jobs_waiting", "lingua_job_queue_wait_seconds"),
+    bad_nodes: (
+        *("lingua_attempts_lost", "lingua_job_retries", "lingua_node_quarantines", "lingua_node_complaints"),
+        "lingua_messages_stale",
+    ),
+    bad_clients: ("lingua_session_pauses", "lingua_frames_refused"),
+    a_slow_reader: ("lingua_outbox_overflows",),
+    callers: ("lingua_request_claims", "lingua_calls_under_way", "lingua_results_kept_bytes"),
+    two_instances: ("lingua_letters_posted", "lingua_letters_handled", "lingua_signals_heard"),
+    bad_mail: ("lingua_inbox_letters", "lingua_letters_dead", "lingua_inbox_adoptions"),
+    a_flood: ("lingua_job_records_skipped",),
+    surprises: ("lingua_task_failures", "lingua_chore_failures"),
+    a_worker_that_hangs: ("lingua_workers_silent",),
+}
+
+
+@pytest.mark.parametrize("day", DAYS, ids=lambda day: day.__name__)
+async def test_metrics_move(
+    day: Callable[[RedisProcess, Path, Moved], Awaitable[None]], server: RedisProcess, tmp_path: Path
+) -> None:
+    watch = Watch(DAYS[day])
+    await day(server, tmp_path, watch.all_moved)
+    assert not watch.still
+
+
+def test_every_metric_has_a_day_on_which_it_moves() -> None:
+    named = [name for names in DAYS.values() for name in names]
+    assert len(named) == len(set(named))
+    assert set(named) == {family.name for family in metrics.REGISTRY.collect()}

@@ -1,0 +1,134 @@
+"""What we ask of aiohttp's insides: frames in order, from the very first byte, and signs of life."""
+
+import asyncio
+import json
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+
+HANDSHAKE = (
+    b"GET /ws/session HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
+)
+INIT = {"type": "session_init", "client_version": "1", "platform": "web", "src_lang": "en", "tgt_lang": "zh"}
+
+
+def frame(message: dict[str, Any] | bytes, opcode: int = 1) -> bytes:
+    """As a client sends it, masked with zeros."""
+    payload = message if isinstance(message, bytes) else json.dumps(message).encode()
+    length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack("!H", len(payload))
+    return bytes([0x80 | opcode]) + length + bytes(4) + payload
+
+
+class Bare:
+    """A client that decides about every byte."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self.writer = writer
+
+    async def next(self) -> tuple[int, bytes]:
+        first, length = await self._reader.readexactly(2)
+        if length == 126:
+            (length,) = struct.unpack("!H", await self._reader.readexactly(2))
+        return first & 15, await self._reader.readexactly(length)
+
+    async def message(self) -> dict[str, Any]:
+        opcode, payload = await self.next()
+        assert opcode == 1
+        read: dict[str, Any] = json.loads(payload)
+        return read
+
+    async def head(self) -> bytes:
+        return await self._reader.readuntil(b"\r\n\r\n")
+
+    async def until_hung_up(self) -> None:
+        """Whatever comes meanwhile is left unanswered."""
+        try:
+            while await self._reader.read(1024):
+                pass
+        except ConnectionResetError:
+            pass
+
+
+@pytest.fixture
+async def port(server: RedisProcess) -> AsyncIterator[int]:
+    async with scheduler_on(server.url, server__ping_interval_ms=200) as (scheduler, _):
+        yield scheduler.port
+
+
+Connect = Callable[[], Awaitable[Bare]]
+
+
+@pytest.fixture
+async def connect(port: int) -> AsyncIterator[Connect]:
+    clients: list[Bare] = []
+
+    async def dial() -> Bare:
+        clients.append(Bare(*await asyncio.open_connection("127.0.0.1", port)))
+        return clients[-1]
+
+    yield dial
+    for client in clients:
+        client.writer.close()
+        with suppress(ConnectionError):
+            await client.writer.wait_closed()
+
+
+async def test_frames_that_come_with_the_handshake_are_heard_in_order(connect: Connect) -> None:
+    client = await connect()
+    nobody = {"type": "client_heartbeat", "session_id": "s-nobody", "timestamp": 1}
+    # The opening has to wait for Redis; what comes behind it must not be heard before.
+    client.writer.write(HANDSHAKE + frame(INIT) + frame(nobody))
+    assert (await client.head()).startswith(b"HTTP/1.1 101")
+    first, second = await client.message(), await client.message()
+    assert (first["type"], second["type"], second["code"]) == ("session_init_ack", "error", "INVALID_SESSION")
+
+
+async def test_a_frame_in_pieces_is_heard_as_one(connect: Connect) -> None:
+    client = await connect()
+    client.writer.write(HANDSHAKE)
+    await client.head()
+    for byte in frame(INIT):
+        client.writer.write(bytes([byte]))
+        await client.writer.drain()
+        await asyncio.sleep(0)
+    assert (await client.message())["type"] == "session_init_ack"
+
+
+async def test_a_ping_is_answered_and_a_goodbye_returned(connect: Connect) -> None:
+    client = await connect()
+    client.writer.write(HANDSHAKE + frame(b"are you there", opcode=9))
+    await client.head()
+    assert await client.next() == (10, b"are you there")
+    client.writer.write(frame(struct.pack("!H", 1000), opcode=8))
+    while (got := await client.next())[0] == 9:
+        pass
+    assert got[0] == 8
+
+
+async def test_a_socket_that_answers_pings_stays_and_one_that_does_not_is_closed(connect: Connect) -> None:
+    lively, dead = await connect(), await connect()
+    for client in (lively, dead):
+        client.writer.write(HANDSHAKE)
+        await client.head()
+    hung_up = asyncio.ensure_future(dead.until_hung_up())
+    while not hung_up.done():
+        opcode, _ = await lively.next()
+        assert opcode == 9
+        lively.writer.write(frame(b"", opcode=10))
+    await hung_up
+    lively.writer.write(frame(INIT))
+    await until_init(lively)
+
+
+async def until_init(client: Bare) -> None:
+    while (got := await client.next())[0] == 9:
+        pass
+    assert json.loads(got[1])["type"] == "session_init_ack"
