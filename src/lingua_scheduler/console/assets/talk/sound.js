@@ -3,6 +3,8 @@
 import { Microphone } from "./microphone.js";
 import { Player } from "./player.js";
 
+const WAKE_WITHIN_MS = 1_000;
+
 export class Sound {
   #context = null;
   #loading = null;
@@ -15,7 +17,9 @@ export class Sound {
     this.#isMuted = isMuted;
     this.#onLoudness = onLoudness;
     // Only a secure page has worklets; the others are told so when they ask for the microphone.
-    if (window.isSecureContext && window.AudioContext) this.#loading = this.#load();
+    if (!window.isSecureContext || !window.AudioContext) return;
+    this.#loading = this.#load();
+    for (const kind of ["pointerup", "click", "keydown"]) document.addEventListener(kind, () => this.wake());
   }
 
   get context() {
@@ -27,10 +31,13 @@ export class Sound {
     if (this.player) this.player.isMuted = muted;
   }
 
-  /** To be called from a touch, a click or a key: browsers stay silent until then. */
+  /** To be called from a touch, a click or a key: browsers stay silent until then. Whether there is sound now. */
   async wake() {
+    const waking = this.#context?.resume();
     await this.#loading;
-    if (this.#context && this.#context.state !== "running") await this.#context.resume();
+    // On some phones a finger that lies on the screen does not count; one that was lifted does.
+    await Promise.race([waking, new Promise((done) => setTimeout(done, WAKE_WITHIN_MS))]);
+    return this.#context?.state === "running";
   }
 
   async #load() {

@@ -31,16 +31,20 @@ export class Talker {
     this.#on.notice(side, null);
     this.#on.phase(side, "opening");
     this.#sound.player?.hold();
+    let isAwake = false;
     try {
-      await this.#sound.wake();
+      isAwake = await this.#sound.wake();
       if (!this.#sound.microphone) throw new NoMicrophone("insecure");
       await this.#sound.microphone.open();
+      // Many browsers let a page that listens make a sound.
+      isAwake ||= await this.#sound.wake();
     } catch (error) {
       this.#failed(press, error instanceof NoMicrophone ? error.reason : "failed");
       return;
     }
-    if (this.#press !== press) {
+    if (this.#press !== press || !isAwake) {
       // Let go before the microphone was there: the browser may have asked, and covered the button.
+      if (this.#press === press) this.stop();
       if (!this.#press) this.#sound.microphone.stop();
       this.#on.notice(side, "mic_ready");
       return;
