@@ -123,7 +123,8 @@ preceded by its length as an unsigned 16-bit little-endian number. The scheduler
 that can be walked from length to length exactly to their end are Opus.
 
 In JSON, audio is base64. When the acknowledgement says `use_binary_frame: true`, a client may send audio in binary
-frames instead (all numbers little-endian); everything else stays JSON:
+frames instead (all numbers little-endian); everything else stays JSON. A client may ask for that with
+`use_binary_frame: true` in its `session_init`; `sessions.use_binary_frame` offers it to all.
 
 | frame | layout |
 |---|---|
