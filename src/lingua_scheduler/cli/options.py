@@ -18,6 +18,7 @@ class Exit:
     REDIS = 3
     PORT = 4
     SCHEDULER = 5
+    ENGINES = 6
     INTERRUPTED = 130
 
 

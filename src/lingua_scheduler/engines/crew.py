@@ -34,16 +34,28 @@ class Crew:
     def way(self, source: str, target: str) -> Sequence[str]:
         return self._translators.way(source, target)
 
+    @property
+    def lacks(self) -> str:
+        """Why there are no pairs."""
+        needed: tuple[Stage, ...] = ("recogniser", "translator")
+        for stage in needed:
+            if not self._engines[stage]:
+                return f"there is no {stage}"
+        return "no translator goes on from a language that is recognised"
+
     def names(self, stage: Stage, language: str) -> list[str]:
         """Who does this for a language: the first, and those that stand in for it."""
         return [engine.name for engine in self._engines[stage] if language in engine.languages]
 
     def warm_up(self, slots: int, show: Callable[[str], None]) -> None:
         """Load what is loaded on first use, so that nobody's first sentence waits for it."""
-        for engine in (engine for engines in self._engines.values() for engine in engines):
+        for engine in (*self._engines["recogniser"], *self._engines["repairer"]):
             if hasattr(engine, "warm_up"):
                 show(engine.name)
                 engine.warm_up(slots)
+        for source, target in self.pairs:
+            show(f"{source} → {target}")
+            self._translators.translate("1.", source, target)
 
     def pipeline(self, slots: int) -> Pipeline:
         engines = self._engines

@@ -18,10 +18,6 @@ class FastTranslate:
         self._directions: dict[tuple[str, str], Any] = {}
         self._loading = threading.Lock()
 
-    def warm_up(self, slots: int) -> None:  # noqa: ARG002 - all threads share a direction
-        for source, target in self.pairs:
-            self._direction(source, target)
-
     def translate(self, text: str, source: str, target: str) -> str:
         translated: str = self._direction(source, target).translate(text)
         return translated
