@@ -18,7 +18,8 @@ END_WITHIN_S = 1.0
 # What the stream between its programs is made of; in a text each is written with a backslash.
 _MARKS = re.compile(r"([\[\]{}^$/\\@<>])")
 _ESCAPED = re.compile(r"\\(.)")
-_MODE_NAME = re.compile(r"([a-z]{2,3})-([a-z]{2,3})")
+# Of the two kinds of Portuguese the one our voices speak; it sorts behind the other, and so takes its place.
+_MODE_NAME = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?:_BR)?")
 # Modes are named by either kind of code.
 _SHORTER = {
     "arg": "an",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lingua_scheduler.engines.devices import Device, ctranslate2_device, shown
-from lingua_scheduler.engines.sentences import sentences
+from lingua_scheduler.engines.sentences import joined, sentences
 
 BEAM_SIZE = 4
 MAX_PIECES = 256
@@ -36,7 +36,7 @@ class Argos:
             max_input_length=MAX_PIECES,
             replace_unknowns=True,
         )
-        return " ".join(pieces.decode(result.hypotheses[0]).strip() for result in made)
+        return " ".join(joined(result.hypotheses[0]) for result in made)
 
 
 def _opened(folder: Path, device: str, numbers: str) -> tuple[tuple[str, str], tuple[Any, Any]]:

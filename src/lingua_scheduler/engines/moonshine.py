@@ -14,6 +14,9 @@ from lingua_scheduler.sdk.engines import Partial
 # recognised first, so that there is something to see; a short one is done as soon.
 LONG_S = 6.0
 BEGINNING_S = 2.5
+# Without a pause at the end a transcriber believes that somebody still speaks, and hears words in the next utterance
+# that nobody said there.
+PAUSE_S = 1.0
 
 
 class Moonshine:
@@ -43,8 +46,9 @@ class Moonshine:
         return self._text(heard, audio.sample_rate)
 
     def _text(self, heard: list[float], sample_rate: int) -> str:
+        pause = [0.0] * int(PAUSE_S * sample_rate)
         with self._spares.one() as transcriber:
-            lines = transcriber.transcribe_without_streaming(heard, sample_rate).lines
+            lines = transcriber.transcribe_without_streaming(heard + pause, sample_rate).lines
         return " ".join(line.text.strip() for line in lines if line.text.strip())
 
     def _transcriber(self) -> Any:

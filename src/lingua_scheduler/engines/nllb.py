@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lingua_scheduler.engines.devices import Device, ctranslate2_device, shown
-from lingua_scheduler.engines.sentences import sentences
+from lingua_scheduler.engines.sentences import joined, sentences
 
 BEAM_SIZE = 2
 MAX_PIECES = 256
@@ -83,7 +83,7 @@ class Nllb:
             max_input_length=MAX_PIECES,
         )
         # The first piece is the mark of the language.
-        return " ".join(self._pieces.decode(result.hypotheses[0][1:]).strip() for result in made)
+        return " ".join(joined(result.hypotheses[0][1:]) for result in made)
 
 
 def _sentencepiece(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Cutting a text where translators want it cut."""
+"""Texts as translators take and make them: sentence by sentence, in pieces."""
 
 import re
 
@@ -8,3 +8,8 @@ _END = re.compile(r"(?<=[。！？])(?![”’」』])|(?<=[.!?…])\s+|(?<=[。
 
 def sentences(text: str) -> list[str]:
     return [part.strip() for part in _END.split(text) if part and part.strip()]
+
+
+def joined(pieces: list[str]) -> str:
+    """Of SentencePiece's pieces: a low line stands for a space. Its own way back leaves those it does not know."""
+    return " ".join("".join(pieces).replace("▁", " ").split())

@@ -10,8 +10,10 @@ from lingua_scheduler.sdk.audio import Audio
 from lingua_scheduler.sdk.engines import Partial
 
 # A first sentence sets the style: without it Chinese comes in either script, and without marks.
-_STYLES = {"zh": "以下是普通话的句子，用简体中文书写。"}
+_STYLES = {"zh": "以下是普通话的句子。"}
 SAMPLE_RATE = 16_000
+# Nobody speaks faster; a model caught in a loop would go on to its limit.
+MAX_TOKENS_A_SECOND = 12
 
 
 class Whisper:
@@ -37,7 +39,9 @@ class Whisper:
         segments, _ = self._model.transcribe(
             _samples(audio),
             language=language,
-            beam_size=2,
+            # Of a voice it does not understand it would try again and again, each time with more imagination.
+            temperature=0.0,
+            max_new_tokens=int(20 + MAX_TOKENS_A_SECOND * audio.seconds),
             # Silence is no speech; left to itself the model makes words of it.
             vad_filter=True,
             condition_on_previous_text=False,
