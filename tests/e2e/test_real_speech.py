@@ -30,7 +30,8 @@ pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)} (make speech)"),
 ]
 needs_apertium = pytest.mark.skipif(
-    not (MODES / "pt-es.mode").exists(), reason="not installed: apertium-es-pt (apt-get install apertium apertium-es-pt)"
+    not (MODES / "pt-es.mode").exists(),
+    reason="not installed: apertium-es-pt (apt-get install apertium apertium-es-pt)",
 )
 
 SENTENCES = (
@@ -152,3 +153,23 @@ async def test_spoken_english_becomes_spoken_spanish(tmp_path: Path, capsys: pyt
     assert any("estación" in one.result["text_translated"] for one in heard)
     with capsys.disabled():
         print(figures)
+
+
+async def test_the_demo_speaks_to_real_engines_when_they_are_here(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.wav"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "lingua_scheduler", "demo", "--once", "--port", "0", "--save", str(kept)),
+        stdout=PIPE,
+        env=os.environ | {"COLUMNS": "200"},
+        preexec_fn=die_with_parent,
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), 180)
+    finally:
+        await stop(process, 30.0)
+    said = output.decode()
+    assert process.returncode == 0, said
+    assert "understood  Good morning. Where is the train station?" in said
+    assert "translated  Bom dia. Onde está a estação de trem?" in said
+    assert "recognition" in said
+    assert loudness(Audio(wav.read(kept))) > 300

@@ -88,7 +88,7 @@ def test_a_voice_of_piper_is_loaded_and_speaks_the_language_it_names(tmp_path: P
     piper = loaded("piper", "Piper", "piper", [voice], "cpu")
     assert (piper.languages, piper.device) == (("pt",), "cpu")
     spoken = piper.speak("abc abc", "pt")
-    assert spoken.sample_rate == 22_050
+    assert spoken.sample_rate == 16_000
     assert spoken.samples.strip(b"\0")
 
 
@@ -143,7 +143,7 @@ def test_whisper_tells_the_languages_in_question_apart(whisper: Any) -> None:
 
 
 def test_whisper_wants_a_folder_with_a_model(whisper: Any, tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="holds no model.bin"):
+    with pytest.raises(FileNotFoundError, match="holds no model"):
         type(whisper)(tmp_path / "nowhere")
 
 

@@ -110,7 +110,9 @@ def test_languages_are_told_apart_only_if_one_of_them_can() -> None:
 
 
 def test_a_text_goes_by_way_of_another_language_where_it_must() -> None:
-    tongues = Translators([Tongue("neural", ("en", "pt"), ("pt", "en")), Tongue("rules", ("pt", "es"), ("es", "pt"))], nobody)
+    tongues = Translators(
+        [Tongue("neural", ("en", "pt"), ("pt", "en")), Tongue("rules", ("pt", "es"), ("es", "pt"))], nobody
+    )
     assert tongues.translate("hi", "en", "es") == "hi>pt>es"
     assert tongues.translate("hi", "en", "pt") == "hi>pt"
     assert tongues.way("es", "en") == ("es", "pt", "en")

@@ -56,6 +56,12 @@ def test_it_serves_exactly_what_is_understood_translated_and_spoken_here() -> No
     assert abilities.slots == 3
 
 
+def test_a_voice_that_nobody_will_hear_is_let_go() -> None:
+    unheard = found("speaker", Thing("unheard", ["en"]))
+    services = crew(EAR, TONGUE, VOICE, unheard).pipeline(1).abilities().services or ()
+    assert [service.service_id for service in services if service.kind == "tts"] == ["voice-tts"]
+
+
 def test_languages_may_be_left_out() -> None:
     assert crew(EAR, TONGUE, VOICE, languages=["en", "pt"]).pairs == [("en", "pt")]
 
@@ -113,7 +119,9 @@ def test_whatever_is_wrong_with_one_engine_the_others_are_found(monkeypatch: pyt
 def test_what_an_owner_brings_goes_first_and_what_is_named_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = (
         Part("recogniser", "ours", "", "", lambda _: Thing("ours", [])),
-        Part("recogniser", "theirs", "", "", lambda _: Thing("theirs", []), lambda choices: bool(choices.whisper_model)),
+        Part(
+            "recogniser", "theirs", "", "", lambda _: Thing("theirs", []), lambda choices: bool(choices.whisper_model)
+        ),
     )
     monkeypatch.setattr(catalogue, "PARTS", parts)
 

@@ -129,7 +129,9 @@ def test_a_password_of_a_mirror_is_not_shown(tmp_path: Path) -> None:
 
 def test_the_mirror_of_pip_or_uv_is_used() -> None:
     assert registry_of({}) == "https://pypi.org/simple"
-    assert registry_of({"PIP_INDEX_URL": "https://mirror/simple", "UV_INDEX_URL": "https://x"}) == "https://mirror/simple"
+    assert (
+        registry_of({"PIP_INDEX_URL": "https://mirror/simple", "UV_INDEX_URL": "https://x"}) == "https://mirror/simple"
+    )
 
 
 def test_every_model_names_its_licence_and_what_its_files_must_be() -> None:

@@ -44,7 +44,9 @@ def test_nanotts_reads_marks_as_text(nanotts: Any) -> None:
     assert loud.seconds > nanotts.speak("hola", "es").seconds
 
 
-@pytest.mark.parametrize(("language", "text"), [("pt", "Bom dia, senhora."), ("zh", "你好，火车站在哪里？"), ("sw", "Habari ya asubuhi.")])
+@pytest.mark.parametrize(
+    ("language", "text"), [("pt", "Bom dia, senhora."), ("zh", "你好，火车站在哪里？"), ("sw", "Habari ya asubuhi.")]
+)
 def test_espeak_speaks(espeak: Any, language: str, text: str) -> None:
     spoken = espeak.speak(text, language)
     assert 0.5 < spoken.seconds < 5
@@ -116,7 +118,9 @@ def test_moonshine_hears_nothing_of_an_utterance_before_that_was_cut_off(nanotts
 def test_moonshine_works_in_several_threads_at_once(nanotts: Any, moonshine: Any) -> None:
     spoken = nanotts.speak(SENTENCE, "en")
     heard: list[str] = []
-    threads = [threading.Thread(target=lambda: heard.append(moonshine.recognise(spoken, "en", nobody))) for _ in range(3)]
+    threads = [
+        threading.Thread(target=lambda: heard.append(moonshine.recognise(spoken, "en", nobody))) for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -108,7 +108,9 @@ def _sine_of_input() -> bytes:
     cast += _message(5, _text(1, "to") + _number(3, _FLOAT) + _number(20, 2))
     sine = _text(1, "number") + _text(2, "output") + _text(4, "Sin")
     graph = _message(1, cast) + _message(1, sine) + _text(2, "voice")
-    graph += b"".join(_message(11, _value(name, kind)) for name, kind in inputs) + _message(12, _value("output", _FLOAT))
+    graph += b"".join(_message(11, _value(name, kind)) for name, kind in inputs) + _message(
+        12, _value("output", _FLOAT)
+    )
     return _number(1, 8) + _message(7, graph) + _message(8, _number(2, 17))
 
 

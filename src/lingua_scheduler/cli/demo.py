@@ -53,9 +53,13 @@ class Cast(NamedTuple):
     show_default=True,
     help="auto: real speech engines if they are here, else simulated ones. sim: simulated.",
 )
-@click.option("--nodes", "node_count", type=click.IntRange(1, 20), help="Nodes to start.  [default: 1 real, or 3 simulated]")
+@click.option(
+    "--nodes", "node_count", type=click.IntRange(1, 20), help="Nodes to start.  [default: 1 real, or 3 simulated]"
+)
 @click.option("--to", "tgt_lang", help="Language to translate the sample into.  [default: pt; simulated: zh]")
-@click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="Keep the translated speech in this file.")
+@click.option(
+    "--save", type=click.Path(path_type=Path, dir_okay=False), help="Keep the translated speech in this file."
+)
 @click.option("--data-dir", help="Keep the embedded Redis's data here.  [default: a temporary folder]")
 @click.option("--once", is_flag=True, help="Stop after the sample was translated.")
 def demo(

@@ -42,9 +42,19 @@ def _get(shelf: Shelf, names: tuple[str, ...], registry: str) -> None:
     if unknown or not names:
         what = f"{unknown[0]!r} is no model we know" if unknown else "name the models to get"
         fail(f"{what}; there are {', '.join(MODELS)}", Exit.SETTINGS)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        bars = {file.file: progress.add_task(file.package, total=file.size_bytes) for name in names for file in MODELS[name].files}
+        bars = {
+            file.file: progress.add_task(file.package, total=file.size_bytes)
+            for name in names
+            for file in MODELS[name].files
+        }
 
         def show(file: str, fetched_bytes: int, size_bytes: int) -> None:
             progress.update(bars[file], completed=fetched_bytes, total=size_bytes)

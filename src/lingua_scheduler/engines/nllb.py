@@ -70,9 +70,7 @@ class Nllb:
         self._model: Any = package.Translator(str(folder), device=used, compute_type=numbers)
 
     def translate(self, text: str, source: str, target: str) -> str:
-        parts = [
-            [self._marks[source], *self._pieces.encode(part, out_type=str), "</s>"] for part in sentences(text)
-        ]
+        parts = [[self._marks[source], *self._pieces.encode(part, out_type=str), "</s>"] for part in sentences(text)]
         if not parts:
             return ""
         made = self._model.translate_batch(
