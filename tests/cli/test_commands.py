@@ -352,6 +352,27 @@ async def test_speech_that_cannot_be_saved_is_said_so_in_one_sentence(
     assert "Traceback" not in said
 
 
+def test_speech_that_could_not_be_saved_is_not_even_begun(speech: Path, tmp_path: Path) -> None:
+    languages = ("--from", "en", "--to", "zh", "--url", "127.0.0.1:1")
+    for place, why in ((tmp_path / "no" / "x.wav", "there is no folder"), (tmp_path, "it is a folder")):
+        shown = lingua("translate", str(speech), *languages, "--save", str(place))
+        assert (shown.exit_code, f"lingua: {place} cannot be written: {why}" in shown.stderr) == (SETTINGS, True)
+
+
+def test_a_recording_without_sound_is_said_so(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.wav"
+    wav.write(empty, b"")
+    shown = lingua("translate", str(empty), "--from", "en", "--to", "zh", "--url", "127.0.0.1:1")
+    assert shown.exit_code == SETTINGS
+    assert shown.stderr == f"lingua: {empty} is a WAV file without any sound in it\n"
+
+
+def test_a_wrong_path_is_not_taken_for_a_scheduler_that_stops(scheduler: str, speech: Path) -> None:
+    shown = lingua("translate", str(speech), "--from", "en", "--to", "zh", "--url", f"{scheduler}/elsewhere")
+    assert shown.exit_code == SCHEDULER
+    assert "is no scheduler, or its path is wrong (HTTP 404)" in shown.stderr
+
+
 # When something is wrong
 
 

@@ -367,7 +367,7 @@ async def test_a_connection_that_broke_is_made_again_where_it_was(server: RedisP
 
 def cut(client: Client) -> None:
     """As if the network was gone: no closing handshake, and what was under way is lost."""
-    socket = client._socket
+    socket = client._line.socket
     assert socket is not None
     connection = socket._response.connection
     assert connection is not None

@@ -83,7 +83,7 @@ class Person:
 
     @property
     def port(self) -> int | None:
-        return urlsplit(self._client._addresses.url).port
+        return urlsplit(self._client._line.addresses.url).port
 
     async def talk(self, enough: asyncio.Event, pause_s: float) -> None:
         async with self._client:

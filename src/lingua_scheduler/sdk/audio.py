@@ -7,6 +7,9 @@ from typing import NamedTuple, Self
 
 # What clients send, and what they play whatever the voice's own rate is.
 SAMPLE_RATE = 16_000
+# How much a client sends at a time.
+CHUNK_MS = 200
+CHUNK_BYTES = SAMPLE_RATE * 2 * CHUNK_MS // 1000
 
 
 class Audio(NamedTuple):

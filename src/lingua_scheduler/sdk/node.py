@@ -67,11 +67,13 @@ __all__ = [
 ]
 
 FIRST_RETRY_S = 0.2
-LAST_RETRY_S = 15.0
+LAST_RETRY_S = 5.0
 # A process that is frozen takes connections and says nothing.
 CONNECT_WITHIN_S = 10.0
 # A connection that does not answer a ping within half of this again leads nowhere.
 PING_EVERY_S = 6.0
+# A goodbye that is not answered is not waited for any longer.
+_CLOSING = aiohttp.ClientWSTimeout(ws_close=2.0)
 # Running jobs may take this long when the node is asked to leave, and then their results to be acknowledged.
 FINISH_WITHIN_S = 30.0
 ACKNOWLEDGED_WITHIN_S = 2.0
@@ -207,7 +209,9 @@ class Node:
 
     async def _converse(self, http: aiohttp.ClientSession) -> None:
         async with asyncio.timeout(CONNECT_WITHIN_S):
-            socket = await http.ws_connect(self._addresses.url, max_msg_size=0, heartbeat=PING_EVERY_S)
+            socket = await http.ws_connect(
+                self._addresses.url, max_msg_size=0, heartbeat=PING_EVERY_S, timeout=_CLOSING
+            )
         async with socket:
             self._socket = socket
             self._waits_for_audio = None

@@ -47,8 +47,11 @@ class Threads:
             done, call = self._waiting.get()
             try:
                 result = call()
-            except BaseException as error:
+            except Exception as error:
                 done.set_exception(error)
+            except BaseException as error:
+                # An engine that wants to end the process fails its job, and no more.
+                done.set_exception(RuntimeError(f"the engine raised {type(error).__name__}"))
             else:
                 done.set_result(result)
             # Nothing of a job is kept until the next one comes.
