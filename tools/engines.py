@@ -43,7 +43,8 @@ def measure(stage: str, name: str) -> None:
         loaded_s, took_mb = time.monotonic() - began, _memory_mb() - before_mb
         best_ms = min(_took_ms(work, time.perf_counter) for _ in range(REPEATS))
         cpu_ms = min(_took_ms(work, time.process_time) for _ in range(REPEATS))
-        print(f"| {name} | {stage} | {language} | {loaded_s:.1f} s | {took_mb} MB | {best_ms:.0f} ms | {cpu_ms:.0f} ms |")
+        figures = f"{loaded_s:.1f} s | {took_mb} MB | {best_ms:.0f} ms | {cpu_ms:.0f} ms"
+        print(f"| {name} | {stage} | {language} | {figures} |")
     if hasattr(engine, "close"):
         engine.close()
 

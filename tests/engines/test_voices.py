@@ -7,6 +7,7 @@ import pytest
 
 from lingua_scheduler.engines.moonshine import LONG_S
 from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.engines import to_nobody
 from tests.support.engines import loaded, loudness, word_errors
 
 SENTENCE = "I would like a cup of coffee without sugar, please."
@@ -102,6 +103,17 @@ def test_moonshine_shows_the_beginning_of_a_long_utterance(nanotts: Any, moonshi
     assert len(shown) == 1
     assert shown[0].startswith("I would like")
     assert "hospital" in heard
+
+
+def test_moonshine_saves_that_work_when_nobody_wants_to_see_it(nanotts: Any, moonshine: Any) -> None:
+    calls: list[int] = []
+    whole = moonshine._text
+    moonshine._text = lambda heard, rate: calls.append(len(heard)) or whole(heard, rate)
+    try:
+        moonshine.recognise(Audio(bytes(int(LONG_S * 32_000))), "en", to_nobody)
+    finally:
+        moonshine._text = whole
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("samples", [b"", bytes(20), bytes(64_000)])

@@ -7,7 +7,7 @@ from typing import Any
 
 from lingua_scheduler.engines.devices import Device, ctranslate2_device, shown
 from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Partial
+from lingua_scheduler.sdk.engines import Partial, to_nobody
 
 # A first sentence sets the style: without it Chinese comes in either script, and without marks.
 _STYLES = {"zh": "以下是普通话的句子。"}
@@ -33,7 +33,7 @@ class Whisper:
         self.languages: Sequence[str] = tuple(code for code in known if languages is None or code in languages)
 
     def warm_up(self, slots: int) -> None:  # noqa: ARG002 - all threads share the model
-        self.recognise(Audio(bytes(SAMPLE_RATE * 2), SAMPLE_RATE), self.languages[0], lambda _: None)
+        self.recognise(Audio(bytes(SAMPLE_RATE * 2), SAMPLE_RATE), self.languages[0], to_nobody)
 
     def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
         segments, _ = self._model.transcribe(
