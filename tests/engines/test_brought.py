@@ -117,7 +117,8 @@ def whisper(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     devices.get_cuda_device_count = lambda: 1  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "faster_whisper", library)
     monkeypatch.setitem(sys.modules, "ctranslate2", devices)
-    (tmp_path / "model.bin").touch()
+    for name in ("model.bin", "tokenizer.json"):
+        (tmp_path / name).touch()
     from lingua_scheduler.engines.whisper import Whisper
 
     return Whisper(tmp_path, "auto", ["pt", "zh"])
@@ -145,6 +146,9 @@ def test_whisper_tells_the_languages_in_question_apart(whisper: Any) -> None:
 def test_whisper_wants_a_folder_with_a_model(whisper: Any, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="holds no model"):
         type(whisper)(tmp_path / "nowhere")
+    (tmp_path / "tokenizer.json").unlink()
+    with pytest.raises(FileNotFoundError, match="holds no tokenizer"):
+        type(whisper)(tmp_path)
 
 
 def fetched(name: str) -> Path:

@@ -25,9 +25,10 @@ class Whisper:
         package: Any = importlib.import_module("faster_whisper")
         used, numbers = ctranslate2_device(device)
         self.device = shown(used)
-        # A folder, never a name: a name would be fetched from a hub.
-        if not (folder / "model.bin").exists():
-            raise FileNotFoundError(f"{folder} holds no model.bin")
+        # A name, or a folder without its tokenizer, would have the library fetch something from a hub.
+        for needed in ("model.bin", "tokenizer.json"):
+            if not (folder / needed).exists():
+                raise FileNotFoundError(f"{folder} holds no {needed}")
         self._model: Any = package.WhisperModel(str(folder), device=used, compute_type=numbers, local_files_only=True)
         known: list[str] = self._model.supported_languages
         self.languages: Sequence[str] = tuple(code for code in known if languages is None or code in languages)
