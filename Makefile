@@ -19,11 +19,11 @@ run: $(VENV)/.run $(if $(filter no,$(SPEECH)),,speech) ## set up, then start a s
 # Whatever goes wrong here, the demo goes on with simulated nodes, and says so.
 speech: $(VENV)/.run ## set up, then add the speech engines of the reference node
 	@test $(VENV)/.speech -nt requirements/speech.lock || { \
-	  echo "Installing speech engines: about 130 MB, once. Without: make run SPEECH=no"; \
-	  if $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --disable-pip-version-check) \
+	  echo "Installing speech engines: about 130 MB, once; this takes a while. Without: make run SPEECH=no"; \
+	  if $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check) \
 	    --only-binary :all: -r requirements/speech.lock; \
 	  then touch $(VENV)/.speech; \
-	  else echo "The speech engines cannot be installed here; what is above says why."; fi; }
+	  else echo "The speech engines cannot be installed here (see above); going on without."; fi; }
 
 test: $(VENV)/.dev ## set up, then run the whole test suite
 	$(BIN)/python -m pytest -n auto $(ARGS)
