@@ -470,12 +470,6 @@ async def test_a_node_says_that_it_is_simulated_and_leaves_when_asked() -> None:
     assert "Traceback" not in output
 
 
-def test_a_node_needs_to_know_its_engine() -> None:
-    refused = lingua("node")
-    assert refused.exit_code == SETTINGS
-    assert "--engine" in refused.stderr
-
-
 # demo
 
 
@@ -495,7 +489,9 @@ def relatives(folder: Path) -> list[str]:
 
 @needs_linux
 async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with started("demo", "--once", "--port", "0", "--nodes", "2", TMPDIR=str(tmp_path)) as process:
+    async with started(
+        "demo", "--engine", "sim", "--once", "--port", "0", "--nodes", "2", TMPDIR=str(tmp_path)
+    ) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
     assert "2 connected" in said
@@ -505,10 +501,21 @@ async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+async def test_the_demo_says_why_its_nodes_are_simulated_and_keeps_the_speech_if_asked(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.wav"
+    async with started("demo", "--once", "--port", "0", "--to", "ja", "--save", str(kept)) as process:
+        code, said = await ended(process, within_s=50)
+    assert code == 0, said
+    assert "Without real speech engines: " in said
+    assert "lingua node --list" in " ".join(said.split())
+    assert wav.read(kept)
+
+
 @needs_linux
 @pytest.mark.slow
 async def test_ctrl_c_ends_the_whole_demo(tmp_path: Path) -> None:
-    arguments = ("demo", "--port", "0", "--nodes", "1")
+    arguments = ("demo", "--engine", "sim", "--port", "0", "--nodes", "1")
     async with started(*arguments, TMPDIR=str(tmp_path), PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
         async with asyncio.timeout(50):
@@ -527,6 +534,6 @@ def test_the_demo_names_a_port_that_is_taken_and_how_to_choose_another() -> None
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        refused = lingua("demo", "--once", "--port", str(port))
+        refused = lingua("demo", "--engine", "sim", "--once", "--port", str(port))
     assert refused.exit_code == PORT
     assert f"port {port} is taken by another program; choose another with --port" in refused.stderr

@@ -26,6 +26,7 @@ from lingua_scheduler.sdk.engines import (
     Translation,
     Translator,
     Unsupported,
+    to_nobody,
 )
 from lingua_scheduler.sdk.threads import Threads
 
@@ -97,7 +98,7 @@ class Pipeline:
         with stages.measured("asr"):
             audio = await self._decode(job)
             source, target = await self._languages(job, audio)
-            text = await self._recognise(audio, source, partial if job.enable_streaming_asr else _to_nobody)
+            text = await self._recognise(audio, source, partial if job.enable_streaming_asr else to_nobody)
         if not text:
             return Translation("", stage_ms=stages.took_ms)
         if wanted.use_semantic:
@@ -247,7 +248,3 @@ def _several(given: Any) -> list[Any]:
 def _union(lists: Iterable[Iterable[T]]) -> list[T]:
     """In order, each once."""
     return list(dict.fromkeys(chain.from_iterable(lists)))
-
-
-def _to_nobody(text: str) -> None:
-    pass
