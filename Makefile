@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null)
 ARGS   ?=
-# make run SPEECH=no: simulated nodes, and no download of speech engines.
+# SPEECH=no: no download of speech engines; make run has simulated nodes then, and make test skips what needs them.
 SPEECH ?= yes
 
 .PHONY: help run speech test check fmt bench docs lock clean
@@ -25,7 +25,7 @@ speech: $(VENV)/.run ## set up, then add the speech engines of the reference nod
 	  then touch $(VENV)/.speech; \
 	  else echo "The speech engines cannot be installed here (see above); going on without."; fi; }
 
-test: $(VENV)/.dev ## set up, then run the whole test suite
+test: $(VENV)/.dev $(if $(filter no,$(SPEECH)),,speech) ## set up, then run the whole test suite
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, layers
