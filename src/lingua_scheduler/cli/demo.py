@@ -191,8 +191,8 @@ def _show_addresses(console: Console, address: str, tgt_lang: str) -> None:
     console.print()
     console.print("Next:", style="bold")
     for what, where in (
-        ("status as a page", f"http://{address}/v1/status"),
-        ("metrics", f"http://{address}/metrics"),
+        ("watch it", f"http://{address}/dashboard"),
+        ("talk to it", f"http://{address}/talk"),
         ("clients connect to", f"ws://{address}/ws/session"),
         ("nodes connect to", f"ws://{address}/ws/node"),
         ("in another terminal", f".venv/bin/lingua top --url ws://{address}"),
