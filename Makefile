@@ -5,16 +5,27 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(shell command -v uv 2>/dev/null)
 ARGS   ?=
+# SPEECH=no: no download of speech engines; make run has simulated nodes then, and make test skips what needs them.
+SPEECH ?= yes
 
-.PHONY: help run test check fmt bench docs lock clean
+.PHONY: help run speech test check fmt bench docs lock clean
 
 help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-run: $(VENV)/.run ## set up, then start a scheduler with nodes and translate a sample (= lingua demo)
-	@$(BIN)/lingua demo $(ARGS)
+run: $(VENV)/.run $(if $(filter no,$(SPEECH)),,speech) ## set up, then start a scheduler with a node and translate a spoken sample (= lingua demo)
+	@$(BIN)/lingua demo $(if $(filter no,$(SPEECH)),--engine sim) $(ARGS)
 
-test: $(VENV)/.dev ## set up, then run the whole test suite
+# Whatever goes wrong here, the demo goes on with simulated nodes, and says so.
+speech: $(VENV)/.run ## set up, then add the speech engines of the reference node
+	@test $(VENV)/.speech -nt requirements/speech.lock || { \
+	  echo "Installing speech engines: about 130 MB, once; this takes a while. Without: make run SPEECH=no"; \
+	  if $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,$(BIN)/python -m pip install --quiet --disable-pip-version-check) \
+	    --only-binary :all: -r requirements/speech.lock; \
+	  then touch $(VENV)/.speech; \
+	  else echo "The speech engines cannot be installed here (see above); going on without."; fi; }
+
+test: $(VENV)/.dev $(if $(filter no,$(SPEECH)),,speech) ## set up, then run the whole test suite
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, layers
@@ -36,6 +47,7 @@ docs: $(VENV)/.dev ## write the generated pages of docs/ anew
 lock: $(VENV)/.dev ## resolve the locked versions anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml requirements/build.in -o requirements/run.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra speech pyproject.toml -c requirements/dev.lock -o requirements/speech.lock
 
 clean: ## remove .venv and everything that was built
 	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results

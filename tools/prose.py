@@ -123,7 +123,8 @@ preceded by its length as an unsigned 16-bit little-endian number. The scheduler
 that can be walked from length to length exactly to their end are Opus.
 
 In JSON, audio is base64. When the acknowledgement says `use_binary_frame: true`, a client may send audio in binary
-frames instead (all numbers little-endian); everything else stays JSON:
+frames instead (all numbers little-endian); everything else stays JSON. A client may ask for that with
+`use_binary_frame: true` in its `session_init`; `sessions.use_binary_frame` offers it to all.
 
 | frame | layout |
 |---|---|
@@ -259,7 +260,7 @@ ERROR_MEANINGS = {
     "INVALID_CAPABILITY_SCHEMA": "What the node says it can do has an unknown form",
     "SCHEDULER_DEPENDENCY_DOWN": "Redis is away; nothing new is dispatched until it is back",
     "PROCESSING_ERROR": "The node failed the job, for a reason with no code of its own",
-    "NO_CAPABLE_NODE": "No connected node serves the pair",
+    "NO_CAPABLE_NODE": "No connected node serves the pair, and none that did a moment ago came back",
     "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
     "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",

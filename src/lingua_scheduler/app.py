@@ -27,6 +27,7 @@ from lingua_scheduler.console.operations import OPERATIONS, Operation, add_opera
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.polling import Polling
 from lingua_scheduler.console.siblings import Siblings
+from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.watching import Watching
 from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
 from lingua_scheduler.domain.pools import Admission
@@ -212,6 +213,7 @@ class Scheduler:
         add_operations(app, Polling(self.snapshots, self._catalogue).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
         add_dashboard(app)
+        add_talk(app)
         self.operations: list[Operation] = app[OPERATIONS]
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
@@ -274,6 +276,7 @@ class Scheduler:
             # What it tells of us must not outlive our goodbye.
             self._builder.cancel()
         self.snapshots.close()
+        metrics.SNAPSHOT_AGE.set_function(float)  # 0: what is over does not age
         self._node_socket.is_open = False
         self._http_nodes.is_open = False
         self._intake.stop_taking_work()

@@ -11,13 +11,14 @@ from tests.support.browser import DESKTOP, PHONE, page_of
 from tests.support.instances import START_WITHIN_S
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, result_of
 from tests.support.schedulers import serve_process
-from tests.support.servers import RedisProcess
+from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # A shared machine may be slow, and a picture comes once in 200 ms at best.
 WITHIN_MS = 15_000
+QUICK = ("--set", "watch.watched_interval_ms=200", "--set", "watch.interval_ms=500")
 
 
 async def fail(node: FakeNode, job: Frame) -> None:
@@ -35,14 +36,33 @@ async def talk(client: FakeClient, first: int, count: int) -> None:
 async def test_the_person_on_call_sees_and_steers_a_living_scheduler(
     server: RedisProcess, tmp_path: Path, opened: Browser
 ) -> None:
-    quick = ("--set", "watch.watched_interval_ms=200", "--set", "watch.interval_ms=500")
-    async with serve_process(tmp_path, "--redis-url", server.url, *quick) as serving:
+    async with serve_process(tmp_path, "--redis-url", server.url, *QUICK) as serving:
         await until(lambda: serving.port, START_WITHIN_S, "a scheduler")
         async with field(serving.port) as peers:
             await people_are_translated(peers, opened)
             await a_node_is_drained(peers, opened)
             await a_failed_job_is_explained(peers, opened)
             await a_killed_node_raises_an_alarm(peers, opened)
+
+
+@pytest.mark.timeout(180)
+async def test_a_lost_redis_and_a_lost_scheduler_are_told_apart(tmp_path: Path, opened: Browser) -> None:
+    redis = RedisProcess(str(binaries()["valkey"]))
+    try:
+        async with page_of(opened, DESKTOP) as page:
+            async with serve_process(tmp_path, "--redis-url", redis.url, *QUICK) as serving:
+                await until(lambda: serving.port, START_WITHIN_S, "a scheduler")
+                async with field(serving.port) as peers:
+                    await peers.node()
+                    await page.goto(f"http://127.0.0.1:{peers.port}/dashboard#/nodes")
+                    await expect(page.locator(".vbody .vrow")).to_have_count(1, timeout=WITHIN_MS)
+                    redis.stop()
+                    await expect(page.locator(".verdict")).to_contain_text("Redis is away", timeout=WITHIN_MS)
+                    await expect(page.locator(".vbody .vrow")).to_have_count(1)
+            await expect(page.locator(".verdict")).to_contain_text("The scheduler does not answer", timeout=WITHIN_MS)
+            await expect(page.locator(".connection")).to_contain_text("no connection")
+    finally:
+        redis.stop()
 
 
 async def people_are_translated(peers: Field, opened: Browser) -> None:

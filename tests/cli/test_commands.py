@@ -19,9 +19,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from lingua_scheduler.cli import wav
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.settings import fields
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.schedulers import serve_process
@@ -61,7 +62,7 @@ async def ended(process: Process, within_s: float = 30.0) -> tuple[int | None, s
     return process.returncode, output.decode()
 
 
-def sound(path: Path, seconds: float = 1.0, rate: int = wav.SAMPLE_RATE, channels: int = 1) -> Path:
+def sound(path: Path, seconds: float = 1.0, rate: int = SAMPLE_RATE, channels: int = 1) -> Path:
     tone = (int(9000 * math.sin(i * 2 * math.pi * 300 / rate)) for i in range(int(seconds * rate)))
     with wave.open(str(path), "wb") as file:
         file.setsampwidth(2)
@@ -272,7 +273,7 @@ def test_the_translated_speech_is_saved_as_long_as_it_is(scheduler: str, speech:
 
 def test_a_long_sound_is_several_utterances_whose_speech_is_saved_in_one_file(scheduler: str, tmp_path: Path) -> None:
     long, saved = tmp_path / "long.wav", tmp_path / "translated.wav"
-    wav.write(long, bytes(20 * 2 * wav.SAMPLE_RATE))
+    wav.write(long, bytes(20 * 2 * SAMPLE_RATE))
     languages = ("--from", "en", "--to", "en")
     shown = lingua("translate", str(long), *languages, "--fast", "--json", "--save", str(saved), "--url", scheduler)
     results = [json.loads(line) for line in shown.stdout.splitlines()]
@@ -282,7 +283,7 @@ def test_a_long_sound_is_several_utterances_whose_speech_is_saved_in_one_file(sc
         (1, "(simulated) I heard 4.2 seconds of speech."),
     ]
     with wave.open(str(saved)) as file:
-        assert file.getnframes() == 2 * 3 * wav.SAMPLE_RATE  # three seconds is the longest it hums
+        assert file.getnframes() == 2 * 3 * SAMPLE_RATE  # three seconds is the longest it hums
 
 
 def test_other_rates_and_channels_are_translated_too(scheduler: str, tmp_path: Path) -> None:
@@ -350,6 +351,27 @@ async def test_speech_that_cannot_be_saved_is_said_so_in_one_sentence(
     assert code == SETTINGS
     assert f"lingua: {nowhere} cannot be written" in said
     assert "Traceback" not in said
+
+
+def test_speech_that_could_not_be_saved_is_not_even_begun(speech: Path, tmp_path: Path) -> None:
+    languages = ("--from", "en", "--to", "zh", "--url", "127.0.0.1:1")
+    for place, why in ((tmp_path / "no" / "x.wav", "there is no folder"), (tmp_path, "it is a folder")):
+        shown = lingua("translate", str(speech), *languages, "--save", str(place))
+        assert (shown.exit_code, f"lingua: {place} cannot be written: {why}" in shown.stderr) == (SETTINGS, True)
+
+
+def test_a_recording_without_sound_is_said_so(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.wav"
+    wav.write(empty, b"")
+    shown = lingua("translate", str(empty), "--from", "en", "--to", "zh", "--url", "127.0.0.1:1")
+    assert shown.exit_code == SETTINGS
+    assert shown.stderr == f"lingua: {empty} is a WAV file without any sound in it\n"
+
+
+def test_a_wrong_path_is_not_taken_for_a_scheduler_that_stops(scheduler: str, speech: Path) -> None:
+    shown = lingua("translate", str(speech), "--from", "en", "--to", "zh", "--url", f"{scheduler}/elsewhere")
+    assert shown.exit_code == SCHEDULER
+    assert "is no scheduler, or its path is wrong (HTTP 404)" in shown.stderr
 
 
 # When something is wrong
@@ -448,12 +470,6 @@ async def test_a_node_says_that_it_is_simulated_and_leaves_when_asked() -> None:
     assert "Traceback" not in output
 
 
-def test_a_node_needs_to_know_its_engine() -> None:
-    refused = lingua("node")
-    assert refused.exit_code == SETTINGS
-    assert "--engine" in refused.stderr
-
-
 # demo
 
 
@@ -473,7 +489,9 @@ def relatives(folder: Path) -> list[str]:
 
 @needs_linux
 async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with started("demo", "--once", "--port", "0", "--nodes", "2", TMPDIR=str(tmp_path)) as process:
+    async with started(
+        "demo", "--engine", "sim", "--once", "--port", "0", "--nodes", "2", TMPDIR=str(tmp_path)
+    ) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
     assert "2 connected" in said
@@ -483,10 +501,21 @@ async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+async def test_the_demo_says_why_its_nodes_are_simulated_and_keeps_the_speech_if_asked(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.wav"
+    async with started("demo", "--once", "--port", "0", "--to", "ja", "--save", str(kept)) as process:
+        code, said = await ended(process, within_s=50)
+    assert code == 0, said
+    assert "Without real speech engines: " in said
+    assert "lingua node --list" in " ".join(said.split())
+    assert wav.read(kept)
+
+
 @needs_linux
 @pytest.mark.slow
 async def test_ctrl_c_ends_the_whole_demo(tmp_path: Path) -> None:
-    arguments = ("demo", "--port", "0", "--nodes", "1")
+    arguments = ("demo", "--engine", "sim", "--port", "0", "--nodes", "1")
     async with started(*arguments, TMPDIR=str(tmp_path), PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
         async with asyncio.timeout(50):
@@ -505,6 +534,6 @@ def test_the_demo_names_a_port_that_is_taken_and_how_to_choose_another() -> None
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        refused = lingua("demo", "--once", "--port", str(port))
+        refused = lingua("demo", "--engine", "sim", "--once", "--port", str(port))
     assert refused.exit_code == PORT
     assert f"port {port} is taken by another program; choose another with --port" in refused.stderr

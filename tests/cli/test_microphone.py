@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.cli import wav
-from lingua_scheduler.cli.microphone import CHUNK_BYTES, RECORDERS, Gate, levels
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.audio import CHUNK_BYTES
+from lingua_scheduler.sdk.microphone import RECORDERS, Gate, levels
 from tests.support.peers import FakeNode, Field, Frame, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

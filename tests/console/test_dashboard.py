@@ -8,8 +8,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.domain.alarms import Sight, alarms
-from lingua_scheduler.domain.changes import changes
+from lingua_scheduler.domain.alarms import CODES, Sight, alarms
+from lingua_scheduler.domain.changes import KINDS, changes
 from lingua_scheduler.domain.picture import Alarm, Event
 from tests.support import scenes
 from tests.support.peers import Field
@@ -115,7 +115,7 @@ MADE = {"pair": {"src", "tgt"}, "silent": {"seen_at_ms"}, "alarm": {"code"}}
 def test_every_alarm_can_be_said_in_both_languages() -> None:
     found = every_alarm()
     known = {key.removeprefix("alarm.") for key in ENGLISH if key.startswith("alarm.")} - {"more"}
-    assert {alarm.code for alarm in found} == known
+    assert {alarm.code for alarm in found} == known == CODES
     for alarm in found:
         assert f"step.{alarm.code}" in ENGLISH
         for words in (ENGLISH, CHINESE):
@@ -125,7 +125,7 @@ def test_every_alarm_can_be_said_in_both_languages() -> None:
 def test_every_event_can_be_said_in_both_languages() -> None:
     found = every_event()
     known = {key.removeprefix("event.") for key in ENGLISH if key.startswith("event.")} - {"more", "leader.gone"}
-    assert {event.kind for event in found} == known
+    assert {event.kind for event in found} == known == KINDS
     for event in found:
         for words in (ENGLISH, CHINESE):
             assert needs(words[f"event.{event.kind}"]) <= set(event.values)

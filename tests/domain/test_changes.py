@@ -1,13 +1,17 @@
 """What changed between two pictures: as events, and as a message from which the later one can be put together."""
 
+import inspect
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.changes import EACH_MAX, changes, delta
+from lingua_scheduler.domain import changes as changes_module
+from lingua_scheduler.domain.changes import EACH_MAX, KINDS, changes, delta
 from lingua_scheduler.domain.picture import Level
 from tests.support.pictures import after, alarm, instance, job, node, pair, picture
+from tools.docs import DOCS
 
 BEFORE = picture(nodes=[node("n1"), node("n2")], pairs=[pair()], instances=[instance()])
 
@@ -60,6 +64,13 @@ def test_of_a_thousand_newcomers_some_are_named_and_the_rest_counted() -> None:
     events = changes(before, after(before, nodes=[node(f"n{number}") for number in range(1_000)]))
     assert len(events) == EACH_MAX
     assert (events[-1].kind, events[-1].subject, events[-1].values) == ("node.joined", "", {"more": 901})
+
+
+def test_every_kind_there_may_be_is_known_and_named_in_the_documents() -> None:
+    source = inspect.getsource(changes_module).partition("def changes(")[2]
+    assert set(re.findall(r'"([a-z]+\.[a-z_]+)"', source)) == KINDS
+    page = (DOCS / "watching.md").read_text("utf-8").partition("## Events")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`([a-z]+\.[a-z_]+)`", page)) == KINDS
 
 
 # The message

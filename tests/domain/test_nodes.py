@@ -74,3 +74,18 @@ def test_a_machine_up_to_its_limits_is_not_overloaded(load: Load) -> None:
 @pytest.mark.parametrize("load", [Load(cpu=90.1), Load(memory=81), Load(gpu=71), Load(0, 0, 0, 61)])
 def test_one_measure_above_its_limit_is_enough(load: Load) -> None:
     assert LIMITS.exceeded_by(load)
+
+
+@pytest.mark.parametrize(
+    ("now", "is_noticed"),
+    [
+        (Load(14.9, 50), False),
+        (Load(15, 50), True),
+        (Load(10, 45), True),
+        (Load(10, 50, 0.0), True),
+        (Load(None, 50), True),
+        (Load(10, 50), False),
+    ],
+)
+def test_a_load_that_hardly_changed_is_no_news(now: Load, is_noticed: bool) -> None:
+    assert now.differs(Load(10, 50)) is is_noticed

@@ -94,6 +94,16 @@ async def test_a_sentence_right_after_another_brings_its_context_along(peers: Fi
     assert (job["group_id"], job["part_index"], job["context_text"]) == (first["group_id"], 1, first["text_asr"])
 
 
+async def test_a_client_that_asks_for_binary_frames_may_send_them(peers: Field) -> None:
+    node = await peers.node()
+    client = await peers.client(use_binary_frame=True)
+    assert client.ack["use_binary_frame"] is True
+    await client.socket.socket.send_bytes(binary.encode_audio_chunk(client.session_id, 0, 0, PCM16, is_final=True))
+    assert (await client.outcome())["type"] == "translation_result"
+    assert [job["audio_format"] for job in node.jobs] == ["pcm16"]
+    assert (await peers.client()).ack["use_binary_frame"] is False
+
+
 async def test_the_times_of_a_result_are_filled_in(server: RedisProcess) -> None:
     async def work(node: FakeNode, job: Frame) -> None:
         extra = {"service_timings": {"asr_ms": 3, "nmt_ms": 1, "tts_ms": 2}, "secret": "x", "emotion": "calm"}

@@ -13,7 +13,7 @@ from lingua_scheduler.store.looks import digest_of, look_of
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import entry
-from tests.support.peers import Field, field
+from tests.support.peers import Field, field, heartbeat
 from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.streams import stream_of
@@ -138,3 +138,31 @@ async def beat(store: Store, instance: str, count: int, every_s: float) -> None:
             look = look_of(digest, 45_000, Load(number // count % 100, 50)) if number % 100 == 0 else ""
             await store.nodes.beat(places[name].shard, Owner(instance, "c1"), name, 45_000, look)
         await asyncio.sleep(every_s / count * 10)
+
+
+async def test_a_heartbeat_that_is_no_news_writes_no_looks(server: RedisProcess) -> None:
+    async with scheduler_on(server.url, watch__interval_ms=60_000, watch__watched_interval_ms=60_000) as (here, store):
+        async with field(here.port) as peers:
+            fake = await peers.node()
+            looks = store.keys.shard(0).looks
+
+            async def shown() -> str:
+                return str(await store.line.call("HGET", looks, fake.node_id))
+
+            async def beats(cpu: float) -> None:
+                usage = {"cpu_percent": cpu, "mem_percent": 40.0, "running_jobs": 0}
+                beaten = len([frame for frame in fake.socket.said if frame["type"] == "node_heartbeat"])
+                await fake.socket.send(heartbeat(fake.node_id, resource_usage=usage))
+                await until(lambda: len(fake.socket.of_type("node_heartbeat_ack")) > beaten)
+
+            await beats(20)
+            await until(lambda: is_shown(shown, " 20 40 -"))
+            await store.line.call("HSET", looks, fake.node_id, "ready untouched")
+            await beats(23)
+            assert await shown() == "ready untouched"
+            await beats(25)
+            assert (await shown()).endswith(" 25 40 -")
+
+
+async def is_shown(shown: Any, end: str) -> bool:
+    return bool((await shown()).endswith(end))

@@ -84,3 +84,16 @@ async def test_a_session_nobody_came_back_to_in_time_is_not_resumed() -> None:
     sessions, session = opened()
     sessions.drop(session)
     assert sessions.find_by_token(session.resume_token) is None
+
+
+async def test_what_sessions_ask_for_is_counted_as_they_come_and_go() -> None:
+    sessions = Sessions(SessionsSettings(), DeliverySettings(), 10)
+    made = [sessions.make(INIT, Terms("en", target), "owner") for target in ("zh", "zh", "fr")]
+    for session in made:
+        sessions.add(session)
+    assert dict(sessions.languages) == {"en:zh": 2, "en:fr": 1}
+    sessions.drop(made[0])
+    sessions.drop(made[0])
+    sessions.drop(made[2])
+    assert dict(sessions.languages) == {"en:zh": 1}
+    assert dict(sessions.pools) == {("en:zh:speech",): 1}

@@ -20,13 +20,22 @@ def chromium() -> str:
 
 
 @asynccontextmanager
-async def browser() -> AsyncIterator[Browser]:
+async def browser(*flags: str) -> AsyncIterator[Browser]:
     async with async_playwright() as playwright:
-        launched = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        launched = await playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", *flags])
         try:
             yield launched
         finally:
             await launched.close()
+
+
+def microphone(wav: Path) -> tuple[str, ...]:
+    """Flags: this file is what the microphone hears, once, from when it is opened, and nobody is asked."""
+    return (
+        "--use-fake-device-for-media-stream",
+        "--use-fake-ui-for-media-stream",
+        f"--use-file-for-fake-audio-capture={wav}%noloop",
+    )
 
 
 @asynccontextmanager
@@ -54,3 +63,15 @@ def axe() -> str:
     """The accessibility checker, as a script."""
     module = pytest.importorskip("axe_core_python", reason="axe-core comes with the dev extra")
     return (Path(module.__file__).parent / "axe.min.js").read_text("utf-8")
+
+
+async def serious_violations(page: Page) -> list[str]:
+    """What keeps somebody from using the page."""
+    # Not as a script element: the page's policy lets none in.
+    await page.evaluate(axe())
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {one['help']}: {[node['html'] for node in one['nodes']]}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+    ]

@@ -83,7 +83,7 @@ class Person:
 
     @property
     def port(self) -> int | None:
-        return urlsplit(self._client._addresses.url).port
+        return urlsplit(self._client._line.addresses.url).port
 
     async def talk(self, enough: asyncio.Event, pause_s: float) -> None:
         async with self._client:
@@ -157,11 +157,8 @@ class OurNode(Node):
 
     def _note(self, event: str, _: str) -> None:
         self.times_away += event == "away"
-
-    async def _assigned(self, job: JobAssign) -> None:
-        if len(self._running) >= SLOTS and job.job_id not in self._running:
+        if event == "refused":
             self.refused_at.append(time.monotonic())
-        await super()._assigned(job)
 
 
 class PlainNode:

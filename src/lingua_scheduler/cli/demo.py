@@ -1,13 +1,15 @@
 """`lingua demo`: everything at once, on this machine, in front of your eyes."""
 
 import asyncio
+import json
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 from contextlib import AsyncExitStack
-from importlib import resources
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import click
@@ -15,16 +17,28 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from lingua_scheduler.cli import status, wav
+from lingua_scheduler.cli import sample, status
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import now_ms
 from lingua_scheduler.domain.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.protocol.session import TranslationResult, UiEvent
-from lingua_scheduler.sdk.client import Client, SessionFailed
+from lingua_scheduler.sdk.client import SessionFailed
 from lingua_scheduler.sdk.watching import Interrupted, watch
 
-READY_WITHIN_S = 30.0
+# Real engines load their models first.
+READY_WITHIN_S = 60.0
+LOOK_WITHIN_S = 60.0
+SIM_NODES = 3
+
+
+class Cast(NamedTuple):
+    """Who plays in the demo."""
+
+    is_real: bool
+    nodes: int
+    tgt_lang: str
+    # Why the nodes are simulated.
+    reason: str = ""
 
 
 @click.command()
@@ -37,28 +51,70 @@ READY_WITHIN_S = 30.0
     help="Port to serve on; 0 takes a free one.",
 )
 @click.option(
-    "--nodes", "node_count", type=click.IntRange(1, 20), default=3, show_default=True, help="Simulated nodes to start."
+    "--engine",
+    type=click.Choice(["auto", "sim"]),
+    default="auto",
+    show_default=True,
+    help="auto: real speech engines if they are here, else simulated ones. sim: simulated.",
 )
-@click.option("--to", "tgt_lang", default="zh", show_default=True, help="Language to translate the sample into.")
+@click.option(
+    "--nodes", "node_count", type=click.IntRange(1, 20), help="Nodes to start.  [default: 1 real, or 3 simulated]"
+)
+@click.option("--to", "tgt_lang", help="Language to translate the sample into.  [default: pt; simulated: zh]")
+@click.option(
+    "--save", type=click.Path(path_type=Path, dir_okay=False), help="Keep the translated speech in this file."
+)
 @click.option("--data-dir", help="Keep the embedded Redis's data here.  [default: a temporary folder]")
 @click.option("--once", is_flag=True, help="Stop after the sample was translated.")
-def demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None, once: bool) -> None:
-    """Start a scheduler with an embedded Redis and a few nodes, translate a spoken sample, and show it live.
+def demo(
+    port: int,
+    engine: str,
+    node_count: int | None,
+    tgt_lang: str | None,
+    save: Path | None,
+    data_dir: str | None,
+    once: bool,
+) -> None:
+    """Start a scheduler with an embedded Redis and a node, translate a spoken sample, and show it live.
 
-    The nodes are simulated: they measure the audio and make up the words. Everything else is real: processes,
-    sockets, Redis, leases. Ctrl-C ends all of it and leaves nothing behind.
+    The node is the reference node with real speech engines when they are installed (make speech, or pip install
+    'lingua-scheduler[speech]'), else a few simulated ones, which measure the audio and make up the words. Everything
+    else is real: processes, sockets, Redis, leases. Ctrl-C ends all of it and leaves nothing behind.
 
     \b
     lingua demo
-    lingua demo --port 8000 --nodes 5 --to es
+    lingua demo --to es --save spanish.wav
+    lingua demo --engine sim --port 8000 --nodes 5 --to zh
     """
+    cast = _cast(engine, node_count, tgt_lang)
     try:
-        asyncio.run(_demo(port or _free_port(), node_count, tgt_lang, data_dir, once))
+        asyncio.run(_demo(port or _free_port(), cast, save, data_dir, once))
     except KeyboardInterrupt:
         raise SystemExit(Exit.INTERRUPTED) from None
 
 
-async def _demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None, once: bool) -> None:
+def _cast(engine: str, node_count: int | None, tgt_lang: str | None) -> Cast:
+    """Real engines if they make this translation here; looked at in a process of its own, since they are heavy."""
+    simulated = Cast(False, node_count or SIM_NODES, tgt_lang or "zh")
+    if engine == "sim":
+        return simulated
+    looked = subprocess.run(
+        [sys.executable, "-m", "lingua_scheduler", "node", "--list", "--json"],
+        capture_output=True,
+        check=False,
+        timeout=LOOK_WITHIN_S,
+    )
+    try:
+        pairs = [(pair["from"], pair["to"]) for pair in json.loads(looked.stdout)["pairs"]]
+    except (ValueError, LookupError):
+        pairs = []
+    if ("en", tgt_lang or "pt") in pairs:
+        return Cast(True, node_count or 1, tgt_lang or "pt")
+    lacking = f"none here goes from English to '{tgt_lang}'" if pairs else "they are not installed"
+    return simulated._replace(reason=f"{lacking}; lingua node --list says what is missing and how to get it")
+
+
+async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, once: bool) -> None:
     console = Console()
     if _is_taken(port):
         fail(f"port {port} is taken by another program; choose another with --port (0 takes a free one)", Exit.PORT)
@@ -69,9 +125,7 @@ async def _demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None,
     address = f"127.0.0.1:{port}"
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lingua-demo-")))
-        console.print(
-            "[bold]Lingua Scheduler[/] demo: one scheduler, an embedded Redis,", f"{node_count} simulated nodes."
-        )
+        _introduce(console, cast)
         log = stack.enter_context((folder / "demo.log").open("wb"))
         family = Family(stack, log)
         scheduler = await family.start("serve", "--port", str(port), "--data-dir", data_dir or str(folder / "redis"))
@@ -80,25 +134,34 @@ async def _demo(port: int, node_count: int, tgt_lang: str, data_dir: str | None,
             console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim", markup=False)
             fail("the scheduler did not start; what it said is above", Exit.SCHEDULER)
         console.print(f"scheduler   ready on port {port}")
-        for i in range(node_count):
-            await family.start("node", "--engine", "sim", "--url", f"ws://{address}", "--id", f"sim-{i + 1}")
-        if not await _until(lambda: _has_nodes(address, node_count), scheduler, asked_to_stop):
+        kind = "auto" if cast.is_real else "sim"
+        for i in range(cast.nodes):
+            await family.start("node", "--engine", kind, "--url", f"ws://{address}", "--id", f"{kind}-{i + 1}")
+        if not await _until(lambda: _has_nodes(address, cast.nodes), scheduler, asked_to_stop):
             if asked_to_stop.is_set():
                 return
             log.flush()
             console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim", markup=False)
             fail("the nodes did not become ready; what they said is above", Exit.SCHEDULER)
-        console.print(f"nodes       {node_count} connected, 4 slots each")
+        console.print(f"nodes       {cast.nodes} connected")
         try:
-            is_translated = await _translate_sample(console, address, tgt_lang)
+            speech = save or folder / f"speech-{cast.tgt_lang}.wav"
+            is_translated = await sample.translate(console, address, cast.tgt_lang, speech)
         except SessionFailed as error:
             fail(str(error), Exit.SETTINGS)
         if once and not is_translated:
             fail("the sample was not translated", Exit.SCHEDULER)
-        _show_addresses(console, address)
+        _show_addresses(console, address, cast.tgt_lang)
         if not once:
             await _live(console, address, asked_to_stop)
         console.print("stopping …")
+
+
+def _introduce(console: Console, cast: Cast) -> None:
+    nodes = "a node with real speech engines" if cast.is_real else f"{cast.nodes} simulated nodes"
+    console.print(f"[bold]Lingua Scheduler[/] demo: one scheduler, an embedded Redis, {nodes}.")
+    if cast.reason:
+        console.print(f"Without real speech engines: {cast.reason}.", style="yellow", highlight=False)
 
 
 class Family:
@@ -124,33 +187,7 @@ class Family:
         return process
 
 
-async def _translate_sample(console: Console, address: str, tgt_lang: str) -> bool:
-    """Speak the sample sentence and wait for its translation; whether it came."""
-    is_translated = False
-    with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
-        pcm16 = wav.read(path)
-    seconds = len(pcm16) / 2 / wav.SAMPLE_RATE
-    console.print(f"speaking    {seconds:.1f} s of English, to be heard in '{tgt_lang}' …")
-    async with Client(address, "en", tgt_lang) as client, asyncio.timeout(30):
-        started = asyncio.get_running_loop().time()
-        await client.utterance(pcm16)
-        await client.finish()
-        async for heard in client.heard():
-            if isinstance(heard, UiEvent) and heard.status == "error":
-                console.print(f"failed      [red]{heard.error_code}: {heard.hint}[/]", highlight=False)
-            if isinstance(heard, TranslationResult):
-                is_translated = True
-                took_ms = (asyncio.get_running_loop().time() - started) * 1000
-                console.print(f"understood  {heard.text_asr}", highlight=False)
-                console.print(f"translated  [bold green]{heard.text_translated}[/]", highlight=False)
-                speech_s = len(heard.tts_audio) * 3 / 4 / 2 / wav.SAMPLE_RATE
-                console.print(
-                    f"            with {speech_s:.1f} s of speech, {took_ms:.0f} ms after the end of the sentence"
-                )
-    return is_translated
-
-
-def _show_addresses(console: Console, address: str) -> None:
+def _show_addresses(console: Console, address: str, tgt_lang: str) -> None:
     console.print()
     console.print("Next:", style="bold")
     for what, where in (
@@ -159,7 +196,7 @@ def _show_addresses(console: Console, address: str) -> None:
         ("clients connect to", f"ws://{address}/ws/session"),
         ("nodes connect to", f"ws://{address}/ws/node"),
         ("in another terminal", f".venv/bin/lingua top --url ws://{address}"),
-        ("or", f".venv/bin/lingua translate FILE.wav --from en --to zh --url ws://{address}"),
+        ("or", f".venv/bin/lingua translate FILE.wav --from en --to {tgt_lang} --url ws://{address}"),
     ):
         console.print(f"  {what:20} {where}", highlight=False, soft_wrap=True)
     console.print()

@@ -10,6 +10,7 @@ WHERE = {
     "serve": "serve:serve",
     "demo": "demo:demo",
     "node": "node:node",
+    "models": "models:models",
     "translate": "translate:translate",
     "status": "status:status",
     "top": "top:top",
@@ -73,7 +74,7 @@ def main() -> None:
     \b
     Try it:       lingua demo
     Run it:       lingua serve
-    Add a node:   lingua node --engine sim
-    Speak to it:  lingua translate speech.wav --from en --to zh
+    Add a node:   lingua node
+    Speak to it:  lingua translate speech.wav --from en --to pt
     Look at it:   lingua status, lingua top, lingua events
     """

@@ -2,16 +2,60 @@
 
 import asyncio
 import os
-import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import click
+from rich.console import Console
 
+from lingua_scheduler.cli import engines
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.domain.languages import is_code
+from lingua_scheduler.engines import catalogue
+from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
+from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.node import Abilities, Node
+from lingua_scheduler.sdk.engines import Abilities, Engine
+from lingua_scheduler.sdk.node import Node
 from lingua_scheduler.telemetry import logs, traces
+
+SIM_SLOTS = 4
+# A recogniser takes a core while it listens, and memory for each utterance at once.
+MOST_SLOTS = 4
+
+
+def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What the owner of a node brings, and which of the engines are to be used."""
+    folder = click.Path(path_type=Path, file_okay=False, exists=True)
+    options = [
+        click.option(f"--{stage}", metavar="NAME", help=f"Only this {stage}: {', '.join(catalogue.names(stage))}.")
+        for stage in STAGES
+    ]
+    options += [
+        click.option("--whisper-model", type=folder, help="Folder of a Whisper model in CTranslate2's format."),
+        click.option("--nllb-model", type=folder, help="Folder of an NLLB or M2M100 model in CTranslate2's format."),
+        click.option("--argos-model", "argos_models", type=folder, multiple=True, help="Folder of an Argos model."),
+        click.option(
+            "--piper-voice",
+            "piper_voices",
+            type=click.Path(path_type=Path, dir_okay=False, exists=True),
+            multiple=True,
+            help="A Piper voice: the .onnx file, with its .onnx.json beside it.",
+        ),
+        click.option("--models-dir", type=click.Path(path_type=Path), help="Where lingua models keeps them."),
+        click.option(
+            "--device",
+            type=click.Choice(["auto", "cpu", "cuda"]),
+            default="auto",
+            show_default=True,
+            help="Where models run that can run on a GPU.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -20,64 +64,129 @@ from lingua_scheduler.telemetry import logs, traces
 )
 @click.option(
     "--engine",
-    type=click.Choice(["sim"]),
-    required=True,
-    help="sim: measures the audio and makes up the rest; says so.",
+    type=click.Choice(["auto", "sim"]),
+    default="auto",
+    show_default=True,
+    help="auto: the real engines found here. sim: measures the audio and makes up the rest; says so.",
 )
-@click.option(
-    "--languages", default=",".join(LANGUAGES), show_default=True, help="Languages it claims, comma-separated."
-)
-@click.option("--slots", type=click.IntRange(1, 256), default=4, show_default=True, help="Jobs at once.")
+@click.option("--languages", help="Only these, comma-separated.  [default: all it can]")
+@click.option("--slots", type=click.IntRange(1, 256), help="Jobs at once.  [default: one a core, at most 4; sim: 4]")
 @click.option("--id", "node_id", help="Keep this id over restarts.  [default: the scheduler gives one]")
 @click.option(
     "--delay-ms", type=click.FloatRange(0, 60_000), default=120, show_default=True, help="How long sim works on a job."
 )
-def node(url: str, engine: str, languages: str, slots: int, node_id: str | None, delay_ms: float) -> None:
+@_engine_options
+@click.option("--list", "--check", "only_list", is_flag=True, help="Show which engines are here, and connect nowhere.")
+@click.option("--json", "as_json", is_flag=True, help="With --list: machine-readable.")
+def node(
+    url: str,
+    engine: str,
+    languages: str | None,
+    slots: int | None,
+    node_id: str | None,
+    delay_ms: float,
+    only_list: bool,
+    as_json: bool,
+    **brought: Any,
+) -> None:
     """Run a node: it dials in, says which languages it serves, works, and reconnects by itself.
 
+    It serves exactly the pairs that the engines on this machine can do, and says what is missing and how to get it.
+
     \b
-    lingua node --engine sim                           all simulated languages, 4 slots
-    lingua node --engine sim --languages en,zh --slots 1
-    lingua node --engine sim --url wss://scheduler.example
+    lingua node --list                                 which engines are here
+    lingua node                                        all of them, on this machine's scheduler
+    lingua node --url wss://scheduler.example --languages en,pt
+    lingua node --whisper-model ~/whisper-large-v3 --nllb-model ~/nllb-200 --piper-voice es.onnx
+    lingua node --engine sim                           made-up words, in all simulated languages
 
     SIGTERM or Ctrl-C lets running jobs finish, then leaves.
     """
+    codes = _codes(languages)
+    if engine == "sim":
+        if only_list:
+            fail("--list is about real engines; leave --engine sim out", Exit.SETTINGS)
+        spoken = codes or list(LANGUAGES)
+        abilities = Abilities(recognises=spoken, repairs=spoken, speaks=spoken, slots=slots or SIM_SLOTS)
+        worker = _node(url, SimEngine(base_ms=delay_ms), abilities, node_id)
+        click.echo("This node is simulated: it measures audio and makes up the words.", err=True)
+        asyncio.run(_serve(worker))
+        return
+    choices = _choices(codes, brought)
+    found = catalogue.survey(choices)
+    crew = Crew(found, choices, _tell)
+    try:
+        if only_list and as_json:
+            click.echo(engines.as_json(found, crew))
+        else:
+            engines.show(found, crew, Console(stderr=not only_list))
+        if not crew.pairs:
+            fail(_nothing_to_do(crew), Exit.ENGINES)
+        if not only_list:
+            del found  # and with it the engines that the crew does without
+            _work(crew, slots or min(MOST_SLOTS, os.cpu_count() or 1), url, node_id)
+    finally:
+        crew.close()
+
+
+def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
+    worker = _node(url, crew.pipeline(slots), None, node_id)
+    with Console(stderr=True).status("loading …") as status:
+        crew.warm_up(slots, lambda what: status.update(f"loading {what} …"))
+    served = ", ".join(f"{source} → {target}" for source, target in crew.pairs)
+    click.echo(f"serving {served}; {slots} at once", err=True)
+    asyncio.run(_serve(worker))
+
+
+def _node(url: str, engine: Engine, abilities: Abilities | None, node_id: str | None) -> Node:
+    try:
+        return Node(url, engine, abilities, node_id=node_id, on_event=_tell)
+    except BadAddress as error:
+        fail(str(error), Exit.SETTINGS)
+
+
+def _tell(event: str, detail: str) -> None:
+    click.echo(f"node {event}: {detail}", err=True)
+
+
+def _codes(languages: str | None) -> list[str] | None:
+    if languages is None:
+        return None
     codes = [code.strip() for code in languages.split(",") if code.strip()]
     wrong = [code for code in codes if not is_code(code)]
     if wrong or not codes:
         named = f"{wrong[0]!r} is not a language code" if wrong else "no language is named"
         fail(f"{named}; try --languages en,zh", Exit.SETTINGS)
-    try:
-        worker = Node(
-            url,
-            SimEngine(base_ms=delay_ms),
-            Abilities(recognises=codes, repairs=codes, speaks=codes, slots=slots),
-            node_id=node_id,
-            on_event=lambda event, detail: click.echo(f"node {event}: {detail}", err=True),
-        )
-    except BadAddress as error:
-        fail(str(error), Exit.SETTINGS)
-    if engine == "sim":
-        click.echo("This node is simulated: it measures audio and makes up the words.", err=True)
-    asyncio.run(_run(worker))
+    return codes
 
 
-async def _run(worker: Node) -> None:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
-    running = asyncio.ensure_future(worker.run())
-    stopping = asyncio.ensure_future(stopped.wait())
+def _choices(codes: list[str] | None, brought: dict[str, Any]) -> Choices:
+    only: dict[Stage, list[str]] = {}
+    for stage in STAGES:
+        if (named := brought.pop(stage)) is not None:
+            only[stage] = [name.strip() for name in named.split(",") if name.strip()]
+            unknown = [name for name in only[stage] if name not in catalogue.names(stage)]
+            if unknown:
+                known = ", ".join(catalogue.names(stage))
+                fail(f"{unknown[0]!r} is no {stage}; there are {known}", Exit.SETTINGS)
+    models_dir = brought.pop("models_dir")
+    return Choices(engines.shelf(models_dir), languages=codes, only=only, **brought)
+
+
+def _nothing_to_do(crew: Crew) -> str:
+    return (
+        f"no translation can be made here: {crew.lacks}. For English to Portuguese: {catalogue.get_first()} "
+        "(in a checkout: make speech). Without any: lingua node --engine sim"
+    )
+
+
+async def _serve(worker: Node) -> None:
     logs.configure("info", "auto")
     tracing = traces.configure(traces.NODE, os.environ)
     if tracing is not None:
         tracing.install()
     try:
-        await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        await worker.stop()
-        await running  # and whatever ended it is told
+        await worker.serve()
     finally:
         if tracing is not None:
             await tracing.close()

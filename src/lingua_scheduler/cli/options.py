@@ -19,6 +19,7 @@ class Exit:
     PORT = 4
     SCHEDULER = 5
     CRITICAL = 6
+    ENGINES = 7
     INTERRUPTED = 130
 
 

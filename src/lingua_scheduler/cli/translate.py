@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import math
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,17 +16,20 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
-from lingua_scheduler.cli import microphone, wav
-from lingua_scheduler.cli.microphone import CHUNK_BYTES, CHUNK_MS, Gate, NoMicrophone
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import MissingResult, TranslationResult, UiEvent
+from lingua_scheduler.sdk import microphone, wav
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
+from lingua_scheduler.sdk.audio import CHUNK_MS, SAMPLE_RATE
+from lingua_scheduler.sdk.client import Client, Heard, SessionFailed, paced
+from lingua_scheduler.sdk.microphone import Gate, NoMicrophone
 
 # The meter shows this many decibels below the loudest sound there is.
 METER_DB = 60
 LOUDEST = 32_768
+
+SERVICE_UNAVAILABLE = 503
 
 # Sends everything there is to say, and returns when all of it is sent.
 Speak = Callable[[Client], Awaitable[None]]
@@ -68,6 +72,8 @@ def translate(
     leaves at once.
     """
     speak: Speak
+    if save is not None:
+        _must_be_writable(save)
     if speaks:
         if sound is not None or fast:
             fail(f"--microphone does not go with {sound or '--fast'}; leave one of them out", Exit.SETTINGS)
@@ -79,6 +85,8 @@ def translate(
             pcm16 = wav.read(sound)
         except wav.BadSound as error:
             fail(str(error), Exit.SETTINGS)
+        if not pcm16:
+            fail(f"{sound} is a WAV file without any sound in it", Exit.SETTINGS)
         speak = partial(_play, pcm16=pcm16, is_fast=fast, is_quiet=as_json, timeout_s=timeout_s)
     speech = _run(speak, url, (src_lang, tgt_lang), as_json, timeout_s)
     if save is not None:
@@ -86,7 +94,20 @@ def translate(
             wav.write(save, speech)
         except OSError as error:
             fail(f"{save} cannot be written: {error.strerror}", Exit.SETTINGS)
-        click.echo(f"saved {len(speech) / 2 / wav.SAMPLE_RATE:.1f} s of speech to {save}", err=True)
+        click.echo(f"saved {len(speech) / 2 / SAMPLE_RATE:.1f} s of speech to {save}", err=True)
+
+
+def _must_be_writable(path: Path) -> None:
+    """Before anybody has spoken for an hour; what is there already stays until there is something better."""
+    place = path if path.exists() else path.parent
+    if path.is_dir():
+        fail(f"{path} cannot be written: it is a folder", Exit.SETTINGS)
+    if not place.exists():
+        fail(f"{path} cannot be written: there is no folder {place}", Exit.SETTINGS)
+    if not place.is_file() and not place.is_dir():
+        return  # a pipe or a device says for itself what it thinks
+    if not os.access(place, os.W_OK):
+        fail(f"{path} cannot be written: permission denied", Exit.SETTINGS)
 
 
 def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
@@ -102,10 +123,10 @@ def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, time
     except KeyboardInterrupt:
         raise SystemExit(Exit.INTERRUPTED) from None
     except aiohttp.WSServerHandshakeError as error:
-        fail(
-            f"the scheduler at {url} takes no sessions now ({error.status}): it stops or is full; try again",
-            Exit.SCHEDULER,
-        )
+        why = f"what answers at {url} is no scheduler, or its path is wrong"
+        if error.status == SERVICE_UNAVAILABLE:
+            why = f"the scheduler at {url} takes no sessions now: it stops or is full; try again"
+        fail(f"{why} (HTTP {error.status})", Exit.SCHEDULER)
     except (aiohttp.ClientError, OSError) as error:
         fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
 
@@ -144,17 +165,13 @@ async def _hear(client: Client, as_json: bool) -> bytes:
 
 async def _play(client: Client, pcm16: bytes, is_fast: bool, is_quiet: bool, timeout_s: float) -> None:
     """Send a recording, at the pace of speech."""
-    loop = asyncio.get_running_loop()
     columns = (TextColumn("speaking"), BarColumn(), TextColumn("{task.completed:.1f} of {task.total:.1f} s"))
-    seconds = len(pcm16) / 2 / wav.SAMPLE_RATE
+    seconds = len(pcm16) / 2 / SAMPLE_RATE
     with _bar(*columns, TimeRemainingColumn(), is_quiet=is_quiet) as progress:
         bar = progress.add_task("", total=seconds)
-        started = loop.time()
         async with asyncio.timeout(seconds + timeout_s):
-            for number, place in enumerate(range(0, len(pcm16), CHUNK_BYTES)):
-                if not is_fast:
-                    await asyncio.sleep(max(0, started + number * CHUNK_MS / 1000 - loop.time()))
-                await client.send(pcm16[place : place + CHUNK_BYTES])
+            async for chunk in paced(pcm16, is_fast=is_fast):
+                await client.send(chunk)
                 progress.update(bar, advance=CHUNK_MS / 1000)
             await client.final()
             await client.finish()

@@ -18,6 +18,7 @@ from lingua_scheduler.telemetry.aliases import aliases
 _PAGES = (
     ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
     ("GET", "/ws/node", "nodes dial in here (WebSocket)"),
+    ("GET", "/talk", "talk and hear the translation, in a browser"),
     ("GET", "/dashboard", "what happens now and what to do about it, for people on call"),
     ("GET", "/health", "OK while the process serves"),
     ("GET", "/health/ready", "200 when Redis answers and scripts are loaded, 503 otherwise"),

@@ -17,6 +17,24 @@ FEWEST_JOBS = 5
 SILENT_INTERVALS = 2
 
 
+# What may be raised, for pages that say it in their own words.
+CODES = frozenset(
+    {
+        "redis.away",
+        "nodes.none",
+        "pair.lost",
+        "pair.full",
+        "pair.thin",
+        "node.quarantined",
+        "node.silent",
+        "instance.dead",
+        "letters.dead",
+        "leader.none",
+        "jobs.failing",
+        "latency.high",
+    }
+)
+
 Values = dict[str, str | int | float]
 
 

@@ -10,6 +10,25 @@ from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, N
 # Of one kind no more than this are told one by one; the rest are counted.
 EACH_MAX = 100
 
+# What may happen, for pages that say it in their own words.
+KINDS = frozenset(
+    {
+        "node.joined",
+        "node.left",
+        "node.state_changed",
+        "pair.served",
+        "pair.lost",
+        "instance.joined",
+        "instance.died",
+        "instance.left",
+        "leader.changed",
+        "alarm.raised",
+        "alarm.cleared",
+        "job.failed",
+        "letters.died",
+    }
+)
+
 Values = dict[str, str | int | float]
 
 _FINE = ("ready", "probation", "registering", "draining")

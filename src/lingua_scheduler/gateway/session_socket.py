@@ -131,7 +131,7 @@ class SessionSocket:
         if message.resume_token:
             known = self._sessions.find_by_token(message.resume_token) or await self._intake.adopt(message)
         if known is not None:
-            outbox.post(self._ack(known, "session resumed", is_resumed=True))
+            outbox.post(self._ack(known, message, "session resumed", is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
             if self._sessions.find(known.session_id) is None:
                 # It was over already; the goodbye got lost with the socket.
@@ -142,16 +142,16 @@ class SessionSocket:
         if isinstance(session, Refusal):
             refuse(outbox, "session", session.message, session.code)
             return None
-        outbox.post(self._ack(session, "session created"))
+        outbox.post(self._ack(session, message, "session created"))
         return session
 
-    def _ack(self, session: Session, message: str, is_resumed: bool = False) -> SessionInitAck:
+    def _ack(self, session: Session, init: SessionInit, told: str, is_resumed: bool = False) -> SessionInitAck:
         return SessionInitAck(
             session_id=session.session_id,
-            message=message,
+            message=told,
             trace_id=session.trace_id,
             protocol_version=PROTOCOL_VERSION,
-            use_binary_frame=self._settings.use_binary_frame,
+            use_binary_frame=self._settings.use_binary_frame or init.use_binary_frame is True,
             negotiated_codec="opus",
             negotiated_audio_format="opus",
             negotiated_sample_rate=16_000,

@@ -38,6 +38,8 @@ class SessionInit(Message, kw_only=True, tag="session_init"):
     resume_token: str | None = None
     # With a resume token: the last utterance whose outcome the client has.
     last_utterance_index: Count | None = None
+    # Asks for binary audio frames; the acknowledgement says whether they may be sent.
+    use_binary_frame: bool | None = None
 
 
 class AudioChunk(Message, kw_only=True, tag="audio_chunk"):

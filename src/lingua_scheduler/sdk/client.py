@@ -1,18 +1,20 @@
 """A client: opens a session, sends speech, receives translations, and carries on after a broken connection."""
 
 import asyncio
-import contextlib
 import random
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 import aiohttp
 import msgspec
 
-from lingua_scheduler.protocol import binary, codec
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.languages import AUTO
+from lingua_scheduler.domain.terms import TWO_WAY_AUTO
+from lingua_scheduler.protocol import binary
 from lingua_scheduler.protocol.session import (
     AsrPartial,
     AudioChunk,
@@ -27,55 +29,75 @@ from lingua_scheduler.protocol.session import (
     UiEvent,
     Utterance,
 )
-from lingua_scheduler.protocol.shapes import ErrorMessage, Message, PipelineChoice
-from lingua_scheduler.sdk.address import Addresses
+from lingua_scheduler.protocol.shapes import ErrorMessage, PipelineChoice
+from lingua_scheduler.sdk.audio import CHUNK_BYTES, CHUNK_MS, SAMPLE_RATE
+from lingua_scheduler.sdk.line import Line, SessionFailed
+from lingua_scheduler.sdk.results import Failed, Gap, Heard, NoText, Partial, Reading, Result, Translation
+from lingua_scheduler.sdk.spoken import Chunk, Spoken
 
-Heard = TranslationResult | MissingResult | AsrPartial | UiEvent
+__all__ = [
+    "Client",
+    "Failed",
+    "Gap",
+    "Heard",
+    "NoText",
+    "Partial",
+    "Result",
+    "SessionFailed",
+    "Translation",
+    "paced",
+]
 
 # The scheduler keeps a session for a while after its socket is gone; after that there is nothing to resume.
 RESUME_WITHIN_S = 25.0
-# What was sent lately, in case the connection swallowed it: about a minute of 200 ms chunks.
-MAX_REMEMBERED_CHUNKS = 300
-ACK_WITHIN_S = 10.0
 MAX_PAUSE_S = 10.0
+# After audio was refused, that long nothing is said.
+REFUSED_PAUSE_S = 1.0
+# What nobody has read yet. When it is full, partials and steps are left out, and outcomes wait in the connection.
+MAX_UNREAD = 1_000
 
-
-class SessionFailed(Exception):
-    """The scheduler refused the session, forgot it, or hung up for good; the message says why."""
-
-
-class _HungUp(ConnectionError):
-    """The connection ended before the session was acknowledged."""
-
-
-class _Chunk(NamedTuple):
-    seq: int
-    audio: bytes
-    is_final: bool
+TEXT_ALONE = PipelineChoice(use_asr=True, use_nmt=True, use_tts=False)
 
 
 class Client:
-    """`async with Client(…) as client:` — then `send`, `final` and iterate over `client.heard()`.
+    """`async with Client(…) as client:` — then `send`, `final`, `finish`, and iterate over `client.results()`.
 
-    Whoever iterates over `heard` also keeps the connection: when it breaks, the session is resumed and what the
-    scheduler did not get is sent again. Of several addresses, all of one scheduler's instances, the first that takes
-    the session is used until it fails; any other can go on with the session.
+    When the connection breaks, the session is resumed by itself and what the scheduler did not get is sent again. Of
+    several addresses, all of one scheduler's instances, the first that takes the session is used until it fails; any
+    other can go on with the session. With `both_ways` two people speak, each in one of the two languages.
     """
 
-    def __init__(self, address: str | Sequence[str], src_lang: str, tgt_lang: str, *, platform: str = "python") -> None:
-        self._addresses = Addresses(address, "/ws/session")
+    def __init__(
+        self,
+        address: str | Sequence[str],
+        src_lang: str,
+        tgt_lang: str,
+        *,
+        platform: str = "python",
+        both_ways: tuple[str, str] | None = None,
+        partials: bool = False,
+    ) -> None:
+        self._line = Line(address)
         self._init = SessionInit(
-            client_version="lingua-python-1", platform=platform, src_lang=src_lang, tgt_lang=tgt_lang
+            client_version="lingua-python-1",
+            platform=platform,
+            src_lang=AUTO if both_ways else src_lang,
+            tgt_lang=tgt_lang,
+            mode=TWO_WAY_AUTO if both_ways else None,
+            lang_a=both_ways[0] if both_ways else None,
+            lang_b=both_ways[1] if both_ways else None,
+            enable_streaming_asr=True if partials else None,
         )
-        self._http = aiohttp.ClientSession()
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
-        self._seq = 0
-        self._chunks: deque[_Chunk] = deque(maxlen=MAX_REMEMBERED_CHUNKS)
-        self._utterances = 0
-        self._unanswered: dict[int, Utterance] = {}
+        self._keeping: asyncio.Task[None] | None = None
+        self._spoken = Spoken()
+        self._next_index = 0
         self._last_outcome: int | None = None
-        self._is_finishing = False
-        self._paused_until = 0.0
+        self._unread: deque[Heard] = deque()
+        # Something has changed: there is more to hear, more may be said, or all is over.
+        self._news = asyncio.Condition()
+        self._is_up = self._is_over = self._is_finishing = False
+        self._failure: SessionFailed | None = None
+        self._paused_until_s = 0.0
         # Everything that was said has its outcome.
         self.is_finished = False
         self.session_id = ""
@@ -83,195 +105,248 @@ class Client:
         self.times_resumed = 0
 
     async def __aenter__(self) -> Self:
-        try:
-            ack = await self._connect_somewhere(self._init)
-        except BaseException as error:
-            await self._hang_up()
-            await self._http.close()
-            if isinstance(error, _HungUp):
-                raise SessionFailed("the scheduler did not open a session: it closed the connection") from error
-            raise
+        ack = await self._line.open(self._init)
         self.session_id = ack.session_id
         self.use_binary_frame = ack.use_binary_frame
         self._init.resume_token = ack.resume_token
+        self._is_up = True
+        self._keeping = asyncio.create_task(self._keep())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._hang_up()
-        await self._http.close()
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait((self._keeping,))
+        await self._line.close()
 
     async def send(self, audio: bytes, *, is_final: bool = False) -> None:
         """A stretch of audio, PCM16 or framed Opus, 16 kHz mono; about 200 ms at a time is good.
 
-        Waits while the scheduler asks for a pause, which it does when more is said than the nodes can translate.
+        Waits while the scheduler asks for a pause, which it does when more is said than the nodes can translate, and
+        while the connection is broken, once two minutes wait to be sent.
         """
-        self._must_be_open()
-        while (pause_s := self._paused_until - time.monotonic()) > 0:
-            await asyncio.sleep(pause_s)
-        chunk = _Chunk(self._seq, audio, is_final)
-        self._seq += 1
-        self._chunks.append(chunk)
-        await self._post_chunk(chunk)
+        await self._may_speak(lambda: self._is_up or not self._spoken.is_full)
+        chunk = self._spoken.add_chunk(audio, is_final)
+        if self._is_up:
+            await self._post_chunk(chunk)
 
     async def final(self) -> None:
         """The person has finished a sentence."""
         await self.send(b"", is_final=True)
 
+    async def stream(self, chunks: AsyncIterable[bytes]) -> None:
+        """Send chunks as they come, then a final."""
+        async for chunk in chunks:
+            await self.send(chunk)
+        await self.final()
+
     async def finish(self) -> None:
-        """Nothing more will be said: `heard` ends when everything has been translated."""
+        """Nothing more will be said: what is heard ends when everything has been translated."""
+        self._must_be_open()
         self._is_finishing = True
-        await self._post(SessionClose(session_id=self.session_id, reason="done"))
+        if self._is_up:
+            await self._line.post(SessionClose(session_id=self.session_id, reason="done"))
 
     async def utterance(
-        self, audio: bytes, *, audio_format: str = "pcm16", pipeline: PipelineChoice | None = None
+        self,
+        audio: bytes,
+        *,
+        audio_format: str = "pcm16",
+        speech: bool = True,
+        pipeline: PipelineChoice | None = None,
     ) -> int:
-        """A whole utterance at once; its number is returned."""
-        self._must_be_open()
-        index, self._utterances = self._utterances, self._utterances + 1
+        """A whole utterance at once; its number is returned. Without `speech` its translation is text alone.
+
+        Waits while too many others have no outcome yet.
+        """
+        await self._may_speak(lambda: not self._spoken.has_many_unanswered)
+        index, self._next_index = self._next_index, self._next_index + 1
         message = Utterance(
             session_id=self.session_id,
             utterance_index=index,
             manual_cut=True,
             src_lang=self._init.src_lang,
             tgt_lang=self._init.tgt_lang,
+            mode=self._init.mode,
+            lang_a=self._init.lang_a,
+            lang_b=self._init.lang_b,
+            enable_streaming_asr=self._init.enable_streaming_asr,
             audio=audio,
             audio_format=audio_format,
-            sample_rate=16_000,
-            pipeline=pipeline,
+            sample_rate=SAMPLE_RATE,
+            pipeline=pipeline or (None if speech else TEXT_ALONE),
         )
-        self._unanswered[index] = message
-        await self._post(message)
+        self._spoken.add_utterance(message)
+        if self._is_up:
+            await self._line.post(message)
         return index
 
+    async def results(self) -> AsyncIterator[Result]:
+        """Translations, partials, and why there is none, until everything is said; raises SessionFailed."""
+        reading = Reading()
+        async for heard in self.heard():
+            result = reading.take(heard)
+            if result is not None:
+                yield result
+        if not self.is_finished:
+            raise SessionFailed("the scheduler hung up before everything was translated")
+
     async def heard(self, *, steps: bool = False) -> AsyncIterator[Heard]:
-        """Results, gaps, partials and failures as they come, until everything is said or the session is lost.
+        """The messages behind the results, as they come, until everything is said or the session is lost.
 
         With `steps` also how each utterance gets on: INPUT_ENDED, DISPATCHED, NODE_ACCEPTED …
         """
         while True:
-            message = await self._next()
-            match message:
-                case None if self._init.resume_token is None:
-                    return
-                case None:
-                    await self._resume()
-                case TranslationResult() | MissingResult():
-                    if self._is_news(message.utterance_index):
-                        yield message
-                case UiEvent(status="ok") if not steps:
-                    pass
-                case AsrPartial() | UiEvent():
-                    yield message
-                case Backpressure():
-                    self._paused_until = time.monotonic() + min(message.resume_after_ms / 1000, MAX_PAUSE_S)
-                case SessionCloseAck():
-                    self.is_finished = True
-                    return
-                case ErrorMessage():
-                    raise SessionFailed(f"{message.code}: {message.message}")
+            async with self._news:
+                await self._news.wait_for(lambda: self._unread or self._is_over)
+                if not self._unread:
+                    break
+                message = self._unread.popleft()
+                self._news.notify_all()
+            if steps or not _is_step(message):
+                yield message
+        if self._failure is not None:
+            raise self._failure
 
-    def _is_news(self, index: int) -> bool:
-        """Outcomes come in order; one that comes again after a resume is known."""
-        self._unanswered.pop(index, None)
-        # What the scheduler cut from our chunks has used up numbers too.
-        self._utterances = max(self._utterances, index + 1)
-        if self._last_outcome is not None and index <= self._last_outcome:
-            return False
-        self._last_outcome = index
-        return True
+    # What goes out
+
+    async def _may_speak(self, has_room: Callable[[], bool]) -> None:
+        """Wait until something more may be said."""
+        self._must_be_open()
+        while True:
+            if self._failure is not None:
+                raise self._failure
+            if self._is_over or self._is_finishing:
+                raise SessionFailed("the session is over; nothing more can be said in it")
+            if (pause_s := self._paused_until_s - time.monotonic()) > 0:
+                await asyncio.sleep(pause_s)
+            elif has_room():
+                return
+            else:
+                async with self._news:
+                    await self._news.wait_for(lambda: has_room() or self._is_over)
 
     def _must_be_open(self) -> None:
         if not self.session_id:
             raise SessionFailed("the session is not open; use: async with Client(…) as client")
 
-    async def _resume(self) -> None:
-        """Connect again with the session's token, and send what the scheduler did not get."""
-        give_up_at = time.monotonic() + RESUME_WITHIN_S
-        pause_s = 0.1
-        while True:
-            try:
-                init = msgspec.structs.replace(self._init, last_utterance_index=self._last_outcome)
-                ack = await self._connect(init)
-                break
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                if time.monotonic() > give_up_at:
-                    raise SessionFailed(f"the connection broke and did not come back: {error}") from error
-            await asyncio.sleep(random.uniform(0, pause_s))
-            pause_s = min(pause_s * 2, 5.0)
-        if not ack.resumed:
-            raise SessionFailed("the scheduler does not know the session any more; what was said is lost")
-        self.times_resumed += 1
-        for chunk in [chunk for chunk in self._chunks if chunk.seq >= (ack.next_seq or 0)]:
-            await self._post_chunk(chunk)
-        for index, message in list(self._unanswered.items()):
-            if index >= (ack.next_utterance_index or 0):
-                await self._post(message)
-        if self._is_finishing:
-            await self.finish()
-
-    async def _connect_somewhere(self, init: SessionInit) -> SessionInitAck:
-        """At the first address that answers; the last failure is told."""
-        for _ in range(len(self._addresses) - 1):
-            with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
-                return await self._connect(init)
-        return await self._connect(init)
-
-    async def _connect(self, init: SessionInit) -> SessionInitAck:
-        """At the present address; when that fails, the next one is present."""
-        try:
-            return await self._introduce(init)
-        except (aiohttp.ClientError, OSError, TimeoutError):
-            self._addresses.turn()
-            raise
-
-    async def _introduce(self, init: SessionInit) -> SessionInitAck:
-        await self._hang_up()
-        # A process that is frozen takes connections and says nothing.
-        async with asyncio.timeout(ACK_WITHIN_S):
-            self._socket = await self._http.ws_connect(self._addresses.url, max_msg_size=0, heartbeat=20)
-            await self._post(init)
-            ack = await self._next()
-        if not isinstance(ack, SessionInitAck):
-            if ack is None:
-                raise _HungUp("the scheduler closed the connection")
-            said = f"{ack.code}: {ack.message}" if isinstance(ack, ErrorMessage) else "it said something else"
-            raise SessionFailed(f"the scheduler did not open a session: {said}")
-        return ack
-
-    async def _hang_up(self) -> None:
-        socket, self._socket = self._socket, None
-        if socket is not None:
-            await socket.close()
-
-    async def _post_chunk(self, chunk: _Chunk) -> None:
+    async def _post_chunk(self, chunk: Chunk) -> None:
         if not self.use_binary_frame:
             message = AudioChunk(
                 session_id=self.session_id, seq=chunk.seq, is_final=chunk.is_final, payload=chunk.audio
             )
-            await self._post(message)
-        elif self._socket is not None:
+            await self._line.post(message)
+        else:
             now_ms = int(time.time() * 1000)
             frame = binary.encode_audio_chunk(self.session_id, chunk.seq, now_ms, chunk.audio, is_final=chunk.is_final)
-            with contextlib.suppress(ConnectionError):
-                await self._socket.send_bytes(frame)
+            await self._line.post_binary(frame)
 
-    async def _post(self, message: Message) -> None:
-        """Into a broken connection nothing is sent; what matters is sent again after the resume."""
-        if self._socket is not None:
-            with contextlib.suppress(ConnectionError):
-                await self._socket.send_str(codec.encode(message).decode())
+    # What comes in
 
-    async def _next(self) -> SessionOutgoing | None:
-        """The next message we understand; None when the connection ends."""
-        if self._socket is None:
-            return None
-        async for frame in self._socket:
-            if frame.type is not aiohttp.WSMsgType.TEXT:
-                continue
-            with contextlib.suppress(codec.UnreadableFrame):  # of a newer scheduler, perhaps
-                message = codec.decode_for_client(frame.data)
+    async def _keep(self) -> None:
+        """Read until everything is said, and come back whenever the connection breaks."""
+        try:
+            while not self._is_over:
+                message = await self._line.next()
                 if message is not None:
-                    return message
-        return None
+                    await self._take(message)
+                elif self._init.resume_token is None:
+                    break
+                else:
+                    await self._resume()
+        except SessionFailed as error:
+            self._failure = error
+        except Exception as error:
+            # Nobody awaits this task, so whoever listens is told.
+            self._failure = SessionFailed(f"the client failed: {type(error).__name__}: {error}")
+            self._failure.__cause__ = error
+        finally:
+            self._is_over = True
+            self._is_up = False
+            async with self._news:
+                self._news.notify_all()
+
+    async def _take(self, message: SessionOutgoing) -> None:
+        match message:
+            case TranslationResult() | MissingResult():
+                if self._is_news(message.utterance_index):
+                    await self._hear(message)
+            case AsrPartial() | UiEvent():
+                if len(self._unread) < MAX_UNREAD or (isinstance(message, UiEvent) and message.status != "ok"):
+                    await self._hear(message)
+            case Backpressure():
+                self._paused_until_s = time.monotonic() + min(message.resume_after_ms / 1000, MAX_PAUSE_S)
+            case SessionCloseAck():
+                self.is_finished = self._is_over = True
+            case ErrorMessage(code=ErrorCode.NODE_OVERLOADED.value) if self._init.resume_token is not None:
+                # Something was not taken, and only the acknowledgement of a session that goes on says what is missing.
+                self._paused_until_s = time.monotonic() + REFUSED_PAUSE_S
+                await asyncio.sleep(REFUSED_PAUSE_S)
+                await self._resume()
+            case ErrorMessage():
+                raise SessionFailed(f"{message.code}: {message.message}")
+
+    async def _hear(self, message: Heard) -> None:
+        async with self._news:
+            await self._news.wait_for(lambda: len(self._unread) < MAX_UNREAD)
+            self._unread.append(message)
+            self._news.notify_all()
+
+    def _is_news(self, index: int) -> bool:
+        """Outcomes come in order; one that comes again after a resume is known."""
+        self._spoken.answered(index)
+        # What the scheduler cut from our chunks has used up numbers too.
+        self._next_index = max(self._next_index, index + 1)
+        if self._last_outcome is not None and index <= self._last_outcome:
+            return False
+        self._last_outcome = index
+        return True
+
+    # The connection
+
+    async def _resume(self) -> None:
+        """Connect again with the session's token, and send what the scheduler did not get."""
+        self._is_up = False
+        ack = await self._reconnect()
+        if not ack.resumed:
+            raise SessionFailed("the scheduler does not know the session any more; what was said is lost")
+        self.times_resumed += 1
+        for message in self._spoken.unanswered:
+            await self._line.post(message)
+        for chunk in self._spoken.chunks_from(ack.next_seq or 0):
+            await self._post_chunk(chunk)
+        # Nothing came between the last of them and this: whoever speaks now is next.
+        self._is_up = True
+        if self._is_finishing:
+            await self.finish()
+        async with self._news:
+            self._news.notify_all()
+
+    async def _reconnect(self) -> SessionInitAck:
+        give_up_at_s = time.monotonic() + RESUME_WITHIN_S
+        pause_s = 0.1
+        while True:
+            try:
+                init = msgspec.structs.replace(self._init, last_utterance_index=self._last_outcome)
+                return await self._line.connect(init)
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if time.monotonic() > give_up_at_s:
+                    raise SessionFailed(f"the connection broke and did not come back: {error}") from error
+            await asyncio.sleep(random.uniform(0, pause_s))
+            pause_s = min(pause_s * 2, 5.0)
+
+
+async def paced(pcm16: bytes, *, is_fast: bool = False) -> AsyncIterator[bytes]:
+    """A recording (16 kHz) in chunks, at the pace of speech; or as fast as it goes."""
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    for number, place in enumerate(range(0, len(pcm16), CHUNK_BYTES)):
+        if not is_fast:
+            await asyncio.sleep(max(0, began_s + number * CHUNK_MS / 1000 - loop.time()))
+        yield pcm16[place : place + CHUNK_BYTES]
+
+
+def _is_step(message: Heard) -> bool:
+    return isinstance(message, UiEvent) and message.status == "ok"

@@ -23,9 +23,8 @@ class Wire(asyncio.Protocol):
         self._take = take
         self._parser = hiredis.Reader(
             replyError=DefaultParser.parse_error,
-            encoding=None if is_raw else "utf-8",
-            # Letters are no text, and are claimed over a line for text.
-            errors="surrogateescape",
+            encoding=None if is_raw else connection.encoder.encoding,
+            errors=connection.encoder.encoding_errors,
             notEnoughData=_INCOMPLETE,
         )
         self._transport = writer.transport

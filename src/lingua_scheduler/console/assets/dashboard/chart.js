@@ -21,14 +21,27 @@ export class LineChart {
     this.cursor = null;
     this.values = series.map(() => h("span", { class: "chart-value" }));
     const legend = series.map((one, place) =>
-      h("span", { class: "chart-key" }, sample(place), h("span", { class: "chart-name" }, one.name), this.values[place]),
+      h(
+        "span",
+        { class: "chart-key" },
+        sample(place),
+        h("span", { class: "chart-name" }, one.name),
+        this.values[place],
+      ),
     );
     this.when = h("span", { class: "chart-when" });
     this.grid = svg("g", { class: "chart-grid" });
     this.area = svg("path", { class: "chart-area" });
     this.paths = series.map((_, place) => svg("path", { class: `chart-line series-${place}` }));
     this.line = svg("line", { class: "chart-cursor", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
-    this.canvas = svg("svg", { class: "chart-canvas", height: HEIGHT, "aria-hidden": "true" }, this.grid, this.area, ...this.paths, this.line);
+    this.canvas = svg(
+      "svg",
+      { class: "chart-canvas", height: HEIGHT, "aria-hidden": "true" },
+      this.grid,
+      this.area,
+      ...this.paths,
+      this.line,
+    );
     // Time is what one moves through: a slider says so to whoever cannot see the curve.
     this.box = h(
       "div",
@@ -69,13 +82,18 @@ export class LineChart {
   show(history, endMs) {
     this.endMs = endMs;
     const from = endMs - this.spanMs;
-    this.moments = thinned(history.filter((moment) => moment.at_ms >= from), this.series);
+    this.moments = thinned(
+      history.filter((moment) => moment.at_ms >= from),
+      this.series,
+    );
     this.draw();
   }
 
   draw() {
     if (!this.width || this.endMs === undefined) return;
-    const top = ceiling(Math.max(0, ...this.moments.flatMap((moment) => moment.values.filter((value) => value !== null))));
+    const top = ceiling(
+      Math.max(0, ...this.moments.flatMap((moment) => moment.values.filter((value) => value !== null))),
+    );
     this.x = (atMs) => LEFT + ((atMs - this.endMs + this.spanMs) / this.spanMs) * (this.width - LEFT - RIGHT);
     this.y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
     setAttribute(this.canvas, "width", this.width);
@@ -109,7 +127,8 @@ export class LineChart {
       const value = moment.values[place];
       if (value === null) continue;
       if (moment.at_ms - before > Math.max(HOLE_MS, this.spanMs / 40)) pieces.push([]);
-      pieces.at(-1).push([this.x(moment.at_ms).toFixed(1), this.y(value).toFixed(1)]);
+      const [x, y] = [this.x(moment.at_ms).toFixed(1), this.y(value).toFixed(1)];
+      pieces.at(-1).push({ x, y, toString: () => `${x} ${y}` });
       before = moment.at_ms;
     }
     return pieces;
@@ -117,15 +136,16 @@ export class LineChart {
 
   path(place) {
     // A line of no length is drawn as a dot.
-    return this.pieces(place).map(([[x, y], ...rest]) => `M${x} ${y}h0${rest.map((point) => `L${point.join(" ")}`).join("")}`).join("");
+    return this.pieces(place)
+      .map(([first, ...rest]) => `M${first}h0${joined(rest)}`)
+      .join("");
   }
 
   /** What lies under the first curve. */
   shade() {
     const floor = HEIGHT - BOTTOM;
-    return this.pieces(0)
-      .map((points) => `M${points[0][0]} ${floor}${points.map((point) => `L${point.join(" ")}`).join("")}L${points.at(-1)[0]} ${floor}Z`)
-      .join("");
+    const piece = (points) => `M${points[0].x} ${floor}${joined(points)}L${points.at(-1).x} ${floor}Z`;
+    return this.pieces(0).map(piece).join("");
   }
 
   point(event) {
@@ -183,6 +203,10 @@ export class LineChart {
     });
     return `${this.title}. ${told.filter(Boolean).join(" ")}`;
   }
+}
+
+function joined(points) {
+  return points.map((point) => `L${point}`).join("");
 }
 
 function sample(place) {

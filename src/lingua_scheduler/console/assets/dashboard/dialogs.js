@@ -12,7 +12,11 @@ function open(title, body, actions) {
     { "aria-labelledby": id, close: () => dialog.remove() },
     h("h2", { id }, title),
     h("div", { class: "dialog-body" }, body),
-    h("div", { class: "actions" }, actions(() => dialog.close())),
+    h(
+      "div",
+      { class: "actions" },
+      actions(() => dialog.close()),
+    ),
   );
   document.body.append(dialog);
   dialog.showModal();
@@ -62,7 +66,16 @@ const KEYS = [
 
 export function showKeys() {
   const rows = KEYS.map(([keys, meaning]) =>
-    h("div", {}, h("dt", {}, keys.split(" ").map((key) => h("kbd", {}, key))), h("dd", {}, t(meaning))),
+    h(
+      "div",
+      {},
+      h(
+        "dt",
+        {},
+        keys.split(" ").map((key) => h("kbd", {}, key)),
+      ),
+      h("dd", {}, t(meaning)),
+    ),
   );
   open(t("keys.title"), [h("dl", { class: "keys" }, rows)], (close) => [
     h("button", { type: "button", autofocus: true, click: close }, t("close")),

@@ -39,7 +39,7 @@ export function show(element, isShown) {
   if (element.hidden === isShown) element.hidden = !isShown;
 }
 
-/** Children of one parent by key. `make(item)` gives `{element, update(item)}`; what stays is updated, not made again. */
+/** Children of one parent by key. `make(item)` gives `{element, update(item)}`; what stays is not made again. */
 export class Keyed {
   constructor(parent, make) {
     this.parent = parent;

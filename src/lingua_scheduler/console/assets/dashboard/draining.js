@@ -43,7 +43,13 @@ export class DrainProgress {
   constructor() {
     this.bar = h("progress", { "aria-label": t("drain.progress") });
     this.words = h("p", { role: "status" });
-    this.element = h("section", { class: "card drain", hidden: true }, h("h2", {}, t("drain.progress")), this.bar, this.words);
+    this.element = h(
+      "section",
+      { class: "card drain", hidden: true },
+      h("h2", {}, t("drain.progress")),
+      this.bar,
+      this.words,
+    );
   }
 
   update(node) {

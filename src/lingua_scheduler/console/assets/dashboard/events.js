@@ -19,24 +19,44 @@ export class EventList {
     this.element = h("div", {}, this.list, this.none);
   }
 
-  /** `events` with the newest first. */
-  show(events) {
-    this.keyed.show(events, eventKey);
+  /** `events` with the newest first; what happened to many at once is one line. */
+  show(events, most) {
+    this.keyed.show(folded(events).slice(0, most), ({ event }) => eventKey(event));
     show(this.none, events.length === 0);
   }
 }
 
+function folded(events) {
+  const lines = [];
+  let before = "";
+  for (const event of events) {
+    const kind = `${event.at_ms} ${event.kind} ${event.values.code ?? ""}`;
+    if (kind === before) lines.at(-1).also += 1;
+    else lines.push({ event, also: 0 });
+    before = kind;
+  }
+  return lines;
+}
+
 class Line {
-  constructor(event) {
+  constructor({ event }) {
     const words = eventInWords(event);
     this.when = h("time", { datetime: new Date(event.at_ms).toISOString(), title: moment(event.at_ms) });
     const told = words.href
       ? h("a", { href: words.href, lang: words.lang }, words.title)
       : h("span", { lang: words.lang }, words.title);
-    this.element = h("li", { "data-level": event.level }, new Mark(event.level).element, told, this.when);
+    this.also = h("span", { class: "faint" });
+    this.element = h(
+      "li",
+      { "data-level": event.level },
+      new Mark(event.level).element,
+      h("div", {}, told, " ", this.also),
+      this.when,
+    );
   }
 
-  update(event) {
+  update({ event, also }) {
+    setText(this.also, also ? t("events.also", { n: also }) : "");
     setText(this.when, ago(now() - event.at_ms));
   }
 }

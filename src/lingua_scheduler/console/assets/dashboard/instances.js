@@ -7,13 +7,26 @@ import { t } from "./words.js";
 import { now, world } from "./world.js";
 
 const LETTERS = 100;
-const COLUMNS = ["instance", "state", "address", "version", "uptime", "sessions", "nodes", "waiting", "inbox", "dead_letters"];
+const COLUMNS = [
+  "instance",
+  "state",
+  "address",
+  "version",
+  "uptime",
+  "sessions",
+  "nodes",
+  "waiting",
+  "inbox",
+  "dead_letters",
+];
 const WORDS = 4;
 
 export class Instances {
   constructor() {
     this.title = t("view.instances");
-    this.fields = Object.fromEntries(["leader", "map", "built", "redis", "release", "made_by"].map((name) => [name, h("span")]));
+    this.fields = Object.fromEntries(
+      ["leader", "map", "built", "redis", "release", "made_by"].map((name) => [name, h("span")]),
+    );
     this.body = h("tbody");
     this.rows = new Keyed(this.body, (instance) => new Row(instance));
     this.nothing = empty(t("instances.none"));
@@ -21,8 +34,17 @@ export class Instances {
     this.letterRows = new Keyed(this.letters, (letter) => letterRow(letter));
     this.noLetters = h("p", { class: "calm inset" }, t("letters.none"));
     this.problem = h("p", { class: "problem inset", role: "alert" });
-    this.letterTable = table(["kind", "reason", "subject", "instance", "sender", "deliveries", "buried"].map((name) => t(`letters.${name}`)), this.letters, t("letters.title"));
-    this.step = h("div", { class: "inset" }, h("p", {}, t("letters.step")), command("lingua dead-letters replay --all"));
+    this.letterTable = table(
+      ["kind", "reason", "subject", "instance", "sender", "deliveries", "buried"].map((name) => t(`letters.${name}`)),
+      this.letters,
+      t("letters.title"),
+    );
+    this.step = h(
+      "div",
+      { class: "inset" },
+      h("p", {}, t("letters.step")),
+      command("lingua dead-letters replay --all"),
+    );
     const { fields } = this;
     this.element = h(
       "div",
@@ -45,10 +67,23 @@ export class Instances {
         "section",
         { class: "card flush" },
         h("h2", { class: "inset" }, t("instances.title")),
-        table(COLUMNS.map((name) => t(`instances.${name}`)), this.body, t("instances.title"), WORDS),
+        table(
+          COLUMNS.map((name) => t(`instances.${name}`)),
+          this.body,
+          t("instances.title"),
+          WORDS,
+        ),
         this.nothing,
       ),
-      h("section", { class: "card flush" }, h("h2", { class: "inset" }, t("letters.title")), this.problem, this.letterTable, this.noLetters, this.step),
+      h(
+        "section",
+        { class: "card flush" },
+        h("h2", { class: "inset" }, t("letters.title")),
+        this.problem,
+        this.letterTable,
+        this.noLetters,
+        this.step,
+      ),
     );
     this.asked = null;
   }
@@ -99,7 +134,20 @@ function table(names, body, title, words = names.length) {
   return h(
     "div",
     { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
-    h("table", { class: "table" }, h("thead", {}, h("tr", {}, names.map((name, place) => h("th", { scope: "col", class: place < words ? null : "figure" }, name)))), body),
+    h(
+      "table",
+      { class: "table" },
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          names.map((name, place) => h("th", { scope: "col", class: place < words ? null : "figure" }, name)),
+        ),
+      ),
+      body,
+    ),
   );
 }
 
@@ -109,7 +157,13 @@ class Row {
     this.words = h("span");
     this.cells = COLUMNS.slice(2).map((_, place) => h("td", { class: place + 2 >= WORDS ? "figure" : null }));
     const state = h("td", {}, h("span", { class: "state" }, this.mark.element, this.words));
-    this.element = h("tr", { tabindex: "-1" }, h("th", { scope: "row", class: "id" }, instance.instance_id), state, this.cells);
+    this.element = h(
+      "tr",
+      { tabindex: "-1" },
+      h("th", { scope: "row", class: "id" }, instance.instance_id),
+      state,
+      this.cells,
+    );
   }
 
   update(instance) {
@@ -139,5 +193,13 @@ class Row {
 function letterRow(letter) {
   const buried = h("td", {}, ago(now() - letter.buried_at_ms));
   const cells = [letter.reason, letter.subject || "–", letter.instance_id, letter.sender, number(letter.deliveries)];
-  return { element: h("tr", {}, h("th", { scope: "row" }, letter.kind), cells.map((cell) => h("td", {}, cell)), buried) };
+  return {
+    element: h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, letter.kind),
+      cells.map((cell) => h("td", {}, cell)),
+      buried,
+    ),
+  };
 }

@@ -47,7 +47,16 @@ export class Job {
       job.detail && job.detail !== explanation.headline ? h("p", { lang: "en" }, job.detail) : null,
     );
     const facts = factList([
-      [t("jobs.pair"), job.src_lang ? h("a", { href: `#/pairs/${part(job.src_lang)}:${part(job.tgt_lang)}` }, pairName(`${job.src_lang}:${job.tgt_lang}`)) : "–"],
+      [
+        t("jobs.pair"),
+        job.src_lang
+          ? h(
+              "a",
+              { href: `#/pairs/${part(job.src_lang)}:${part(job.tgt_lang)}` },
+              pairName(`${job.src_lang}:${job.tgt_lang}`),
+            )
+          : "–",
+      ],
       [t("jobs.node"), nodeLink(job.node_id)],
       [t("jobs.attempts"), number(job.attempt)],
       [t("jobs.reason"), job.reason || "–"],
@@ -60,7 +69,13 @@ export class Job {
       h(
         "div",
         { class: "columns" },
-        h("div", { class: "wide" }, timeline(job), explained(t("job.then"), explanation.then), explained(t("job.now"), explanation.now)),
+        h(
+          "div",
+          { class: "wide" },
+          timeline(job),
+          explained(t("job.then"), explanation.then),
+          explained(t("job.now"), explanation.now),
+        ),
         h("div", { class: "side" }, h("section", { class: "card" }, h("h2", {}, t("job.facts")), facts)),
       ),
     );
@@ -118,11 +133,21 @@ function explained(title, explanation) {
   return h(
     "section",
     { class: "card" },
-    h("h2", {}, title, " ", h("span", { class: "faint" }, explanation.looked_at_ms ? clock(explanation.looked_at_ms) : "")),
+    h(
+      "h2",
+      {},
+      title,
+      " ",
+      h("span", { class: "faint" }, explanation.looked_at_ms ? clock(explanation.looked_at_ms) : ""),
+    ),
     h("p", { lang: "en" }, explanation.headline),
     counts.length ? h("p", { class: "chips" }, counts) : null,
     rows.length
-      ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)))
+      ? h(
+          "div",
+          { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
+          h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)),
+        )
       : null,
   );
 }

@@ -30,7 +30,11 @@ export class Jobs {
       // A whole id is a destination.
       if (event.key === "Enter" && filter.value.trim().startsWith("job-")) go("jobs", filter.value.trim());
     });
-    const states = h("select", { "aria-label": t("jobs.show"), change: (event) => this.choose({ state: event.target.value }) }, choices);
+    const states = h(
+      "select",
+      { "aria-label": t("jobs.show"), change: (event) => this.choose({ state: event.target.value }) },
+      choices,
+    );
     this.refresh = h("button", { type: "button", click: () => this.ask() }, t("refresh"));
     this.element = h(
       "div",
@@ -99,20 +103,37 @@ function asLook(job) {
   const created = Math.min(...times);
   const ended = Math.max(...times);
   return {
-    job_id: job.job_id, state: job.state, src: job.src_lang, tgt: job.tgt_lang, node_id: job.node_id,
-    attempts: job.attempt, reason: job.reason, ended_at_ms: times.length ? ended : 0, took_ms: times.length ? ended - created : 0,
+    job_id: job.job_id,
+    state: job.state,
+    src: job.src_lang,
+    tgt: job.tgt_lang,
+    node_id: job.node_id,
+    attempts: job.attempt,
+    reason: job.reason,
+    ended_at_ms: times.length ? ended : 0,
+    took_ms: times.length ? ended - created : 0,
   };
 }
 
 function foundBy(job) {
-  return `${job.job_id} ${job.node_id} ${job.reason} ${job.src}:${job.tgt} ${pairName(`${job.src}:${job.tgt}`)}`.toLowerCase();
+  const pair = `${job.src}:${job.tgt}`;
+  return `${job.job_id} ${job.node_id} ${job.reason} ${pair} ${pairName(pair)}`.toLowerCase();
 }
 
 class JobTable {
   constructor(title, nothing) {
     this.body = h("tbody");
     this.rows = new Keyed(this.body, (job) => new Row(job));
-    const heads = ["jobs.job", "jobs.pair", "jobs.state", "jobs.reason", "jobs.node", "jobs.attempts", "jobs.took", "jobs.ended"];
+    const heads = [
+      "jobs.job",
+      "jobs.pair",
+      "jobs.state",
+      "jobs.reason",
+      "jobs.node",
+      "jobs.attempts",
+      "jobs.took",
+      "jobs.ended",
+    ];
     this.table = h(
       "div",
       { class: "scroll" },
@@ -120,7 +141,15 @@ class JobTable {
         "table",
         { class: "table stack" },
         h("caption", { class: "unseen" }, title),
-        h("thead", {}, h("tr", {}, heads.map((key) => h("th", { scope: "col", class: FIGURES.has(key) ? "figure" : null }, t(key))))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            heads.map((key) => h("th", { scope: "col", class: FIGURES.has(key) ? "figure" : null }, t(key))),
+          ),
+        ),
         this.body,
       ),
     );

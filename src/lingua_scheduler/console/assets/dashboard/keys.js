@@ -47,7 +47,11 @@ function filter(event) {
   if (field) field.select();
   else {
     go("nodes");
-    addEventListener("hashchange", () => requestAnimationFrame(() => document.querySelector("[data-filter]")?.focus()), { once: true });
+    addEventListener(
+      "hashchange",
+      () => requestAnimationFrame(() => document.querySelector("[data-filter]")?.focus()),
+      { once: true },
+    );
   }
 }
 

@@ -30,7 +30,12 @@ let frame = 0;
 class Lost {
   constructor() {
     this.title = t("lost.title");
-    this.element = h("div", {}, heading(t("lost.title")), empty(t("lost.words"), h("a", { href: "#/overview" }, t("view.overview"))));
+    this.element = h(
+      "div",
+      {},
+      heading(t("lost.title")),
+      empty(t("lost.words"), h("a", { href: "#/overview" }, t("view.overview"))),
+    );
   }
 
   update() {}

@@ -23,7 +23,10 @@ export class Node {
     this.state = new StateMark();
     this.load = new LoadBar();
     this.fields = Object.fromEntries(
-      ["seen", "instance", "services", "unavailable", "machine", "version", "shard", "pairs"].map((name) => [name, h("span")]),
+      ["seen", "instance", "services", "unavailable", "machine", "version", "shard", "pairs"].map((name) => [
+        name,
+        h("span"),
+      ]),
     );
     this.languages = h("p", { class: "chips" });
     this.button = h("button", { type: "button", class: "primary", click: () => this.act() });
@@ -101,7 +104,7 @@ export class Node {
     const lived = world.events.filter((event) => isAbout(event, this.nodeId));
     const known = new Set(lived.map(eventKey));
     const all = [...this.earlier.filter((event) => !known.has(eventKey(event))), ...lived];
-    this.events.show(all.slice(-EVENTS_SHOWN).reverse());
+    this.events.show(all.reverse(), EVENTS_SHOWN);
   }
 
   tick() {
@@ -121,7 +124,10 @@ export class Node {
     setText(fields.unavailable, node.unavailable.join(", ") || "–");
     setText(fields.version, [node.version, node.platform].filter(Boolean).join(" · ") || "–");
     setText(fields.shard, number(node.shard));
-    setText(fields.pairs, t("node.pair_counts", { speech: number(node.speech.length), text: number(node.text.length) }));
+    setText(
+      fields.pairs,
+      t("node.pair_counts", { speech: number(node.speech.length), text: number(node.text.length) }),
+    );
     const { languages } = factsOf(node);
     if (this.shown !== languages) {
       this.languages.replaceChildren(...languages.map((code) => h("span", { class: "chip" }, languageName(code))));

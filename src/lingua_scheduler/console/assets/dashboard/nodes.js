@@ -34,7 +34,11 @@ export class Nodes {
     const choices = ["", ...STATES].map((state) =>
       h("option", { value: state, selected: state === this.state }, state ? stateWord(state) : t("nodes.any_state")),
     );
-    this.states = h("select", { "aria-label": t("nodes.state"), change: (event) => this.choose({ state: event.target.value }) }, choices);
+    this.states = h(
+      "select",
+      { "aria-label": t("nodes.state"), change: (event) => this.choose({ state: event.target.value }) },
+      choices,
+    );
     this.count = h("span", { class: "faint", role: "status" });
     this.heads = COLUMNS.map((name) => this.head(name));
     this.body = h("div", { class: "vbody", role: "rowgroup" });
@@ -44,7 +48,12 @@ export class Nodes {
       h(
         "div",
         { role: "rowgroup" },
-        h("div", { class: "vrow vhead", role: "row", "aria-rowindex": "1" }, this.heads, h("span", { role: "columnheader" }, h("span", { class: "unseen" }, t("nodes.action")))),
+        h(
+          "div",
+          { class: "vrow vhead", role: "row", "aria-rowindex": "1" },
+          this.heads,
+          h("span", { role: "columnheader" }, h("span", { class: "unseen" }, t("nodes.action"))),
+        ),
       ),
       this.body,
     );
@@ -73,7 +82,11 @@ export class Nodes {
     this.state = state;
     if (sort !== null) this.isReversed = sort === this.sort && !this.isReversed;
     this.sort = sort ?? this.sort;
-    note("nodes", "", { q, state, sort: this.isReversed ? `${this.sort}.reversed` : this.sort === "node" ? "" : this.sort });
+    note("nodes", "", {
+      q,
+      state,
+      sort: this.isReversed ? `${this.sort}.reversed` : this.sort === "node" ? "" : this.sort,
+    });
     this.arrange();
   }
 

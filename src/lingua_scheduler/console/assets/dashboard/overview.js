@@ -70,7 +70,11 @@ export class Overview {
     this.charts = charts(minutes * 60_000);
     this.board.replaceChildren(...this.charts.map((chart) => chart.element));
     const choices = SPANS_MIN.map((one) =>
-      h("button", { type: "button", "aria-pressed": String(one === minutes), click: () => this.choose(one) }, t("unit.min", { n: one })),
+      h(
+        "button",
+        { type: "button", "aria-pressed": String(one === minutes), click: () => this.choose(one) },
+        t("unit.min", { n: one }),
+      ),
     );
     this.spans.replaceChildren(...choices);
   }
@@ -110,7 +114,7 @@ export class Overview {
   /** What also changes while nothing happens: how long ago everything was. */
   tick() {
     this.alarms.show(world.picture.alarms);
-    this.events.show(world.events.slice(-EVENTS).reverse());
+    this.events.show([...world.events].reverse(), EVENTS);
     const sick = sickNodes().slice(0, SHOWN);
     this.sickRows.show(sick, (node) => node.node_id);
     show(this.wellNote, sick.length === 0);

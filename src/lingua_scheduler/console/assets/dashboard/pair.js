@@ -2,8 +2,8 @@
 import { get, part } from "./api.js";
 import { h, Keyed, setText, show } from "./dom.js";
 import { number, pairName } from "./format.js";
+import { inWords } from "./matrix.js";
 import { back, empty, heading, LoadBar, nodeLink, seen, StateMark } from "./parts.js";
-import { inWords } from "./pairs.js";
 import { t } from "./words.js";
 import { factsOf, world } from "./world.js";
 
@@ -18,7 +18,9 @@ export class Pair {
     this.body = h("tbody");
     this.rows = new Keyed(this.body, (node) => new Row(node));
     this.more = h("p", { class: "faint" });
-    const heads = ["nodes.node", "nodes.state", "nodes.load", "pair.as", "nodes.seen"].map((key) => h("th", { scope: "col" }, t(key)));
+    const heads = ["nodes.node", "nodes.state", "nodes.load", "pair.as", "nodes.seen"].map((key) =>
+      h("th", { scope: "col" }, t(key)),
+    );
     this.table = h(
       "div",
       { class: "card flush scroll" },
@@ -42,7 +44,9 @@ export class Pair {
     const [src = "", tgt = ""] = this.pair.split(":");
     const known = look ?? { src, tgt, nodes: 0, slots: 0, free: 0, text_nodes: 0, hangs_on: "" };
     setText(this.words, inWords(known));
-    const nodes = [...world.nodes.values()].filter((node) => factsOf(node).text.has(this.pair) || factsOf(node).speech.has(this.pair));
+    const nodes = [...world.nodes.values()].filter(
+      (node) => factsOf(node).text.has(this.pair) || factsOf(node).speech.has(this.pair),
+    );
     nodes.sort((one, other) => (other.free ?? -1) - (one.free ?? -1));
     this.rows.show(
       nodes.slice(0, SHOWN).map((node) => ({ node, speaks: factsOf(node).speech.has(this.pair) })),
@@ -67,7 +71,10 @@ export class Pair {
       const lines = [...new Set(Object.values(missing))].map((line) => h("p", { lang: "en" }, line));
       this.missing.replaceChildren(h("p", { class: "empty-title" }, t("pair.nobody")), ...lines);
     } catch (error) {
-      this.missing.replaceChildren(h("p", { class: "empty-title" }, t("pair.nobody")), h("p", { lang: "en" }, error.message));
+      this.missing.replaceChildren(
+        h("p", { class: "empty-title" }, t("pair.nobody")),
+        h("p", { lang: "en" }, error.message),
+      );
     }
   }
 }

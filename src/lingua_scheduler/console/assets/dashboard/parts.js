@@ -18,7 +18,11 @@ const SHAPES = {
 export class Mark {
   constructor(level = "unknown") {
     this.path = svg("path", { "fill-rule": "evenodd" });
-    this.element = svg("svg", { class: "mark", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, this.path);
+    this.element = svg(
+      "svg",
+      { class: "mark", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" },
+      this.path,
+    );
     this.show(level);
   }
 
@@ -29,7 +33,12 @@ export class Mark {
 }
 
 const STATE_LEVELS = {
-  ready: "good", registering: "unknown", degraded: "warning", draining: "notice", quarantined: "critical", probation: "warning",
+  ready: "good",
+  registering: "unknown",
+  degraded: "warning",
+  draining: "notice",
+  quarantined: "critical",
+  probation: "warning",
 };
 
 export class StateMark {
@@ -50,7 +59,12 @@ export class LoadBar {
   constructor() {
     this.fill = h("span", { class: "load-fill" });
     this.words = h("span", { class: "load-words" });
-    this.element = h("span", { class: "load" }, h("span", { class: "load-bar", "aria-hidden": "true" }, this.fill), this.words);
+    this.element = h(
+      "span",
+      { class: "load" },
+      h("span", { class: "load-bar", "aria-hidden": "true" }, this.fill),
+      this.words,
+    );
   }
 
   show(held, slots) {

@@ -23,19 +23,46 @@ export class Shell {
     this.mark = new Mark();
     this.sentence = h("span", { class: "verdict-sentence" });
     this.detail = h("span", { class: "verdict-detail" });
-    this.verdict = h("a", { class: "verdict", href: href("overview") }, this.mark.element, h("span", {}, this.sentence, this.detail));
-    const languages = Object.entries(LANGUAGES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language() }, name));
+    this.verdict = h(
+      "a",
+      { class: "verdict", href: href("overview") },
+      this.mark.element,
+      h("span", {}, this.sentence, this.detail),
+    );
+    const languages = Object.entries(LANGUAGES).map(([code, name]) =>
+      h("option", { value: code, lang: code, selected: code === language() }, name),
+    );
     this.theme = h("button", { type: "button", class: "quiet", id: "theme", click: () => this.turn() });
     document.getElementById("bar").replaceChildren(
-      h("a", { class: "brand", href: href("overview") }, h("img", { src: "dashboard/icon.svg", alt: "", width: 22, height: 22 }), "Lingua"),
+      h(
+        "a",
+        { class: "brand", href: href("overview") },
+        h("img", { src: "dashboard/icon.svg", alt: "", width: 22, height: 22 }),
+        "Lingua",
+      ),
       h("nav", { "aria-label": t("views") }, this.links),
       h(
         "div",
         { class: "bar-tools" },
         this.connection,
-        h("select", { id: "language", "aria-label": t("language"), change: (event) => onLanguage(event.target.value) }, languages),
+        h(
+          "select",
+          { id: "language", "aria-label": t("language"), change: (event) => onLanguage(event.target.value) },
+          languages,
+        ),
         this.theme,
-        h("button", { type: "button", class: "quiet", id: "keys", "aria-label": t("keys.title"), title: t("keys.title"), click: onKeys }, "?"),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "quiet",
+            id: "keys",
+            "aria-label": t("keys.title"),
+            title: t("keys.title"),
+            click: onKeys,
+          },
+          "?",
+        ),
       ),
     );
     document.getElementById("notes").replaceChildren(this.verdict);
@@ -77,11 +104,16 @@ export class Shell {
   /** Whoever cannot see the page hears what is new, and only that. */
   announce() {
     if (world.picture === null) return;
-    const alarms = new Map(world.picture.alarms.filter((alarm) => alarm.level !== "notice").map((alarm) => [alarmKey(alarm), alarm]));
+    const alarms = new Map(
+      world.picture.alarms.filter((alarm) => alarm.level !== "notice").map((alarm) => [alarmKey(alarm), alarm]),
+    );
     if (this.alarmed !== null) {
       const raised = [...alarms].filter(([key]) => !this.alarmed.has(key)).map(([, alarm]) => alarm);
       const isCritical = raised.some((alarm) => alarm.level === "critical");
-      const words = raised.slice(0, 3).map((alarm) => alarmInWords(alarm).title).join(". ");
+      const words = raised
+        .slice(0, 3)
+        .map((alarm) => alarmInWords(alarm).title)
+        .join(". ");
       if (raised.length) document.getElementById(isCritical ? "alert" : "said").textContent = words;
     }
     this.alarmed = new Set(alarms.keys());

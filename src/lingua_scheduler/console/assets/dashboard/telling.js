@@ -8,7 +8,8 @@ const LEVELS = ["critical", "warning", "notice"];
 
 /** The worst first, the longest standing first among equals; whoever needs no translation can wait. */
 export function ranked(alarms) {
-  const rank = (alarm) => 2 * LEVELS.indexOf(alarm.level) + Number("src" in alarm.values && alarm.values.src === alarm.values.tgt);
+  const rank = (alarm) =>
+    2 * LEVELS.indexOf(alarm.level) + Number("src" in alarm.values && alarm.values.src === alarm.values.tgt);
   return [...alarms].sort((one, other) => rank(one) - rank(other) || one.since_ms - other.since_ms);
 }
 

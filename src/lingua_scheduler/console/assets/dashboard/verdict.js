@@ -4,12 +4,18 @@ import { alarmInWords, ranked } from "./telling.js";
 import { t } from "./words.js";
 import { now, world } from "./world.js";
 
+const STEADY_MS = 15_000;
+
 /** `{level, sentence, detail}`; level is good, warning, critical or unknown. */
 export function verdict(connection) {
   const { picture } = world;
   if (picture === null) {
     const isAway = connection === "away";
-    return { level: isAway ? "critical" : "unknown", sentence: t(isAway ? "verdict.away" : "verdict.connecting"), detail: "" };
+    return {
+      level: isAway ? "critical" : "unknown",
+      sentence: t(isAway ? "verdict.away" : "verdict.connecting"),
+      detail: "",
+    };
   }
   const detail = figures(picture);
   if (connection === "away") return { level: "critical", sentence: t("verdict.away"), detail: lastKnown() };
@@ -37,23 +43,35 @@ function worst(critical) {
   const lost = critical.filter((alarm) => alarm.code === "pair.lost");
   if (lost.length && critical[0].code !== "redis.away") {
     const pair = pairName(lost[0].subject);
-    return lost.length === 1
-      ? t("verdict.pair_lost", { pair })
-      : t("verdict.pairs_lost", { pair, n: lost.length - 1 });
+    return lost.length === 1 ? t("verdict.pair_lost", { pair }) : t("verdict.pairs_lost", { pair, n: lost.length - 1 });
   }
   const words = alarmInWords(critical[0]);
   return critical.length === 1 ? words.title : t("verdict.and_more", { sentence: words.title, n: critical.length - 1 });
 }
 
 function figures({ now: moment }) {
-  const jobs = moment.done_per_s + moment.no_text_per_s + moment.failed_per_s + moment.cancelled_per_s;
   return [
-    t("verdict.jobs", { rate: rate(jobs) }),
-    t("verdict.latency", { p95: milliseconds(moment.p95_ms) }),
+    t("verdict.jobs", { rate: rate(mean(lately(jobsPerSecond)) ?? jobsPerSecond(moment)) }),
+    t("verdict.latency", { p95: milliseconds(mean(lately(({ p95_ms: p95 }) => p95))) }),
     t("verdict.sessions", { n: moment.sessions, count: number(moment.sessions) }),
     t("verdict.slots", { taken: number(moment.slots_taken), total: number(moment.slots_total) }),
     t("verdict.nodes", { n: world.nodes.size, count: number(world.nodes.size) }),
   ].join(" · ");
+}
+
+function jobsPerSecond(moment) {
+  return moment.done_per_s + moment.no_text_per_s + moment.failed_per_s + moment.cancelled_per_s;
+}
+
+/** A sentence must not flicker: what it says is that of the last few moments together. */
+function lately(of) {
+  const since = world.picture.at_ms - STEADY_MS;
+  return world.history.filter((moment) => moment.at_ms > since).map(of);
+}
+
+function mean(values) {
+  const known = values.filter((value) => value !== null);
+  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
 }
 
 function lastKnown() {

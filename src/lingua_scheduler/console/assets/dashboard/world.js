@@ -3,7 +3,15 @@
 const HISTORY_MS = 30 * 60_000;
 const MAX_EVENTS = 500;
 const WHOLE = [
-  "instances", "leader", "map_version", "map_made_at_ms", "dead_letters", "failures", "slow", "alarms", "jobs_ended",
+  "instances",
+  "leader",
+  "map_version",
+  "map_made_at_ms",
+  "dead_letters",
+  "failures",
+  "slow",
+  "alarms",
+  "jobs_ended",
   "session_languages",
 ];
 
@@ -118,7 +126,12 @@ function gathered(node) {
   }
   const codes = [...languages].sort();
   const found = [node.node_id, node.instance_id, node.state, node.platform, node.version, ...node.services, ...codes];
-  return { languages: codes, speech: new Set(node.speech), text: new Set(node.text), found: found.join(" ").toLowerCase() };
+  return {
+    languages: codes,
+    speech: new Set(node.speech),
+    text: new Set(node.text),
+    found: found.join(" ").toLowerCase(),
+  };
 }
 
 export function alarmsAbout(subject) {

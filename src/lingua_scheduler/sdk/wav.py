@@ -4,13 +4,13 @@ import struct
 import sys
 import wave
 from array import array
-from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-SAMPLE_RATE = 16_000
+from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio, from_little_endian, to_little_endian
 
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
+_HEAD_BYTES = 12
 _FORMAT = struct.Struct("<HHIIHH")
 # In the extended form the real format is the beginning of a longer name.
 _SUBFORMAT_AT = 24
@@ -32,18 +32,22 @@ def read(path: Path) -> bytes:
     """PCM16, 16 kHz, mono, whatever the file's rate, width and channels."""
     try:
         with path.open("rb") as file:
-            head = file.read(12)
-            if len(head) < 12 or head[:4] != b"RIFF" or head[8:] != b"WAVE":
-                raise BadSound(f"{path} is not a WAV file we can read: it does not begin like one")
-            body = file.read()
+            head = file.read(_HEAD_BYTES)
+            content = head + file.read() if _begins_like_one(head) else head
     except OSError as error:
         raise BadSound(f"{path} cannot be opened: {error.strerror}") from error
     try:
-        form, raw = _parsed(body)
-        samples = _samples(form, raw)
+        return parse(content).at(SAMPLE_RATE).samples
     except BadSound as error:
         raise BadSound(f"{path} is not a WAV file we can read: {error}") from None
-    return _little_endian(_resampled(_mono(samples, form.channels), form.rate))
+
+
+def parse(content: bytes) -> Audio:
+    """One channel, at the file's own rate."""
+    if not _begins_like_one(content[:_HEAD_BYTES]):
+        raise BadSound("it does not begin like one")
+    form, raw = _parsed(content[_HEAD_BYTES:])
+    return Audio(to_little_endian(_mono(_samples(form, raw), form.channels)), form.rate)
 
 
 def write(path: Path, pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
@@ -52,6 +56,10 @@ def write(path: Path, pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
         file.setsampwidth(2)
         file.setframerate(rate)
         file.writeframes(pcm16)
+
+
+def _begins_like_one(head: bytes) -> bool:
+    return len(head) == _HEAD_BYTES and head[:4] == b"RIFF" and head[8:] == b"WAVE"
 
 
 def _parsed(body: bytes) -> tuple[_Format, bytes]:
@@ -99,10 +107,7 @@ def _samples(form: _Format, raw: bytes) -> "array[int]":
     pcm16[1::2] = raw.translate(_SIGNED_FROM_UNSIGNED) if width == 1 else raw[width - 1 :: width]
     if width > 1:
         pcm16[0::2] = raw[width - 2 :: width]
-    samples = array("h", bytes(pcm16))
-    if sys.byteorder == "big":
-        samples.byteswap()
-    return samples
+    return from_little_endian(bytes(pcm16))
 
 
 def _mono(samples: "array[int]", channels: int) -> "array[int]":
@@ -110,31 +115,3 @@ def _mono(samples: "array[int]", channels: int) -> "array[int]":
         return samples
     frames = zip(*(samples[channel::channels] for channel in range(channels)), strict=False)
     return array("h", (sum(frame) // channels for frame in frames))
-
-
-def _resampled(samples: "array[int]", rate: int) -> "array[int]":
-    """Linear between neighbours, after an average over what one output sample stands for when the rate goes down."""
-    if rate == SAMPLE_RATE or not samples:
-        return samples
-    step = rate / SAMPLE_RATE
-    span = max(1, round(step))
-    sums = list(accumulate(samples, initial=0))
-    last = len(samples) - 1
-
-    def mean(end: int) -> int:
-        begin = max(0, end - span + 1)
-        return (sums[end + 1] - sums[begin]) // (end + 1 - begin)
-
-    out = array("h")
-    for i in range(int(len(samples) / step)):
-        place = i * step
-        left = int(place)
-        before = mean(left)
-        out.append(int(before + (mean(min(left + 1, last)) - before) * (place - left)))
-    return out
-
-
-def _little_endian(samples: "array[int]") -> bytes:
-    if sys.byteorder == "big":
-        samples.byteswap()
-    return samples.tobytes()

@@ -14,11 +14,9 @@ from contextlib import asynccontextmanager
 from operator import mul
 from typing import Any, Protocol
 
-from lingua_scheduler.cli.wav import SAMPLE_RATE
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
 
-CHUNK_MS = 200
-CHUNK_BYTES = SAMPLE_RATE * 2 * CHUNK_MS // 1000
 STOP_WITHIN_S = 2.0
 # Sound that waits to be sent: ten seconds, then what is said is lost, as on a telephone.
 MAX_WAITING_CHUNKS = 50
@@ -56,6 +54,14 @@ async def listening() -> AsyncIterator[Microphone]:
         yield microphone
     finally:
         await microphone.stop()
+
+
+async def speech_of(source: Microphone) -> AsyncIterator[bytes]:
+    """What is said, without the silence: for `Client.stream`."""
+    gate = Gate()
+    async for chunk in source.chunks():
+        for part in gate.take(chunk):
+            yield part
 
 
 class Gate:

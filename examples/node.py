@@ -1,0 +1,30 @@
+"""A node in twenty lines: python node.py [address]. Put your models in the place of these toys."""
+
+import sys
+
+from lingua_scheduler.sdk.node import Audio, Node, Partial, Pipeline, run_node
+
+
+class Ears:
+    languages = ("en",)
+
+    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+        return f"{audio.seconds:.1f} seconds of speech"
+
+
+class Mind:
+    pairs = (("en", "pt"),)
+
+    def translate(self, text: str, source: str, target: str) -> str:
+        return text.replace("seconds of speech", "segundos de fala")
+
+
+class Voice:
+    languages = ("pt",)
+
+    def speak(self, text: str, language: str) -> Audio:
+        return Audio(bytes(2 * 22_050), sample_rate=22_050)  # a second of silence
+
+
+address = sys.argv[1] if len(sys.argv) > 1 else "ws://127.0.0.1:5010"
+run_node(Node(address, Pipeline(Ears(), translator=Mind(), speaker=Voice()), on_event=print))

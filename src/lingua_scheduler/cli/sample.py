@@ -1,0 +1,78 @@
+"""The spoken sample of the demo: sent, shown with the time of each stage, saved, and played where there is a player."""
+
+import asyncio
+import base64
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from rich.console import Console
+
+from lingua_scheduler.protocol.session import TranslationResult, UiEvent
+from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
+from lingua_scheduler.sdk.client import Client
+
+RESULT_WITHIN_S = 30.0
+PLAYED_WITHIN_S = 20.0
+# Each plays a WAV file and says nothing about it.
+PLAYERS = (("paplay",), ("aplay", "-q"), ("afplay",), ("play", "-q"), ("ffplay", "-nodisp", "-autoexit", "-v", "quiet"))
+
+
+async def translate(console: Console, address: str, tgt_lang: str, save: Path) -> bool:
+    """Speak the sample sentence and wait for its translation; whether it came."""
+    is_translated = False
+    with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
+        spoken = Audio(wav.read(path))
+    console.print(f"speaking    {spoken.seconds:.1f} s of English, to be heard in '{tgt_lang}' …")
+    async with Client(address, "en", tgt_lang) as client, asyncio.timeout(RESULT_WITHIN_S):
+        started = asyncio.get_running_loop().time()
+        await client.utterance(spoken.samples)
+        await client.finish()
+        async for heard in client.heard():
+            if isinstance(heard, UiEvent) and heard.status == "error":
+                console.print(f"failed      [red]{heard.error_code}: {heard.hint}[/]", highlight=False)
+            if isinstance(heard, TranslationResult):
+                is_translated = True
+                took_ms = (asyncio.get_running_loop().time() - started) * 1000
+                console.print(f"understood  {heard.text_asr}", highlight=False, markup=False)
+                console.print(f"translated  {heard.text_translated}", style="bold green", highlight=False, markup=False)
+                await _hear(console, Audio(base64.b64decode(heard.tts_audio)), save)
+                console.print(f"took        {took_ms:.0f} ms after the end of the sentence{_stages(heard)}")
+    return is_translated
+
+
+async def _hear(console: Console, speech: Audio, save: Path) -> None:
+    if not speech.samples:
+        console.print("spoken      not at all: no voice of a node speaks this language")
+        return
+    wav.write(save, speech.samples, SAMPLE_RATE)
+    console.print(f"spoken      {speech.seconds:.1f} s, in {save}", highlight=False, soft_wrap=True)
+    # Nobody listens to a log.
+    player = _player() if console.is_terminal else None
+    if player is not None:
+        await _play(player, save)
+
+
+def _player() -> tuple[str, ...] | None:
+    return next((player for player in PLAYERS if shutil.which(player[0])), None)
+
+
+async def _play(player: tuple[str, ...], sound: Path) -> None:
+    """As well as it goes: a machine with a player may have no loudspeaker."""
+    nowhere = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(*player, str(sound), stdin=nowhere, stdout=nowhere, stderr=nowhere)
+    try:
+        await asyncio.wait_for(process.wait(), PLAYED_WITHIN_S)
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+
+
+def _stages(heard: TranslationResult) -> str:
+    told = heard.service_timings
+    if told is None:
+        return ""
+    named = {"recognition": told.asr_ms, "translation": told.nmt_ms, "speech": told.tts_ms}
+    shown = ", ".join(f"{stage} {took_ms:.0f}" for stage, took_ms in named.items() if took_ms is not None)
+    return f" ({shown} ms)" if shown else ""

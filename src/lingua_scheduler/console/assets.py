@@ -1,0 +1,71 @@
+"""Pages for people: a folder of `assets/`, served as it is, under a policy that lets nothing in from elsewhere."""
+
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import NamedTuple
+
+from aiohttp import web
+
+_TYPES = {
+    "css": "text/css",
+    "html": "text/html",
+    "js": "text/javascript",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+}
+_INDEX = "index.html"
+_HEADERS = {
+    # Kept, but asked about each time: after an upgrade nobody runs half of each.
+    "Cache-Control": "no-cache",
+    # Nothing from elsewhere, nothing inline: what a peer says can be shown but never run.
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class _Asset(NamedTuple):
+    body: bytes
+    content_type: str
+    etag: str
+
+
+def serve_folder(app: web.Application, path: str, folder: str, headers: Mapping[str, str] | None = None) -> None:
+    """`path` is the folder's index.html, `path/{name}` any other of its files; `headers` add to the usual ones.
+
+    Pages refer to what they need without a leading slash (`talk/style.css`), so that a proxy may add a prefix.
+    """
+    assets = _read(folder)
+    all_headers = {**_HEADERS, **(headers or {})}
+
+    async def give(request: web.Request) -> web.Response:
+        asset = assets.get(request.match_info.get("name", _INDEX))
+        if asset is None:
+            raise web.HTTPNotFound
+        if any(known.value in (asset.etag, "*") for known in request.if_none_match or ()):
+            response = web.Response(status=304, headers=all_headers)
+        else:
+            response = web.Response(body=asset.body, headers=all_headers)
+            response.content_type = asset.content_type
+            response.charset = "utf-8"
+        response.etag = asset.etag
+        return response
+
+    async def without_slash(_: web.Request) -> web.Response:
+        raise web.HTTPPermanentRedirect(location=f"..{path}")
+
+    app.router.add_get(path, give)
+    app.router.add_get(f"{path}/", without_slash)
+    app.router.add_get(f"{path}/{{name}}", give)
+
+
+def _read(folder: str) -> dict[str, _Asset]:
+    """All of it is a few dozen kilobytes, so it stays in memory."""
+    found = {}
+    for entry in files(__package__).joinpath("assets", folder).iterdir():
+        content_type = _TYPES.get(entry.name.rpartition(".")[2])
+        if content_type is not None:
+            body = entry.read_bytes()
+            found[entry.name] = _Asset(body, content_type, hashlib.sha256(body).hexdigest()[:16])
+    return found

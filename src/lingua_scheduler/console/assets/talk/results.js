@@ -1,0 +1,90 @@
+// What comes back: texts into the conversation, speech to the loudspeaker in the same order.
+
+import { decode } from "./speech.js";
+import { has } from "./words.js";
+
+const MAX_ANNOUNCED = 20;
+const REASONS = { gap_timeout: "missing_late", pending_overflow_evict: "missing_late", job_failed: "missing_job_failed" };
+
+export class Results {
+  #conversation;
+  #sound;
+  #announcer;
+  #onMute;
+  #decoding = Promise.resolve();
+  #troubles = new WeakMap();
+
+  /** `announcer` is read aloud by screen readers; `onMute` is told when speech cannot be decoded. */
+  constructor(conversation, sound, announcer, onMute) {
+    this.#conversation = conversation;
+    this.#sound = sound;
+    this.#announcer = announcer;
+    this.#onMute = onMute;
+  }
+
+  partial(direction, { utterance_index, text }) {
+    const sentence = this.#conversation.numbered(direction, utterance_index);
+    if (sentence.state === "done" || sentence.state === "missing") return;
+    const state = sentence.state === "listening" ? "listening" : "partial";
+    this.#conversation.change(sentence, { heard: String(text), state });
+  }
+
+  /** Why there will be no translation; the outcome follows. */
+  trouble(direction, { error_code }) {
+    this.#troubles.set(direction, String(error_code ?? ""));
+  }
+
+  outcome(direction, message) {
+    const sentence = this.#conversation.numbered(direction, message.utterance_index);
+    if (message.type === "missing_result") {
+      this.#conversation.change(sentence, { state: "missing", reason: this.#reason(direction, message.reason) });
+      return;
+    }
+    const texts = { heard: message.text_asr, translated: message.text_translated };
+    this.#conversation.change(sentence, { ...texts, state: "done" });
+    this.#announce(sentence);
+    if (message.tts_audio) this.#decoding = this.#decoding.then(() => this.#speak(direction, sentence, message));
+  }
+
+  replay(id) {
+    const clip = this.#conversation.all.find((one) => one.id === id)?.clip;
+    if (clip) this.#sound.wake().then(() => this.#sound.player.replay(clip));
+  }
+
+  #reason(direction, reason) {
+    const code = `missing_${this.#troubles.get(direction) ?? ""}`;
+    this.#troubles.delete(direction);
+    if (reason === "job_failed" && has("en", code)) return code;
+    return REASONS[reason] ?? "missing_no_text";
+  }
+
+  #announce({ translated, target }) {
+    const line = document.createElement("p");
+    line.lang = target;
+    line.textContent = translated;
+    this.#announcer.append(line);
+    if (this.#announcer.children.length > MAX_ANNOUNCED) this.#announcer.firstChild.remove();
+  }
+
+  async #speak(direction, sentence, message) {
+    if (!this.#sound.context) return;
+    try {
+      const buffer = await decode(message.tts_audio, message.tts_format, this.#sound.context);
+      const clip = {
+        buffer,
+        onStart: () => this.#playing(direction, sentence, message, true),
+        onEnd: () => this.#playing(direction, sentence, message, false),
+      };
+      this.#conversation.change(sentence, { clip });
+      this.#sound.player.add(clip);
+    } catch {
+      this.#onMute();
+    }
+  }
+
+  /** The scheduler wants to know when a translation is heard: it does not take it for a pause. */
+  #playing(direction, sentence, message, isPlaying) {
+    direction.link.playback(isPlaying ? "tts_started" : "tts_play_ended", message);
+    this.#conversation.change(sentence, { isPlaying });
+  }
+}

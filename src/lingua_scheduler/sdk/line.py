@@ -1,0 +1,112 @@
+"""A client's connection: made at the first address that answers, and made again as often as one asks."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+import aiohttp
+
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.session import SessionInit, SessionInitAck, SessionOutgoing
+from lingua_scheduler.protocol.shapes import ErrorMessage, Message
+from lingua_scheduler.sdk.address import Addresses
+
+# A process that is frozen takes connections and says nothing.
+ACK_WITHIN_S = 10.0
+# A connection that does not answer a ping within half of this again leads nowhere.
+PING_EVERY_S = 6.0
+# A goodbye that is not answered is not waited for any longer.
+_CLOSING = aiohttp.ClientWSTimeout(ws_close=2.0)
+
+_TRY_LATER = frozenset({ErrorCode.SCHEDULER_DEPENDENCY_DOWN, ErrorCode.NODE_OVERLOADED})
+
+
+class SessionFailed(Exception):
+    """The scheduler refused the session, forgot it, or hung up for good; the message says why."""
+
+
+class _NotNow(ConnectionError):
+    """The session was not acknowledged, and may be if one asks again."""
+
+
+class Line:
+    def __init__(self, address: str | Sequence[str]) -> None:
+        self.addresses = Addresses(address, "/ws/session")
+        self._http: aiohttp.ClientSession | None = None
+        self.socket: aiohttp.ClientWebSocketResponse | None = None
+
+    async def open(self, init: SessionInit) -> SessionInitAck:
+        """At the first address that answers; the last failure is told."""
+        self._http = aiohttp.ClientSession()
+        try:
+            for _ in range(len(self.addresses) - 1):
+                with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
+                    return await self.connect(init)
+            return await self.connect(init)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, _NotNow):
+                raise SessionFailed(f"the scheduler did not open a session: {error}") from error
+            raise
+
+    async def connect(self, init: SessionInit) -> SessionInitAck:
+        """At the present address; when that fails, the next one is present."""
+        try:
+            return await self._introduce(init)
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            self.addresses.turn()
+            raise
+
+    async def post(self, message: Message) -> None:
+        """Into a broken connection nothing is sent; what matters is sent again after the resume."""
+        if self.socket is not None:
+            with contextlib.suppress(ConnectionError):
+                await self.socket.send_str(codec.encode(message).decode())
+
+    async def post_binary(self, frame: bytes) -> None:
+        if self.socket is not None:
+            with contextlib.suppress(ConnectionError):
+                await self.socket.send_bytes(frame)
+
+    async def next(self) -> SessionOutgoing | None:
+        """The next message we understand; None when the connection ends."""
+        if self.socket is None:
+            return None
+        async for frame in self.socket:
+            if frame.type is not aiohttp.WSMsgType.TEXT:
+                continue
+            with contextlib.suppress(codec.UnreadableFrame):  # of a newer scheduler, perhaps
+                message = codec.decode_for_client(frame.data)
+                if message is not None:
+                    return message
+        return None
+
+    async def close(self) -> None:
+        await self._hang_up()
+        if self._http is not None:
+            await self._http.close()
+
+    async def _introduce(self, init: SessionInit) -> SessionInitAck:
+        await self._hang_up()
+        assert self._http is not None
+        async with asyncio.timeout(ACK_WITHIN_S):
+            url = self.addresses.url
+            self.socket = await self._http.ws_connect(url, max_msg_size=0, heartbeat=PING_EVERY_S, timeout=_CLOSING)
+            await self.post(init)
+            ack = await self.next()
+        match ack:
+            case SessionInitAck():
+                return ack
+            case None:
+                raise _NotNow("it closed the connection")
+            case ErrorMessage(code=code) if code in _TRY_LATER:
+                raise _NotNow(f"{code}: {ack.message}")
+            case ErrorMessage():
+                raise SessionFailed(f"the scheduler did not open a session: {ack.code}: {ack.message}")
+        raise SessionFailed("the scheduler did not open a session: it said something else")
+
+    async def _hang_up(self) -> None:
+        socket, self.socket = self.socket, None
+        if socket is not None:
+            await socket.close()

