@@ -17,6 +17,7 @@ from lingua_scheduler.bench.plan import Plan
 TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
 
 
+@pytest.mark.timeout(300)
 async def test_every_figure_is_there_after_a_run_of_all_scenarios(tmp_path: Path) -> None:
     told: list[str] = []
     names = [name for name in scenarios.SCENARIOS if name != "traces"]  # which starts many processes, see below
