@@ -149,19 +149,26 @@ async def test_a_heartbeat_that_is_no_news_writes_no_looks(server: RedisProcess)
             async def shown() -> str:
                 return str(await store.line.call("HGET", looks, fake.node_id))
 
+            async def alive_until() -> str:
+                return str(await store.line.call("ZSCORE", store.keys.shard(0).seen, fake.node_id))
+
             async def beats(cpu: float) -> None:
                 usage = {"cpu_percent": cpu, "mem_percent": 40.0, "running_jobs": 0}
-                beaten = len([frame for frame in fake.socket.said if frame["type"] == "node_heartbeat"])
+                before = await alive_until()
                 await fake.socket.send(heartbeat(fake.node_id, resource_usage=usage))
-                await until(lambda: len(fake.socket.of_type("node_heartbeat_ack")) > beaten)
+                await until(partial(differs, alive_until, before))
 
             await beats(20)
-            await until(lambda: is_shown(shown, " 20 40 -"))
+            await until(partial(is_shown, shown, " 20 40 -"))
             await store.line.call("HSET", looks, fake.node_id, "ready untouched")
             await beats(23)
             assert await shown() == "ready untouched"
             await beats(25)
             assert (await shown()).endswith(" 25 40 -")
+
+
+async def differs(ask: Any, before: str) -> bool:
+    return bool(await ask() != before)
 
 
 async def is_shown(shown: Any, end: str) -> bool:
