@@ -5,8 +5,9 @@ import { href } from "./routes.js";
 import { t } from "./words.js";
 import { headroomLevel } from "./world.js";
 
-// Each level has a sign of its own: colour alone is not for everybody.
+// The thinnest first. Each level has a sign of its own: colour alone is not for everybody.
 export const SIGNS = { none: "✕", full: "○", low: "◔", half: "◑", wide: "●" };
+const CELLS_A_FRAME = 300;
 const STOP = "a[tabindex='0']:not([hidden])";
 
 export function inWords(pair) {
@@ -25,7 +26,6 @@ export class Matrix {
       { class: "scroll", tabindex: "0", role: "region", "aria-label": t("pairs.matrix") },
       this.table,
     );
-    this.cells = new Map();
     this.languages = "";
     this.table.addEventListener("keydown", (event) => this.key(event));
   }
@@ -34,28 +34,45 @@ export class Matrix {
     const sources = [...new Set(pairs.map((pair) => pair.src))].sort(byName);
     const targets = [...new Set(pairs.map((pair) => pair.tgt))].sort(byName);
     const languages = `${sources} ${targets}`;
-    if (languages !== this.languages) this.build(sources, targets);
+    if (languages !== this.languages) this.build(targets);
     this.languages = languages;
-    const shown = new Map(pairs.map((pair) => [`${pair.src}:${pair.tgt}`, pair]));
-    for (const [key, cell] of this.cells) cell.update(shown.get(key));
+    this.shown = new Map(pairs.map((pair) => [`${pair.src}:${pair.tgt}`, pair]));
+    this.queue = sources;
+    cancelAnimationFrame(this.frame);
+    this.draw();
+  }
+
+  close() {
+    cancelAnimationFrame(this.frame);
+  }
+
+  build(targets) {
+    const corner = h("th", { scope: "col", class: "corner" }, t("pairs.corner"));
+    const heads = targets.map((code) => h("th", { scope: "col" }, head(code)));
+    const caption = h("caption", { class: "unseen" }, t("pairs.caption"));
+    this.targets = targets;
+    this.rows = new Map();
+    this.table.replaceChildren(caption, h("thead", {}, h("tr", {}, corner, heads)), h("tbody"));
+  }
+
+  /** As many rows as fit in a frame; thousands of cells would hold up whoever scrolls or types. */
+  draw() {
+    const count = Math.max(1, Math.floor(CELLS_A_FRAME / this.targets.length));
+    for (const src of this.queue.slice(0, count)) {
+      if (!this.rows.has(src)) this.add(src);
+      for (const [pair, cell] of this.rows.get(src)) cell.update(this.shown.get(pair));
+    }
+    this.queue = this.queue.slice(count);
+    if (this.queue.length) this.frame = requestAnimationFrame(() => this.draw());
     // One stop for Tab; the arrows go on from there.
     if (!this.table.querySelector(STOP)) this.table.querySelector("a:not([hidden])")?.setAttribute("tabindex", "0");
   }
 
-  build(sources, targets) {
-    const corner = h("th", { scope: "col", class: "corner" }, t("pairs.corner"));
-    const heads = targets.map((code) => h("th", { scope: "col" }, head(code)));
-    this.cells = new Map();
-    const rows = sources.map((src) => {
-      const cells = targets.map((tgt) => {
-        const cell = new Cell(src, tgt);
-        this.cells.set(`${src}:${tgt}`, cell);
-        return cell.element;
-      });
-      return h("tr", {}, h("th", { scope: "row" }, head(src)), cells);
-    });
-    const caption = h("caption", { class: "unseen" }, t("pairs.caption"));
-    this.table.replaceChildren(caption, h("thead", {}, h("tr", {}, corner, heads)), h("tbody", {}, rows));
+  add(src) {
+    const cells = new Map(this.targets.map((tgt) => [`${src}:${tgt}`, new Cell(src, tgt)]));
+    const elements = [...cells.values()].map((cell) => cell.element);
+    this.rows.set(src, cells);
+    this.table.tBodies[0].append(h("tr", {}, h("th", { scope: "row" }, head(src)), elements));
   }
 
   key(event) {

@@ -1,11 +1,11 @@
 // Language pairs: who can be translated into what, and how much room there is.
 import { h, Keyed, recall, remember, setAttribute, setText, show } from "./dom.js";
-import { number, pairName } from "./format.js";
+import { compare, number, pairName } from "./format.js";
 import { Matrix, SIGNS } from "./matrix.js";
 import { command, empty, filterField, heading, nodeCommand, pairLink } from "./parts.js";
 import { note } from "./routes.js";
 import { t } from "./words.js";
-import { headroom, headroomLevel, world } from "./world.js";
+import { headroomLevel, world } from "./world.js";
 
 const PHONE = matchMedia("(max-width: 640px)");
 
@@ -47,7 +47,12 @@ export class Pairs {
     this.draw();
   }
 
+  close() {
+    this.body.close?.();
+  }
+
   build() {
+    this.body?.close?.();
     this.body = this.shape === "matrix" ? new Matrix() : new PairTable();
     this.place.replaceChildren(this.body.element);
     // The list says it in words.
@@ -141,8 +146,7 @@ class PairTable {
   }
 
   show(pairs) {
-    const sorted = pairs.sort((one, other) => headroom(one) - headroom(other) || one.nodes - other.nodes);
-    this.rows.show(sorted, (pair) => `${pair.src}:${pair.tgt}`);
+    this.rows.show(pairs.sort(byThinness), (pair) => `${pair.src}:${pair.tgt}`);
   }
 
   move(step) {
@@ -150,6 +154,13 @@ class PairTable {
     const place = links.indexOf(document.activeElement);
     links[place < 0 ? 0 : place + step]?.focus();
   }
+}
+
+/** By level and name, not by every slot: rows that jump each second cannot be read. */
+function byThinness(one, other) {
+  const levels = Object.keys(SIGNS);
+  const rank = (pair) => 2 * levels.indexOf(headroomLevel(pair)) + Number(pair.hangs_on === "");
+  return rank(one) - rank(other) || compare(`${one.src}:${one.tgt}`, `${other.src}:${other.tgt}`);
 }
 
 class PairRow {
