@@ -508,7 +508,8 @@ async def test_what_is_said_while_the_line_is_broken_follows_what_was_lost(sched
     await client.send(b"\x01\x00")
     await call.next("audio_chunk")
     call.drop()
-    call = await scheduler.call()  # and it is not answered yet
+    call = await scheduler.call()
+    await call.next("session_init")  # and it is not answered yet
     await client.send(b"\x02\x00")
     await client.send(b"\x03\x00")
     await call.send(RESUMABLE | {"resumed": True, "next_seq": 1, "next_utterance_index": 0})

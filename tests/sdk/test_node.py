@@ -829,6 +829,27 @@ async def test_what_runs_already_counts_for_a_later_attempt(scheduler: FakeSched
         assert (result["attempt_id"], result["success"], len(engine.jobs)) == (2, True, 1)
 
 
+async def test_of_many_partials_the_latest_is_sent_and_the_last_comes_before_the_result(
+    scheduler: FakeScheduler,
+) -> None:
+    async def chatter(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        partial("first")
+        await until(lambda: call.of("asr_partial"))
+        for number in range(1000):
+            partial(f"then {number}")
+            await asyncio.sleep(0)
+        return await at_once(job, partial)
+
+    async with running(scheduler.port, Engine(chatter)):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1, partial_update_interval_ms=60_000)
+        await call.grant()
+        await call.next("job_result")
+        told = [frame.get("text") for frame in call.of("asr_partial", "job_result")]
+        assert told == ["first", "then 999", None]
+
+
 async def test_its_load_is_that_of_the_machine(scheduler: FakeScheduler) -> None:
     async with running(scheduler.port, Engine()):
         call = await scheduler.call()
