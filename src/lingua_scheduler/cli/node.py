@@ -121,7 +121,6 @@ def node(
         if not crew.pairs:
             fail(_nothing_to_do(crew), Exit.ENGINES)
         if not only_list:
-            del found  # and with it the engines that the crew does without
             _work(crew, slots or min(MOST_SLOTS, os.cpu_count() or 1), url, node_id)
     finally:
         crew.close()
