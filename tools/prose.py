@@ -226,7 +226,7 @@ ERROR_MEANINGS = {
     "INVALID_CAPABILITY_SCHEMA": "What the node says it can do has an unknown form",
     "SCHEDULER_DEPENDENCY_DOWN": "Redis is away; nothing new is dispatched until it is back",
     "PROCESSING_ERROR": "The node failed the job, for a reason with no code of its own",
-    "NO_CAPABLE_NODE": "No connected node serves the pair",
+    "NO_CAPABLE_NODE": "No connected node serves the pair, and none that did a moment ago came back",
     "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
     "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",

@@ -44,14 +44,17 @@ FLEET = f"""
 import asyncio, os, signal, sys, time
 from lingua_scheduler.engines.sim import SimEngine
 from lingua_scheduler.processes import die_with_parent
+from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.node import Abilities, Node
 
 address, notes = sys.argv[1], os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
 class NotingNode(Node):
-    async def _assigned(self, job):
-        os.write(notes, f"{{time.monotonic()}} {{self.node_id}} {{job.job_id}} {{job.attempt_id}}\\n".encode())
-        await super()._assigned(job)
+    async def _take(self, message):
+        if isinstance(message, JobAssign):
+            job = message
+            os.write(notes, f"{{time.monotonic()}} {{self.node_id}} {{job.job_id}} {{job.attempt_id}}\\n".encode())
+        await super()._take(message)
 
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for line in sys.stdin:

@@ -12,7 +12,20 @@ import pytest
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.protocol.shapes import PipelineChoice
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
+from lingua_scheduler.sdk.audio import CHUNK_BYTES, Audio
+from lingua_scheduler.sdk.client import (
+    Client,
+    Failed,
+    Gap,
+    Heard,
+    NoText,
+    Partial,
+    Result,
+    SessionFailed,
+    Translation,
+    paced,
+)
+from lingua_scheduler.sdk.spoken import MAX_REMEMBERED_BYTES, MAX_UNANSWERED, Spoken
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.peers import FakeNode, Field, Frame, field, result_of
 from tests.support.schedulers import scheduler_on
@@ -393,3 +406,183 @@ async def test_a_whole_utterance_cut_off_on_its_way_is_sent_again(peers: Field) 
             heard = [message async for message in client.heard()]
         assert [type(message) for message in heard] == [TranslationResult]
         assert len(node.jobs) == 1
+
+
+# What it does by itself
+
+
+def results_of(client: Client) -> "asyncio.Task[list[Result]]":
+    async def gather() -> list[Result]:
+        return [result async for result in client.results()]
+
+    return asyncio.create_task(gather())
+
+
+async def test_results_are_plain_values(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    about = {"session_id": "s-00000001", "job_id": "job-0-1", "trace_id": "t"}
+    missing = {"type": "missing_result", "session_id": "s-00000001", "created_at_ms": 1}
+    said = {"text_asr": "hello", "text_translated": "olá", "tts_audio": "AQI=", "tts_format": "pcm16"}
+    ok = {"type": "ui_event", "event": "DISPATCHED", "status": "ok", "utterance_index": 0}
+    wrong = {"type": "ui_event", "event": "ERROR", "status": "error", "utterance_index": 2}
+    await call.send(ok | about)
+    await call.send({"type": "asr_partial", "utterance_index": 0, "text": "hel", "is_final": False} | about)
+    await call.send({"type": "translation_result", "utterance_index": 0, "scheduler_sent_at_ms": 1} | said | about)
+    await call.send(missing | {"utterance_index": 1, "reason": "no_text"})
+    await call.send(wrong | about | {"error_code": "NO_CAPABLE_NODE", "hint": "no node serves tts(fr)"})
+    await call.send(missing | {"utterance_index": 2, "reason": "job_failed"})
+    await call.send(missing | {"utterance_index": 3, "reason": "gap_timeout"})
+    await call.send({"type": "session_close_ack", "session_id": "s-00000001"})
+    results = await results_of(client)
+    assert results == [
+        Partial(0, "hel"),
+        Translation(0, "hello", "olá", b"\x01\x02", "pcm16"),
+        NoText(1, "no_text"),
+        Failed(2, "NO_CAPABLE_NODE", "no node serves tts(fr)"),
+        Gap(3, "gap_timeout"),
+    ]
+    assert isinstance(results[1], Translation)
+    assert results[1].audio() == Audio(b"\x01\x02", 16_000)
+    await client.__aexit__(None, None, None)
+
+
+async def test_a_scheduler_that_hangs_up_for_good_is_told_by_the_results(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    await call.socket.close()
+    with pytest.raises(SessionFailed, match="hung up before everything was translated"):
+        await results_of(client)
+    with pytest.raises(SessionFailed, match="the session is over"):
+        await client.send(b"\x00\x01")
+    await client.__aexit__(None, None, None)
+
+
+async def test_what_ended_the_session_is_told_to_whoever_speaks_on(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    await call.send({"type": "error", "code": "INTERNAL_ERROR", "message": "sorry"})
+    await until(lambda: client._is_over)
+    with pytest.raises(SessionFailed, match="INTERNAL_ERROR: sorry"):
+        await client.send(b"\x00\x01")
+    await client.__aexit__(None, None, None)
+
+
+async def test_after_finishing_nothing_more_can_be_said(peers: Field) -> None:
+    async with client_of(peers) as client:
+        await client.finish()
+        with pytest.raises(SessionFailed, match="nothing more can be said"):
+            await client.utterance(PCM16)
+
+
+async def test_a_pause_is_obeyed_whether_or_not_somebody_listens(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    await call.send({"type": "backpressure", "action": "PAUSE", "resume_after_ms": 300, "message": ""})
+    await until(lambda: client._paused_until_s > 0)
+    began_s = asyncio.get_running_loop().time()
+    await client.send(b"\x00\x01")
+    assert asyncio.get_running_loop().time() - began_s > 0.1
+    await call.next("audio_chunk")
+    await client.__aexit__(None, None, None)
+
+
+RESUMABLE = ACK | {"resume_token": "s-00000001.secret"}
+
+
+async def resumed(scheduler: FakeScheduler, next_seq: int) -> Call:
+    call = await scheduler.call()
+    assert (await call.next("session_init"))["resume_token"] == "s-00000001.secret"
+    await call.send(RESUMABLE | {"resumed": True, "next_seq": next_seq, "next_utterance_index": 0})
+    return call
+
+
+async def resumable(scheduler: FakeScheduler) -> tuple[Client, Call]:
+    client = Client(f"127.0.0.1:{scheduler.port}", "en", "zh")
+    opening = asyncio.create_task(client.__aenter__())
+    call = await scheduler.call()
+    await call.send(RESUMABLE)
+    await opening
+    return client, call
+
+
+async def test_what_is_said_while_the_line_is_broken_follows_what_was_lost(scheduler: FakeScheduler) -> None:
+    client, call = await resumable(scheduler)
+    await client.send(b"\x00\x00")
+    await client.send(b"\x01\x00")
+    await call.next("audio_chunk")
+    call.drop()
+    call = await scheduler.call()  # and it is not answered yet
+    await client.send(b"\x02\x00")
+    await client.send(b"\x03\x00")
+    await call.send(RESUMABLE | {"resumed": True, "next_seq": 1, "next_utterance_index": 0})
+    assert [(await call.next("audio_chunk"))["seq"] for _ in range(3)] == [1, 2, 3]
+    await client.send(b"\x04\x00")
+    assert (await call.next("audio_chunk"))["seq"] == 4
+    await client.__aexit__(None, None, None)
+
+
+async def test_audio_that_was_not_taken_is_sent_again_after_a_pause(
+    scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lingua_scheduler.sdk.client.REFUSED_PAUSE_S", 0.02)
+    client, call = await resumable(scheduler)
+    await client.utterance(PCM16)
+    await client.send(b"\x00\x01")
+    await call.send({"type": "error", "code": "NODE_OVERLOADED", "message": "too much audio waits"})
+    call = await resumed(scheduler, next_seq=0)
+    assert {(await call.next("utterance", "audio_chunk"))["type"] for _ in range(2)} == {"utterance", "audio_chunk"}
+    await client.__aexit__(None, None, None)
+
+
+async def test_a_scheduler_whose_redis_is_away_is_asked_again(scheduler: FakeScheduler) -> None:
+    client, call = await resumable(scheduler)
+    call.drop()
+    call = await scheduler.call()
+    await call.send({"type": "error", "code": "SCHEDULER_DEPENDENCY_DOWN", "message": "Redis is away"})
+    await resumed(scheduler, next_seq=0)
+    await until(lambda: client.times_resumed == 1)
+    await client.__aexit__(None, None, None)
+
+
+async def test_only_so_many_utterances_are_under_way_at_once(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    for _ in range(MAX_UNANSWERED):
+        await client.utterance(b"\x00\x01")
+    one_more = asyncio.create_task(client.utterance(b"\x00\x01"))
+    await call.next("utterance")
+    assert not one_more.done()
+    missing = {"type": "missing_result", "session_id": "s-00000001", "utterance_index": 0, "reason": "no_text"}
+    await call.send(missing | {"created_at_ms": 1})
+    async with asyncio.timeout(10):
+        assert await one_more == MAX_UNANSWERED
+    await client.__aexit__(None, None, None)
+
+
+async def test_two_people_may_talk_and_partials_may_be_asked_for(scheduler: FakeScheduler) -> None:
+    client = Client(f"127.0.0.1:{scheduler.port}", "auto", "en", both_ways=("zh", "en"), partials=True)
+    opening = asyncio.create_task(client.__aenter__())
+    call = await scheduler.call()
+    init = await call.next("session_init")
+    assert (init["mode"], init["src_lang"], init["lang_a"], init["lang_b"]) == ("two_way_auto", "auto", "zh", "en")
+    assert init["enable_streaming_asr"] is True
+    await call.send(ACK)
+    await opening
+    await client.utterance(PCM16, speech=False)
+    said = await call.next("utterance")
+    assert (said["mode"], said["lang_a"], said["enable_streaming_asr"]) == ("two_way_auto", "zh", True)
+    assert said["pipeline"]["use_tts"] is False
+    await client.__aexit__(None, None, None)
+
+
+async def test_chunks_that_are_never_heard_are_remembered_up_to_a_limit() -> None:
+    spoken = Spoken()
+    for _ in range(50):
+        spoken.add_chunk(bytes(100_000), is_final=False)
+    kept = [chunk.seq for chunk in spoken.chunks_from(0)]
+    assert kept == list(range(50 - MAX_REMEMBERED_BYTES // 100_000, 50))
+
+
+async def test_a_stream_is_sent_at_the_pace_of_speech_and_ends_with_a_final(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    began_s = asyncio.get_running_loop().time()
+    await client.stream(paced(bytes(3 * CHUNK_BYTES)))
+    assert asyncio.get_running_loop().time() - began_s > 0.35
+    assert [(await call.next("audio_chunk"))["is_final"] for _ in range(4)] == [False, False, False, True]
+    await client.__aexit__(None, None, None)

@@ -809,18 +809,24 @@ async def test_a_thread_that_is_cancelled_keeps_its_slot_until_it_returns_and_it
         assert [frame["job_id"] for frame in call.of("job_result")] == ["job-0-2", "job-0-3"]
 
 
-async def test_a_later_attempt_of_a_job_that_still_runs_is_refused(scheduler: FakeScheduler) -> None:
+async def test_what_runs_already_counts_for_a_later_attempt(scheduler: FakeScheduler) -> None:
     gate = Gate()
-    async with running(scheduler.port, Engine(gate)):
+    engine = Engine(gate)
+    async with running(scheduler.port, engine):
         call = await scheduler.call()
         await call.register()
         await call.assign(1)
         await call.grant()
+        await call.next("job_started")
+        call.drop()
+        call = await scheduler.call()
+        await call.register()
         await call.assign(1, attempt_id=2)
-        refusal = await call.next("job_result")
-        assert (refusal["attempt_id"], refusal["error"]["code"]) == (2, "NODE_OVERLOADED")
+        assert (await call.grant())["attempt_id"] == 2
+        assert (await call.next("job_started"))["attempt_id"] == 2
         gate.open.set()
-        assert (await call.next("job_result"))["attempt_id"] == 1
+        result = await call.next("job_result")
+        assert (result["attempt_id"], result["success"], len(engine.jobs)) == (2, True, 1)
 
 
 async def test_its_load_is_that_of_the_machine(scheduler: FakeScheduler) -> None:

@@ -55,7 +55,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @given(st.binary(max_size=400).filter(lambda data: len(data) % 2 == 0))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_is_written_is_read_back_byte_for_byte(tmp_path: Path, pcm16: bytes) -> None:
     path = tmp_path / "speech.wav"
     wav.write(path, pcm16)

@@ -241,3 +241,53 @@ async def test_a_flood_of_waiting_jobs_is_written_down_only_in_part(
     await asyncio.gather(*(desk.place(wanted=wanted) for wanted in tries))
     assert 2 <= sum(wanted.job_id != "" for wanted in tries) < 10
     assert len(await store.jobs.latest(state="CREATED")) == sum(wanted.job_id != "" for wanted in tries)
+
+
+# When the last node of a pair has gone
+
+
+async def leave(store: Store, *nodes: str) -> None:
+    for node in nodes:
+        await store.nodes.remove(0, HERE, node, frozenset({POOL}))
+
+
+async def poked(desk: Desk, placing: "asyncio.Task[Placed]") -> Placed:
+    """Now and then, as the scheduler does."""
+
+    def poke() -> bool:
+        desk.waiting.poke()
+        return placing.done()
+
+    await until(poke)
+    return await placing
+
+
+async def test_a_pair_nobody_ever_served_is_refused_at_once(store: Store) -> None:
+    desk = Desk(store)
+    assert (await desk.place()).outcome is DispatchOutcome.NOBODY
+
+
+async def test_a_pair_that_was_served_lately_is_waited_for(store: Store) -> None:
+    await join(store, entry("n1"))
+    desk = Desk(store)
+    await desk.end(await desk.place())
+    await leave(store, "n1")
+    placing = asyncio.create_task(desk.place())
+    await until(lambda: len(desk.waiting) == 1)
+    await join(store, entry("n1"))
+    assert node_of(await poked(desk, placing)) == "n1"
+
+
+async def test_who_has_waited_in_vain_for_a_pair_is_told_that_nobody_serves_it(desk: Desk, store: Store) -> None:
+    await desk.end(await desk.place())
+    await leave(store, *NODES)
+    assert (await desk.place()).outcome is DispatchOutcome.NOBODY
+
+
+async def test_a_session_of_an_instance_that_is_gone_waits_for_its_nodes_too(store: Store) -> None:
+    desk = Desk(store)
+    adopted = work(node_session_id="s-00000001-1")
+    placing = asyncio.create_task(desk.placer.place(adopted, Try(1, "x-1", 30_000)))
+    await until(lambda: len(desk.waiting) == 1)
+    await join(store, entry("n1"))
+    assert node_of(await poked(desk, placing)) == "n1"

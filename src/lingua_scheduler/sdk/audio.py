@@ -3,6 +3,7 @@
 import sys
 from array import array
 from itertools import accumulate
+from math import gcd
 from typing import NamedTuple, Self
 
 # What clients send, and what they play whatever the voice's own rate is.
@@ -31,25 +32,36 @@ class Audio(NamedTuple):
 
 
 def resampled(samples: "array[int]", rate: int, wanted_rate: int = SAMPLE_RATE) -> "array[int]":
-    """Linear between neighbours, after an average over what one output sample stands for when the rate goes down."""
+    """Linear between neighbours, after an average over what one output sample stands for when the rate goes down.
+
+    Output samples that lie equally far between their neighbours are made together, which is several times as fast.
+    """
     if rate == wanted_rate or not samples:
         return samples
-    step = rate / wanted_rate
-    span = max(1, round(step))
-    sums = list(accumulate(samples, initial=0))
-    last = len(samples) - 1
-
-    def mean(end: int) -> int:
-        begin = max(0, end - span + 1)
-        return (sums[end + 1] - sums[begin]) // (end + 1 - begin)
-
-    out = array("h")
-    for i in range(int(len(samples) / step)):
-        place = i * step
-        left = int(place)
-        before = mean(left)
-        out.append(int(before + (mean(min(left + 1, last)) - before) * (place - left)))
+    common = gcd(rate, wanted_rate)
+    down, up = rate // common, wanted_rate // common
+    means = _means(samples, max(1, round(rate / wanted_rate)))
+    means.append(means[-1])
+    count = len(samples) * wanted_rate // rate
+    out = array("h", bytes(2 * count))
+    for phase in range(min(up, count)):
+        left, part = divmod(phase * down, up)
+        places = len(range(phase, count, up))
+        made = means[left::down][:places]
+        if part:
+            pairs = zip(made, means[left + 1 :: down], strict=False)
+            made = array("h", [before + (after - before) * part // up for before, after in pairs])
+        out[phase::up] = made
     return out
+
+
+def _means(samples: "array[int]", span: int) -> "array[int]":
+    """Of each sample and those before it, `span` of them in all."""
+    if span == 1:
+        return samples[:]
+    sums = list(accumulate(samples, initial=0))
+    first = array("h", [sums[count] // count for count in range(1, min(span, len(samples) + 1))])
+    return first + array("h", [(after - before) // span for before, after in zip(sums, sums[span:], strict=False)])
 
 
 def from_little_endian(pcm16: bytes) -> "array[int]":

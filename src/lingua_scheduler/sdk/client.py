@@ -258,6 +258,10 @@ class Client:
                     await self._resume()
         except SessionFailed as error:
             self._failure = error
+        except Exception as error:
+            # Nobody awaits this task, so whoever listens is told.
+            self._failure = SessionFailed(f"the client failed: {type(error).__name__}: {error}")
+            self._failure.__cause__ = error
         finally:
             self._is_over = True
             self._is_up = False

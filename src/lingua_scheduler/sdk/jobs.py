@@ -64,10 +64,11 @@ class Jobs:
         """`free`: how many jobs may run, whatever the scheduler believes."""
         attempt = Attempt(job.job_id, job.attempt_id)
         known = self._running.get(job.job_id)
-        if known is not None and known.attempt == attempt:
+        if known is not None and known.is_wanted:
+            await self._again(job, known)
             return
         if known is not None or len(self._running) >= free:
-            why = "all slots are taken" if known is None else "an earlier attempt still runs here"
+            why = "all slots are taken" if known is None else "it was cancelled and still runs here"
             self._tell("refused", f"{job.job_id}: {why}")
             await self._say(self._failure(job, ErrorCode.NODE_OVERLOADED, why, began_s=time.monotonic()))
             return
@@ -78,6 +79,13 @@ class Jobs:
         task.add_done_callback(self._tasks.discard)
         # One that is cancelled before its first step never gets to its end.
         task.add_done_callback(lambda _: self._let_go(running))
+
+    async def _again(self, job: JobAssign, running: _Running) -> None:
+        """The scheduler lost sight of us meanwhile: what runs already counts for the later attempt."""
+        if job.attempt_id > running.attempt.number:
+            running.attempt = Attempt(job.job_id, job.attempt_id)
+            await self._say(JobAck(**self._about(job)))
+            await self._say(JobStarted(**self._about(job)))
 
     def granted(self, message: JobGrant) -> None:
         attempt = Attempt(message.job_id, message.attempt_id)
@@ -131,6 +139,7 @@ class Jobs:
         self.done += 1
         while len(self._kept) >= MAX_KEPT_RESULTS:
             self._kept.pop(next(iter(self._kept)))
+        result.attempt_id = running.attempt.number
         self._kept[running.attempt] = result
         await self._say(result)
 

@@ -34,6 +34,11 @@ from lingua_scheduler.telemetry import logs, metrics
 _log = logs.get()
 
 NEVER_LEFT = ("send_failed",)
+# The node vanished, or the way to it did: not its fault, and it may be back. When there is nobody else, it is asked
+# again, if it acknowledges: those that do not take a job once in their life.
+VANISHED = (*NEVER_LEFT, "node_gone", "node_silent", "node_returned", "instance_gone", "disowned")
+# What is written of a dead instance's nodes is removed in a moment: no rush to fail on them again.
+FIRST_RETURN_S, LONGEST_RETURN_S = 0.1, 2.0
 MAX_UNSENT = 10
 
 WITHDRAWN = Lost("withdrawn")
@@ -72,6 +77,7 @@ class Dispatcher:
         lost = Lost("")
         has_begun_anew = False
         unsent = 0
+        innocent: set[str] = set()
         self._retries.earn()
         while True:
             try:
@@ -90,6 +96,11 @@ class Dispatcher:
                 # The node that did it may do it again: it is not to blame, and may be the only one.
                 wanted = Try(1, self._serial(), wanted.run_ms, tried=wanted.tried[:-1], give_up_at=give_up_at)
                 continue
+            if placed.outcome is DispatchOutcome.EXHAUSTED and innocent:
+                await asyncio.sleep(min(FIRST_RETURN_S * 2**unsent, LONGEST_RETURN_S))
+                wanted.tried = tuple(node for node in wanted.tried if node not in innocent)
+                innocent.clear()
+                continue
             if placed.attempt is None or placed.dispatched is None:
                 return await self._give_up(work, wanted, placed.outcome, lost)
             sent_at = monotonic()
@@ -102,6 +113,9 @@ class Dispatcher:
             if isinstance(report, Cancelled):
                 return _cancelled(placed.attempt.job_id)
             lost = report
+            may_return = placed.dispatched.acknowledges and lost.reason in (*VANISHED, ACK_TIMEOUT)
+            if may_return:
+                innocent.add(placed.attempt.node_id)
             if lost is WITHDRAWN:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
             metrics.ATTEMPTS_LOST.labels(_bounded(lost.reason)).inc()
@@ -115,7 +129,7 @@ class Dispatcher:
             )
             headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {_bounded(lost.reason)}"
             self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
-            if lost.reason in NEVER_LEFT:
+            if lost.reason in (VANISHED if may_return else NEVER_LEFT):
                 unsent += 1
             if not await self._may_try_again(wanted, lost, unsent):
                 return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)

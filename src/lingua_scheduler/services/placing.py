@@ -21,6 +21,11 @@ from lingua_scheduler.telemetry import metrics
 FIRST_SAMPLE = 3
 
 
+# A pair that was served this long ago, or whose session comes from a scheduler that is gone, is worth waiting for:
+# its nodes may be coming back.
+SERVED_LATELY_S = 30.0
+MAX_REMEMBERED_POOLS = 10_000
+
 # Another shard may still have a node.
 _GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY, DispatchOutcome.SICK)
 
@@ -48,6 +53,7 @@ class Placer:
         self._recorder = recorder
         # Asked when nobody serves a pool: whether somebody should, and is there again.
         self.recall: Callable[[str], Awaitable[bool]] = _nobody
+        self._served_at_s: dict[str, float] = {}
         self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
         self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
         self._rules = DispatchRules(
@@ -58,7 +64,7 @@ class Placer:
         )
 
     async def place(self, work: Work, wanted: Try) -> Placed:
-        """Lease a slot. FULL only after waiting in line, or when the line is full."""
+        """Lease a slot. FULL, and NOBODY of a pair that was served lately, only after waiting in line."""
         binding = await self._binding(work)
         wait_s = self._queue_wait_s if work.wait_s is None else work.wait_s
         give_up_at = min(monotonic() + wait_s, wanted.give_up_at)
@@ -74,12 +80,25 @@ class Placer:
                 binding.node_id = ""
                 continue
             if placed.attempt is not None:
+                self._remember(work.pools[0])
                 binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
                 if work.wish.affinity_key:
                     await self._store.affinity.bind(
                         work.wish.affinity_key, binding.node_id, binding.shard, self._affinity_ttl_ms
                     )
             return placed
+
+    def _remember(self, pool: str) -> None:
+        if len(self._served_at_s) >= MAX_REMEMBERED_POOLS and pool not in self._served_at_s:
+            self._served_at_s.clear()
+        self._served_at_s[pool] = monotonic()
+
+    def _is_worth_waiting(self, outcome: DispatchOutcome, work: Work, wanted: Try) -> bool:
+        if outcome is not DispatchOutcome.NOBODY:
+            return outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)
+        # Somebody served the pair a moment ago, so a node that died may be back, or replaced, in time.
+        served_at_s = self._served_at_s.get(work.pools[0], float("-inf"))
+        return wanted.number > 1 or work.is_adopted or monotonic() - served_at_s < SERVED_LATELY_S
 
     async def _binding(self, work: Work) -> Binding:
         """The node to be asked first: demanded or preferred, remembered for the key, or the turn's own."""
@@ -96,6 +115,7 @@ class Placer:
         """Try; if everybody is busy wait for a slot, first come first served, and try again."""
         ticket = self._waiting.ticket()
         queued_since = None
+        is_deserted = False
         must_wait = self._waiting.must_queue(queue)
         while True:
             if must_wait:
@@ -107,7 +127,7 @@ class Placer:
                     self._recorder.waits(work, wanted)
                 if not await self._waiting.wait(queue, ticket, give_up_at - monotonic(), wanted.job_id):
                     metrics.DISPATCHES.labels("wait_over").inc()
-                    return Placed(DispatchOutcome.FULL)
+                    return Placed(DispatchOutcome.NOBODY if is_deserted else DispatchOutcome.FULL)
             found = False
             try:
                 placed = await (self._on(bound, work, wanted) if bound else self._anywhere(work, wanted))
@@ -116,7 +136,8 @@ class Placer:
                 if must_wait:
                     self._waiting.tried(queue, found)
             metrics.DISPATCHES.labels(placed.outcome.value).inc()
-            if not _is_worth_waiting(placed.outcome, wanted):
+            is_deserted = placed.outcome is DispatchOutcome.NOBODY
+            if not self._is_worth_waiting(placed.outcome, work, wanted):
                 if queued_since is not None:
                     metrics.QUEUE_WAIT.observe(monotonic() - queued_since)
                 return placed
@@ -215,9 +236,3 @@ class Placer:
 
 async def _nobody(pool: str) -> bool:  # noqa: ARG001
     return False
-
-
-def _is_worth_waiting(outcome: DispatchOutcome, wanted: Try) -> bool:
-    # Somebody served the pair a moment ago, so a node that died may be back, or replaced, in time.
-    just_lost_it = outcome is DispatchOutcome.NOBODY and wanted.number > 1
-    return just_lost_it or outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)

@@ -66,6 +66,11 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     is_wanted: Callable[[], bool] | None = None
 
     @property
+    def is_adopted(self) -> bool:
+        """Its session was held by another instance, so nodes of that one may be on their way too."""
+        return self.node_session_id not in ("", self.session_id)
+
+    @property
     def is_part(self) -> bool:
         """The speech goes on after it."""
         return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
