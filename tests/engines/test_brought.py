@@ -86,7 +86,7 @@ def test_a_voice_of_piper_is_loaded_and_speaks_the_language_it_names(tmp_path: P
     piper = loaded("piper", "Piper", "piper", [voice], "cpu")
     assert (piper.languages, piper.device) == (("pt",), "cpu")
     spoken = piper.speak("abc abc", "pt")
-    assert spoken.sample_rate == 16_000
+    assert spoken.sample_rate == 22_050
     assert spoken.samples.strip(b"\0")
 
 
