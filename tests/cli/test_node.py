@@ -109,12 +109,24 @@ def test_chosen_parts_are_the_only_ones(monkeypatch: pytest.MonkeyPatch) -> None
     assert [one["name"] for one in json.loads(shown.stdout)["engines"]] == ["lost", "tongue"]
 
 
+def test_an_engine_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(Stand):
+        def translate(self, text: str, source: str, target: str) -> str:
+            raise OSError("weights are cut short")
+
+    broken = TONGUE._replace(load=lambda _: Broken("tongue", pairs=[("en", "pt")]))
+    refused = lingua("node", parts=(EAR, broken), patch=monkeypatch)
+    assert refused.exit_code == ENGINES
+    assert "en → pt cannot be loaded (OSError: weights are cut short)" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--recogniser", "siri"), "'siri' is no recogniser; there are moonshine, whisper"),
         (("--languages", "e"), "'e' is not a language code"),
         (("--languages", ","), "no language is named"),
+        (("--json",), "--json goes with --list"),
         (("--engine", "sim", "--list"), "--list is about real engines"),
         (("--whisper-model", "/nowhere"), "/nowhere"),
         (("--engine", "sim", "--url", "ftp://x"), "ftp"),

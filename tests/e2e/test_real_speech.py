@@ -17,8 +17,8 @@ import pytest
 from lingua_scheduler.engines.apertium import MODES
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.audio import Audio
-from tests.support.engines import likely_language, loaded, loudness, word_errors, words
+from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
+from tests.support.engines import fetched, likely_language, loaded, loudness, word_errors, words
 from tests.support.schedulers import serve_process
 from tests.support.waiting import until
 
@@ -58,13 +58,13 @@ class Heard(NamedTuple):
 
 
 @asynccontextmanager
-async def reference_node(folder: Path, port: int) -> AsyncIterator[None]:
+async def reference_node(folder: Path, port: int, models: Path) -> AsyncIterator[None]:
     """`lingua node`, as a person starts it; ready when its models are loaded and it is registered."""
     log = folder / "node.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "lingua_scheduler", "node", "--url", f"ws://127.0.0.1:{port}"),
-            *("--models-dir", str(folder / "no-models")),
+            *("--models-dir", str(models)),
             stdin=DEVNULL,
             stdout=output,
             stderr=output,
@@ -80,9 +80,9 @@ async def reference_node(folder: Path, port: int) -> AsyncIterator[None]:
         assert "Traceback" not in log.read_text(), log.read_text()
 
 
-async def translated(sound: Path, said: str, target: str, port: int) -> Heard:
+async def translated(sound: Path, said: str, pair: tuple[str, str], port: int) -> Heard:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "translate", str(sound), "--from", "en", "--to", target),
+        *(sys.executable, "-m", "lingua_scheduler", "translate", str(sound), "--from", pair[0], "--to", pair[1]),
         *("--url", f"ws://127.0.0.1:{port}", "--fast", "--json", "--timeout", "60"),
         stdout=PIPE,
         stderr=PIPE,
@@ -112,11 +112,11 @@ async def all_heard(folder: Path, target: str) -> list[Heard]:
 
     async def one(file: Path, sentence: str, port: int) -> Heard:
         async with turns:
-            return await translated(file, sentence, target, port)
+            return await translated(file, sentence, ("en", target), port)
 
     async with serve_process(folder, "--data-dir", str(folder / "redis")) as scheduler:
         port = await until(lambda: scheduler.port, within_s=60)
-        async with reference_node(folder, port):
+        async with reference_node(folder, port, folder / "no-models"):
             return await asyncio.gather(*(one(*pair, port) for pair in zip(files, SENTENCES, strict=True)))
 
 
@@ -153,6 +153,21 @@ async def test_spoken_english_becomes_spoken_spanish(tmp_path: Path, capsys: pyt
     assert any("estación" in one.result["text_translated"] for one in heard)
     with capsys.disabled():
         print(figures)
+
+
+async def test_spoken_chinese_becomes_spoken_english_where_its_models_were_fetched(tmp_path: Path) -> None:
+    models = fetched("zh-en").parent
+    fetched("whisper-base")
+    sound = tmp_path / "coffee.wav"
+    wav.write(
+        sound, loaded("espeak", "Espeak", "espeakng_loader").speak("我想喝一杯咖啡。", "zh").at(SAMPLE_RATE).samples
+    )
+    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "redis")) as scheduler:
+        port = await until(lambda: scheduler.port, within_s=60)
+        async with reference_node(tmp_path, port, models):
+            heard = await translated(sound, "我想喝一杯咖啡。", ("zh", "en"), port)
+    assert "coffee" in heard.result["text_translated"]
+    assert loudness(heard.speech) > 300
 
 
 async def test_the_demo_speaks_to_real_engines_when_they_are_here(tmp_path: Path) -> None:

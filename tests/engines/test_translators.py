@@ -110,6 +110,15 @@ def test_a_chain_that_never_answers_is_given_up(tmp_path: Path) -> None:
     assert chain._processes == []
 
 
+def test_a_chain_that_never_comes_to_an_end_is_given_up(tmp_path: Path) -> None:
+    mode = tmp_path / "aa-bb.mode"
+    mode.write_text("cat")
+    chain = Chain(mode, answer_within_s=0.2)
+    chain._programs = [["/bin/sh", "-c", "exec yes"]]
+    with pytest.raises(ChainBroke, match="in time"):
+        chain.ask("a")
+
+
 @needs_apertium
 def test_many_threads_get_their_own_answers(apertium: Apertium) -> None:
     wrong: list[str] = []

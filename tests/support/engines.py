@@ -3,11 +3,14 @@
 import importlib
 import importlib.util
 import math
+import os
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lingua_scheduler.cli.engines import shelf
 from lingua_scheduler.sdk.audio import Audio, from_little_endian
 
 
@@ -16,6 +19,15 @@ def loaded(module: str, kind: str, package: str, *arguments: Any) -> Any:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed (make speech)")
     return getattr(importlib.import_module(f"lingua_scheduler.engines.{module}"), kind)(*arguments)
+
+
+def fetched(name: str) -> Path:
+    """A model that somebody has fetched on this machine; TEST_MODELS names the folder if it is another."""
+    named = os.environ.get("TEST_MODELS")
+    folder = shelf(Path(named) if named else None).find(name)
+    if folder is None:
+        pytest.skip(f"the model {name} was not fetched (lingua models get {name})")
+    return folder
 
 
 def loudness(audio: Audio) -> float:

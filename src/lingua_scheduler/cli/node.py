@@ -103,6 +103,8 @@ def node(
     SIGTERM or Ctrl-C lets running jobs finish, then leaves.
     """
     codes = _codes(languages)
+    if as_json and not only_list:
+        fail("--json goes with --list", Exit.SETTINGS)
     if engine == "sim":
         if only_list:
             fail("--list is about real engines; leave --engine sim out", Exit.SETTINGS)
@@ -123,7 +125,6 @@ def node(
         if not crew.pairs:
             fail(_nothing_to_do(crew), Exit.ENGINES)
         if not only_list:
-            del found  # and with it the engines that the crew does without
             _work(crew, slots or min(MOST_SLOTS, os.cpu_count() or 1), url, node_id)
     finally:
         crew.close()
@@ -131,8 +132,19 @@ def node(
 
 def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
     worker = _node(url, crew.pipeline(slots), None, node_id)
+    loading = ""
+
+    def show(what: str) -> None:
+        nonlocal loading
+        loading = what
+        status.update(f"loading {what} …")
+
     with Console(stderr=True).status("loading …") as status:
-        crew.warm_up(slots, lambda what: status.update(f"loading {what} …"))
+        try:
+            crew.warm_up(slots, show)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            fail(f"{loading} cannot be loaded ({why}); choose others with --recogniser or --translator", Exit.ENGINES)
     served = ", ".join(f"{source} → {target}" for source, target in crew.pairs)
     click.echo(f"serving {served}; {slots} at once", err=True)
     asyncio.run(_serve(worker))

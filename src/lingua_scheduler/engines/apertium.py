@@ -14,7 +14,7 @@ from typing import IO
 
 MODES = Path("/usr/share/apertium/modes")
 ANSWER_WITHIN_S = 5.0
-END_WITHIN_S = 1.0
+END_WITHIN_S = 5.0
 # What the stream between its programs is made of; in a text each is written with a backslash.
 _MARKS = re.compile(r"([\[\]{}^$/\\@<>])")
 _ESCAPED = re.compile(r"\\(.)")
@@ -107,7 +107,8 @@ class Chain:
         ready.register(out, select.POLLIN)
         ready.register(into, select.POLLOUT)
         while not answer.endswith(b"\0"):
-            events = dict(ready.poll(max(0.0, deadline - time.monotonic()) * 1000))
+            left_s = deadline - time.monotonic()
+            events = dict(ready.poll(left_s * 1000)) if left_s > 0 else {}
             if not events:
                 raise ChainBroke("Apertium did not answer in time")
             if into in events:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from lingua_scheduler.domain.languages import is_code
-from lingua_scheduler.engines.sound import played
 from lingua_scheduler.sdk.audio import Audio
 
 _SYNCHRONOUS = 2
@@ -64,7 +63,7 @@ class Espeak:
             failed |= self._library.espeak_Synchronize()
         if failed:
             raise RuntimeError(f"eSpeak could not speak {language}")
-        return played(Audio(bytes(spoken), self._sample_rate))
+        return Audio(bytes(spoken), self._sample_rate)
 
 
 def _opened() -> tuple[Any, int]:

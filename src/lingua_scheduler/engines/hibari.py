@@ -5,7 +5,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from lingua_scheduler.engines.sound import pcm16, played
+from lingua_scheduler.engines.sound import pcm16
 from lingua_scheduler.sdk.audio import Audio
 
 
@@ -23,4 +23,4 @@ class Hibari:
         # Brackets would be read as a spelling of sounds.
         with self._speaking:
             spoken = self._voice(text.replace("[", " ").replace("]", " "))
-        return played(Audio(pcm16(spoken.tolist()), self._sample_rate))
+        return Audio(pcm16(spoken.tolist()), self._sample_rate)

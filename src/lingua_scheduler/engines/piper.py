@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lingua_scheduler.engines.devices import Device, shown
-from lingua_scheduler.engines.sound import played
 from lingua_scheduler.sdk.audio import Audio
 
 
@@ -32,7 +31,7 @@ class Piper:
             chunks = list(self._voices[language].synthesize(text))
         if not chunks:
             return Audio(b"")
-        return played(Audio(b"".join(chunk.audio_int16_bytes for chunk in chunks), chunks[0].sample_rate))
+        return Audio(b"".join(chunk.audio_int16_bytes for chunk in chunks), chunks[0].sample_rate)
 
 
 def _language(voice: Path) -> str:
