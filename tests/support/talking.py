@@ -1,14 +1,32 @@
 """The talk page open in a browser, and a node that keeps what it hears."""
 
 import asyncio
+from array import array
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 from playwright.async_api import Browser, Locator, Page, ViewportSize
 
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.node import Abilities, Node, Translation
+
+# Samples as they are, without what a browser does for people's ears, and a copy of every one that was taken.
+UNTOUCHED = """
+const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = (wishes) => {
+  window.wishes = wishes.audio;
+  return ask({ audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
+};
+window.captured = [];
+window.AudioWorkletNode = class extends AudioWorkletNode {
+  constructor(context, name, options) {
+    super(context, name, options);
+    if (name === "microphone") this.port.addEventListener("message", ({ data }) => captured.push(...data.samples));
+  }
+};
+"""
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESKTOP: ViewportSize = {"width": 1280, "height": 800}
@@ -92,6 +110,30 @@ class TalkPage:
         """Seconds that were not silent, and the loudest sample, of what reached the loudspeaker."""
         kept: dict[str, Any] = await self.page.locator("#loudness").evaluate("e => ({...e.dataset})")
         return float(kept.get("playedSeconds", 0)), float(kept.get("loudest", 0))
+
+    async def has_played(self, seconds: float) -> bool:
+        return (await self.played())[0] >= seconds
+
+    async def is_quiet(self) -> bool:
+        """Nothing is being played, and nothing waits to be."""
+        peak = await self.page.locator("#loudness").get_attribute("data-peak")
+        return peak == "0.0000" and await self.page.locator("li.playing").count() == 0
+
+    async def shows(self, count: int) -> bool:
+        """So many translations, and no more."""
+        return len(await self.texts("b")) == count
+
+    async def captured(self) -> "array[int]":
+        """Every sample that was taken; needs UNTOUCHED."""
+        return array("h", await self.page.evaluate("captured"))
+
+    async def fits(self) -> bool:
+        return bool(await self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
+
+
+async def is_served(port: int, pair: str) -> bool:
+    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}/v1/pools") as response:
+        return pair in (await response.json())["pairs"]
 
 
 @asynccontextmanager

@@ -1,0 +1,46 @@
+"""What keeps people from talking is said on the talk page, with what to do about it."""
+
+import pytest
+from playwright.async_api import Browser
+
+from tests.support.browser import browser
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.talking import PHONE, Recorder, TalkPage, recording_node, talk_page
+from tests.support.waiting import until
+
+# One loop for all, because it is one browser: what takes longest is to start it.
+pytestmark = [pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+
+
+async def test_a_microphone_that_is_not_allowed_is_explained(port: int) -> None:
+    async with browser("--use-fake-device-for-media-stream", "--deny-permission-prompts") as opened:
+        talk = TalkPage(await opened.new_page(viewport=PHONE))
+        await talk.open(port)
+        await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
+        await talk.speak("a").click()
+        notice = talk.half("a").locator(".notice")
+        await until(notice.is_visible, 10, "a notice")
+        assert "Allow it for this page" in (await notice.text_content() or "")
+        assert await talk.speak("a").get_attribute("aria-pressed") == "false"
+
+
+async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, humming: Browser) -> None:
+    async with scheduler_on(server.url) as (scheduler, _), talk_page(humming) as talk:
+        await talk.page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
+        notice = talk.half("a").locator(".notice")
+        await until(lambda: notice.is_visible(), 10, "a notice")
+        assert "lingua node" in (await notice.text_content() or "")
+        assert await talk.speak("a").is_disabled()
+        async with recording_node(scheduler.port, Recorder(), "en", "zh"):
+            await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
+            assert await notice.is_hidden()
+
+
+async def test_a_page_from_another_host_without_https_is_told_why(port: int) -> None:
+    async with browser(f"--host-resolver-rules=MAP elsewhere.example 127.0.0.1:{port}") as opened:
+        talk = TalkPage(await opened.new_page(viewport=PHONE))
+        await talk.page.goto("http://elsewhere.example/talk")
+        await talk.page.wait_for_selector("html[data-state=open]")
+        assert "https" in (await talk.half("a").locator(".notice").text_content() or "")
+        assert await talk.speak("a").is_disabled()
