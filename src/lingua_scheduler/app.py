@@ -187,7 +187,7 @@ class Scheduler:
         self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
         teller = Teller(me.incarnation, books, dispatcher, sessions, self._registry, self._waiting)
-        self.snapshots = Snapshots(PictureMaker(self.presence, store, settings, teller.figures), settings.watch)
+        self.snapshots = Snapshots(PictureMaker(self.presence, store, settings, teller.figures), settings.watch, clock)
         self._catalogue = Catalogue(settings.catalogue, catalogue_path(settings), hub.fetch)
         self.snapshots.on_picture.append(PairGauges(settings.watch.max_pairs).show)
         self._courier = Courier()

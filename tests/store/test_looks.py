@@ -68,7 +68,8 @@ async def calls_of(store: Store, command: str) -> int:
 async def test_a_beat_writes_looks_only_when_they_are_news(store: Store) -> None:
     await join(store, looking("n1"))
     await store.nodes.beat(0, HERE, "n1", 9_000)
-    assert (await rows(store))["n1"].load == Load(None, None, None)
+    row = (await rows(store))["n1"]
+    assert (row.digest, row.alive_ms, row.load) == (DIGEST, 45_000, UNSAID)
     await store.nodes.beat(0, HERE, "n1", 9_000, look_of(DIGEST, 9_000, Load(5, 60, 70)))
     row = (await rows(store))["n1"]
     assert (row.state, row.alive_ms, row.load) == ("ready", 9_000, Load(5.0, 60.0, 70.0))
