@@ -18,6 +18,7 @@ from lingua_scheduler.cli.wording import (
     sparkline,
 )
 from lingua_scheduler.domain.following import Seen
+from lingua_scheduler.domain.pairs import is_echo
 from lingua_scheduler.domain.picture import Moment, NodeLook, PairLook, Picture
 
 T = TypeVar("T")
@@ -168,7 +169,7 @@ def _pairs(picture: Picture, height: int) -> list[Text]:
     rows = [Text(f"{plain(name):<9}", style="red") + Text("lost", style="bold red") for name in lost]
     for pair in sorted(picture.pairs, key=headroom):
         name = f"{pair.src}:{pair.tgt}"
-        if name in lost:
+        if name in lost or is_echo(name):
             continue
         style = "red" if not pair.free else "yellow" if pair.hangs_on else ""
         row = Text(f"{plain(name):<9}", style=style)

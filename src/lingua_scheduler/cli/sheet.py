@@ -19,6 +19,7 @@ from lingua_scheduler.cli.wording import (
     short_span,
     span,
 )
+from lingua_scheduler.domain.pairs import is_echo, name_of
 from lingua_scheduler.domain.picture import Alarm, Level, NodeLook, PairLook, Picture
 from lingua_scheduler.domain.verdict import listed, subjects, verdict, worst_first
 
@@ -47,7 +48,7 @@ def traffic_lines(picture: Picture) -> list[Text]:
     if now.retries_per_s:
         speed.append(f", {rate(now.retries_per_s)} retries/s", style="yellow")
     speed.append(f"   p50 {latency(now.p50_ms)}  p95 {latency(now.p95_ms)}  p99 {latency(now.p99_ms)}")
-    room = Text(f"{now.sessions} sessions, ")
+    room = Text(f"{now.sessions} session{'s' if now.sessions != 1 else ''}, ")
     room.append(f"{now.jobs_waiting} jobs wait", style="yellow" if now.jobs_waiting else "")
     room.append(f", {now.slots_taken} of {now.slots_total} slots taken ")
     return [speed, room + bar(now.slots_taken, now.slots_total, 10)]
@@ -128,7 +129,7 @@ class PairsLook(NamedTuple):
 
 
 def sorted_pairs(picture: Picture) -> PairsLook:
-    served = [pair for pair in picture.pairs if pair.nodes]
+    served = [pair for pair in picture.pairs if pair.nodes and not is_echo(name_of(pair))]
     # With one node every pair hangs on it, which is no news.
     is_fleet = len(picture.nodes) > 1
     return PairsLook(

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.domain.pairs import QUARANTINED, name_of, takes_work
+from lingua_scheduler.domain.pairs import QUARANTINED, is_echo, name_of, takes_work
 from lingua_scheduler.domain.picture import Alarm, InstanceLook, Level, NodeLook, PairLook
 from lingua_scheduler.domain.pools import Facet
 
@@ -98,7 +98,7 @@ def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
         return  # one alarm says it all
     speech = {name_of(pair) for pair in sight.pairs if pair.nodes}
     text = {name_of(pair) for pair in sight.pairs if pair.text_nodes}
-    lost = {pair for pair in sight.served_at_ms if pair not in speech}
+    lost = {pair for pair in sight.served_at_ms if pair not in speech and not is_echo(pair)}
     for pool in sight.wanted:
         pair, _, facet = pool.rpartition(":")
         if pair not in (speech if facet == Facet.SPEECH else text):
@@ -125,7 +125,7 @@ def _pairs_thin(sight: Sight) -> Iterator[Alarm]:
     if len(sight.nodes) < 2:
         return
     for pair in sight.pairs:
-        if pair.hangs_on and pair.src != pair.tgt:
+        if pair.hangs_on and not is_echo(name_of(pair)):
             text = f"{pair.src} → {pair.tgt} hangs on {pair.hangs_on} alone. Add a second node for it."
             values: Values = {"src": pair.src, "tgt": pair.tgt, "node_id": pair.hangs_on}
             yield _alarm(sight, "pair.thin", Level.NOTICE, name_of(pair), text, values)

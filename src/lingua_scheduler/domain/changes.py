@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from lingua_scheduler.domain.pairs import name_of
+from lingua_scheduler.domain.pairs import is_echo, name_of
 from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, NodeLook, PairLook, Picture
 
 # Of one kind no more than this are told one by one; the rest are counted.
@@ -151,7 +151,7 @@ def _pairs(before: Picture, after: Picture) -> Iterator[Event]:
         ("pair.served", Level.NOTICE, now - then, "is served"),
         ("pair.lost", Level.CRITICAL, then - now, "is not served any more"),
     ):
-        for pair in sorted(pairs):
+        for pair in sorted(pair for pair in pairs if not is_echo(pair)):
             src, _, tgt = pair.partition(":")
             yield _event(after, kind, level, pair, f"{src} → {tgt} {told}", {"src": src, "tgt": tgt})
 

@@ -17,6 +17,8 @@ OTHER = "other"
 MINUTE_MS = 60_000
 # Older figures say nothing of what goes on now.
 FRESH_MS = 30_000
+# In less than this a single job looks like a rush, and none like a standstill.
+SHORTEST_MS = 900
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -86,13 +88,16 @@ class Trend:
         """Each instance tells at its own pace, so each has the rate of its own last interval."""
         for instance, figures in living.items():
             before = self._figures.get(instance)
+            if before is not None and before.life == figures.life and figures.at_ms - before.at_ms < SHORTEST_MS:
+                continue
+            self._figures[instance] = figures
             grown = None if before is None else growth(before, figures)
             if grown is not None:
                 # When we heard of it: their clock may not be ours.
                 grown = grown._replace(at_ms=now_ms)
                 self._growths[instance] = grown
                 self._minute.append(grown)
-        self._figures = dict(living)
+        self._figures = {instance: figures for instance, figures in self._figures.items() if instance in living}
         self._growths = {
             instance: grown
             for instance, grown in self._growths.items()

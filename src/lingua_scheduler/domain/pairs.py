@@ -14,6 +14,12 @@ def name_of(pair: PairLook) -> str:
     return f"{pair.src}:{pair.tgt}"
 
 
+def is_echo(name: str) -> bool:
+    """A language into itself: nodes offer it by the way, and nobody misses it."""
+    src, _, tgt = name.partition(":")
+    return src == tgt
+
+
 def takes_work(node: NodeLook) -> bool:
     """Quarantined nodes are a last resort and do not count; one on probation gets its next job like any other."""
     return node.free is not None and node.state in (READY, PROBATION)

@@ -30,7 +30,7 @@ export class Overview {
     this.pairNote = h("p", { class: "calm" }, t("pairs.none"));
     this.spans = h("div", { class: "choices", role: "group", "aria-label": t("chart.span") });
     this.board = h("div", { class: "charts" });
-    this.setSpan(Number(recall("span")) === 5 ? 5 : 30);
+    this.setSpan(Number(recall("span")) === 30 ? 30 : 5);
     this.start = empty(t("nodes.empty"), h("p", {}, t("nodes.empty_step")), command(nodeCommand()));
     const outcomes = OUTCOMES.map((state, place) => h("span", {}, this.ended[place], ` ${jobStateWord(state)}`));
     this.element = h(
