@@ -13,7 +13,7 @@ from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import Choices, Part
 from lingua_scheduler.sdk.audio import Audio
 
-SETTINGS, ENGINES = 2, 6
+SETTINGS, ENGINES = 2, 7
 
 
 class Stand:

@@ -14,7 +14,7 @@ from lingua_scheduler.services.presence import IdTaken
 from lingua_scheduler.store.inbox import GROUP
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
-from tests.support.mail import ROOMY, Office, letter, lost, office, who, written
+from tests.support.mail import DEAD_MS, ROOMY, Office, letter, lost, office, who, written
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -393,3 +393,14 @@ async def test_a_copy_of_who_is_alive_serves_a_crowd_of_senders(server: RedisPro
         # One look for all senders, and perhaps one of the chores.
         assert looked <= 3
         await until(lambda: len(there.heard) == 101)
+
+
+async def test_who_has_only_just_come_is_alive_though_a_look_began_before(store: Store) -> None:
+    async with office(store, "a") as here:
+        # Others look all the time, so the copy is fresh, and one look is under way.
+        await here.presence.look()
+        looking = asyncio.ensure_future(here.presence.look())
+        await asyncio.sleep(0)
+        await store.instances.join(who("b"), DEAD_MS)
+        assert await here.presence.is_alive("b")
+        await looking

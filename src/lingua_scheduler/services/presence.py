@@ -90,6 +90,10 @@ class Presence:
         age_s = asyncio.get_running_loop().time() - self._copied_at
         if age_s > COPY_LASTS_S or (not self.counts_as_alive(instance) and age_s > LOOK_AGAIN_S):
             await self.look()
+        for _ in range(2):
+            # It may be new, and a look that others have begun may not have seen it yet; the next one does.
+            if instance not in self._copy:
+                await self.look()
         return self.counts_as_alive(instance)
 
     async def look(self) -> dict[str, Instance]:
