@@ -350,8 +350,9 @@ class Scheduler:
         await self._recovery.recheck()
 
     async def _look_for_orphans(self) -> None:
-        dead = {found.instance_id for found in await self.presence.dead()}
-        await self.sweeper.remove_orphans(dead - {self.instance})
+        dead = {found.instance_id for found in await self.presence.dead()} - {self.instance}
+        await self.sweeper.remove_orphans(dead)
+        await self._recovery.recheck_held_by(dead)
 
     async def _poke(self) -> None:
         self._waiting.poke()

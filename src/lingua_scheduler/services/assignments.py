@@ -1,7 +1,7 @@
 """The attempts this instance waits for: node messages and losses find their job here."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -39,11 +39,13 @@ Report = JobResult | Lost | Cancelled
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "advances", "attempt", "report", "work")
+    __slots__ = ("_bell", "advances", "attempt", "holder", "report", "work")
 
-    def __init__(self, attempt: Attempt, work: Work) -> None:
+    def __init__(self, attempt: Attempt, work: Work, holder: str) -> None:
         self.attempt = attempt
         self.work = work
+        # The instance that held the node's connection: word of its end comes from there.
+        self.holder = holder
         # How often the node moved on (accepted, started), and its deadline with it.
         self.advances = 0
         self.report: Report | None = None
@@ -87,8 +89,8 @@ class Assignments:
     def __len__(self) -> int:
         return len(self._by_job)
 
-    def open(self, attempt: Attempt, work: Work) -> Assignment:
-        assignment = Assignment(attempt, work)
+    def open(self, attempt: Attempt, work: Work, holder: str = "") -> Assignment:
+        assignment = Assignment(attempt, work, holder)
         self._by_job[attempt.job_id] = assignment
         if attempt.job_id in self._cancelled:
             assignment.settle(Cancelled())
@@ -117,6 +119,9 @@ class Assignments:
     @property
     def open_attempts(self) -> list[Attempt]:
         return [assignment.attempt for assignment in self._by_job.values()]
+
+    def held_by(self, instances: Collection[str]) -> list[Attempt]:
+        return [assignment.attempt for assignment in self._by_job.values() if assignment.holder in instances]
 
     def close(self, assignment: Assignment) -> None:
         if self._by_job.get(assignment.attempt.job_id) is assignment:

@@ -187,7 +187,7 @@ class Dispatcher:
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
         logs.bind(job_id=attempt.job_id, node_id=attempt.node_id)
-        assignment = self._assignments.open(attempt, work)
+        assignment = self._assignments.open(attempt, work, dispatched.owner.instance)
         try:
             if assignment.report is not None:
                 # Cancelled before it left; nobody has it, so its slot need not linger.

@@ -1,7 +1,7 @@
 """Attempts whose node is gone or whose time is up: end them, free the slot, tell the one who waits."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from lingua_scheduler.domain.attempts import Attempt, EndOutcome
 from lingua_scheduler.domain.jobs import JobEvent
@@ -40,8 +40,15 @@ class Recovery:
 
     async def recheck(self) -> None:
         """We counted as dead for a while, and word of our attempts may have been lost: see which are over."""
-        for first in range(0, len(open_now := self._assignments.open_attempts), TOGETHER):
-            some = open_now[first : first + TOGETHER]
+        await self._look_at(self._assignments.open_attempts)
+
+    async def recheck_held_by(self, dead: Collection[str]) -> None:
+        """Who died may have written down that an attempt is over, and not lived to tell us."""
+        await self._look_at(self._assignments.held_by(dead))
+
+    async def _look_at(self, attempts: Sequence[Attempt]) -> None:
+        for first in range(0, len(attempts), TOGETHER):
+            some = attempts[first : first + TOGETHER]
             for attempt, is_over in zip(some, await asyncio.gather(*map(self._jobs.is_over, some)), strict=True):
                 if is_over:
                     self._assignments.settle(attempt, Lost(Loss.RESULT_LOST))
