@@ -37,8 +37,8 @@ async def found_here(queue: JobQueue) -> Found:
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
 async def test_a_queue_does_every_job_and_leaves_no_process(queue: JobQueue, tmp_path: Path) -> None:
     found = await found_here(queue)
-    order = Order(jobs=150, in_flight=20, audio_bytes=0)
-    async with scenario._theirs(found, tmp_path) as stage:
+    async with scenario._theirs(found, 150, tmp_path) as stage:
+        order = Order(jobs=stage.jobs, in_flight=20, audio_bytes=0)
         # The second order only counts right if the first left nothing under way.
         tallies = [await stage.load.carry_out(order), await stage.load.carry_out(order)]
     assert [tally.jobs for tally in tallies] == [150, 150]
@@ -107,7 +107,7 @@ async def test_npm_that_fails_is_a_reason_to_skip(tmp_path: Path, monkeypatch: p
 
 async def test_a_worker_ends_although_its_client_never_came(tmp_path: Path) -> None:
     marker = tmp_path / "pid"
-    script = f"import os, pathlib, time; pathlib.Path({str(marker)!r}).write_text(str(os.getpid())); time.sleep(600)"
+    script = f"import os, pathlib, time; pathlib.Path({str(marker)!r}).write_text(str(os.getpid())); time.sleep(30)"
     leaves = (
         f"import os\nwhile not os.path.exists({str(marker)!r}) or not os.path.getsize({str(marker)!r}): pass\nexit(3)"
     )
