@@ -3,15 +3,16 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PEERS  := .venv-peers
 UV     := $(shell command -v uv 2>/dev/null)
 ARGS   ?=
 # SPEECH=no: no download of speech engines; make run has simulated nodes then, and make test skips what needs them.
 SPEECH ?= yes
 
-.PHONY: help run speech test check fmt bench docs lock clean
+.PHONY: help run speech test check fmt bench bench-peers docs lock clean
 
 help: ## show what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 run: $(VENV)/.run $(if $(filter no,$(SPEECH)),,speech) ## set up, then start a scheduler with a node and translate a spoken sample (= lingua demo)
 	@$(BIN)/lingua demo $(if $(filter no,$(SPEECH)),--engine sim) $(ARGS)
@@ -41,6 +42,9 @@ fmt: $(VENV)/.dev ## format and fix what can be fixed
 bench: $(VENV)/.run ## measure CPU time per job against a real scheduler and a real Redis
 	$(BIN)/lingua bench $(ARGS)
 
+bench-peers: $(VENV)/.run $(PEERS)/.ready $(PEERS)-arq/.ready ## measure a job beside BullMQ, dramatiq, taskiq, arq and Celery
+	$(BIN)/lingua bench --scenario peers $(ARGS)
+
 docs: $(VENV)/.dev ## write the generated pages of docs/ anew
 	$(BIN)/python -m tools.docs
 
@@ -48,9 +52,11 @@ lock: $(VENV)/.dev ## resolve the locked versions anew (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml requirements/build.in -o requirements/run.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra speech pyproject.toml -c requirements/dev.lock -o requirements/speech.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra peers pyproject.toml -c requirements/run.lock -o requirements/peers.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/peers-arq.in -o requirements/peers-arq.lock
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results
+	rm -rf $(VENV) $(PEERS) $(PEERS)-arq bench/.cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Locked versions first, then the project itself without looking anything up again.
@@ -66,6 +72,16 @@ define install
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
 endef
+
+# Job queues to be measured beside, in folders of their own: nothing of ours must bear with what they need.
+$(PEERS)/.ready: requirements/peers.lock
+$(PEERS)-arq/.ready: requirements/peers-arq.lock
+$(PEERS)/.ready $(PEERS)-arq/.ready:
+	@echo "Installing $< ..."
+	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	@if [ -n "$(UV)" ]; then $(UV) pip install --quiet --python $(@D)/bin/python -r $<; \
+	else $(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<; fi
+	@touch $@
 
 $(VENV)/.run: pyproject.toml requirements/run.lock
 	$(call install,requirements/run.lock)

@@ -1,11 +1,11 @@
-"""The processes of a benchmark: a real scheduler, its load, an echo server. All of them end with their `with`."""
+"""The processes of a benchmark: a scheduler, its load, an echo server, other queues. All end with their `with`."""
 
 import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -157,19 +157,51 @@ async def echo_server() -> AsyncIterator[tuple[int, int]]:
         await _end(process)
 
 
-async def _start(
-    module: str, *arguments: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None, **variables: str
+@asynccontextmanager
+async def queue(worker: Sequence[str], client: Sequence[str], log_path: Path) -> AsyncIterator[tuple[int, LoadChild]]:
+    """The process id of a worker of another job queue, and a client of that queue."""
+    with log_path.open("ab") as log:
+        working = await _spawn(*worker, stdin=DEVNULL, stdout=log, stderr=log)
+        try:
+            process = await _spawn(*client, stderr=log)
+            try:
+                child = LoadChild(process)
+                await child.hear(START_LIMIT_S)
+                yield working.pid, child
+            finally:
+                await _end(process)
+        finally:
+            await stop(working, STOP_GRACE_S)
+
+
+async def run_to_end(*command: str, folder: Path, limit_s: float) -> tuple[int, str]:
+    """The exit code of a command and what it said."""
+    process = await _spawn(*command, stdin=DEVNULL, stderr=STDOUT, cwd=folder)
+    try:
+        async with asyncio.timeout(limit_s):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        return 1, f"it was not done after {limit_s:g} s"
+    finally:
+        await stop(process, 1.0)
+    return process.returncode or 0, said.decode("utf-8", "replace").strip()
+
+
+async def _start(module: str, *arguments: str, **options: Any) -> Process:
+    return await _spawn(sys.executable, "-m", module, *arguments, **options)
+
+
+async def _spawn(
+    *command: str, stdin: int = PIPE, stdout: Any = PIPE, stderr: Any = None, cwd: Path | None = None, **variables: str
 ) -> Process:
     # Settings of the person who measures must not change what is measured.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
     return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        module,
-        *arguments,
+        *command,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
+        cwd=cwd,
         env=environment | variables,
         limit=MAX_LINE_BYTES,
         start_new_session=True,  # Ctrl-C is ours to pass on

@@ -28,6 +28,15 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
         return self.high - self.low
 
 
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """Something of others that was measured beside us, or why it was not."""
+
+    name: str
+    version: str = ""
+    settings: str = ""
+    absent_because: str = ""
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     took_s: float
@@ -37,6 +46,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     plan: dict[str, Any]
     figures: list[Figure]
     notes: list[str]
+    compared: list[Compared] = []
 
     def find(self, name: str) -> Figure | None:
         return next((figure for figure in self.figures if figure.name == name), None)
@@ -51,6 +61,7 @@ class Samples:
         self._raw: dict[str, list[float]] = {}
         self._slowdowns: list[float] = []
         self.notes: dict[str, None] = {}
+        self.compared: list[Compared] = []
 
     def add(self, name: str, unit: str, value: float) -> None:
         self._units[name] = unit

@@ -67,6 +67,18 @@ def cpu_chart(run: Run) -> str | None:
     return chart("CPU per job, µs", ("scheduler or server", "Redis", "load or client"), bars)
 
 
+def peers_chart(run: Run) -> str | None:
+    """Ours and theirs, cheapest first."""
+    bars = []
+    for variant in _variants(run, "peers"):
+        found = _medians(run, f"peers/{variant}/", "{} CPU", ("scheduler", "worker", "redis", "load", "client"))
+        scheduler, worker, redis, load, client = found
+        if redis:
+            bars.append(Bar(variant, (scheduler + worker, redis, load + client)))
+    bars.sort(key=lambda bar: sum(bar.parts))
+    return chart("CPU per job, µs", ("scheduler or worker", "Redis", "load or client"), bars) if bars else None
+
+
 def fleet_chart(run: Run) -> str | None:
     bars = []
     for variant in sorted(_variants(run, "fleet"), key=lambda variant: variant.split(",")[0]):

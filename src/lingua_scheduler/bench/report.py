@@ -18,7 +18,7 @@ def write(run: Run, folder: Path, extra: list[Table]) -> Path:
     saved = encode(run)
     (folder / f"{run.started_at.replace(':', '')}.json").write_bytes(saved)
     (folder / "latest.json").write_bytes(saved)
-    charts = {"cpu.svg": plot.cpu_chart(run), "fleet.svg": plot.fleet_chart(run)}
+    charts = {"cpu.svg": plot.cpu_chart(run), "peers.svg": plot.peers_chart(run), "fleet.svg": plot.fleet_chart(run)}
     for name, svg in charts.items():
         (folder / name).unlink(missing_ok=True)
         if svg is not None:
@@ -53,7 +53,7 @@ def _table(table: Table) -> str:
     if table.about:
         lines += [table.about, ""]
     lines.append(_row(table.header))
-    lines.append("|" + "---|" + "---:|" * (len(table.header) - 1))
+    lines.append("|" + "---|" + ("---|" if table.is_prose else "---:|") * (len(table.header) - 1))
     lines += map(_row, table.rows)
     return "\n".join(lines)
 

@@ -16,6 +16,7 @@ from lingua_scheduler.bench import counting, fleet, instances, life, limits, tra
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
+from lingua_scheduler.bench.queues import scenario as peers
 from lingua_scheduler.store.embedded import find_binary, read_version
 
 Tell = Callable[[str], None]
@@ -29,6 +30,8 @@ class Scenario(NamedTuple):
     about: str
     steps: Callable[[Plan], int]
     measure: Callable[[Plan, Samples, Path, Tell], Awaitable[None]]
+    # Whether a run has it that asks for nothing in particular.
+    is_usual: bool = True
 
 
 SCENARIOS = {
@@ -87,7 +90,17 @@ SCENARIOS = {
         traces.steps,
         traces.measure,
     ),
+    "peers": Scenario(
+        "Beside other job queues",
+        "The whole life of a job that does nothing, until its caller knows. For each queue, CPU of its client, its"
+        " worker and its Redis; for us, of the scheduler, of Redis, and of clients and nodes together (“load”). Our"
+        " jobs carry 640 bytes of audio each way, theirs a number.",
+        peers.steps,
+        peers.measure,
+        is_usual=False,
+    ),
 }
+USUAL = tuple(name for name, scenario in SCENARIOS.items() if scenario.is_usual)
 
 
 def total_steps(names: Sequence[str], plan: Plan) -> int:
@@ -119,6 +132,7 @@ async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
         plan=msgspec.json.decode(msgspec.json.encode(plan)),
         figures=samples.figures(),
         notes=list(samples.notes),
+        compared=samples.compared,
     )
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.bench.comparison import Change, Verdict
 from lingua_scheduler.bench.figures import Figure, Run
+from lingua_scheduler.bench.queues.catalog import ABOUT_SETTINGS
 from lingua_scheduler.bench.scenarios import SCENARIOS
 from lingua_scheduler.bench.targets import standings
 
@@ -13,12 +14,14 @@ class Table(NamedTuple):
     about: str
     header: list[str]
     rows: list[list[str]]
+    is_prose: bool = False
 
 
 def tables_of(run: Run, with_raw: bool) -> list[Table]:
     """One table a scenario, then the targets; `with_raw` adds CPU times as they were measured."""
     present = {figure.name.split("/")[0] for figure in run.figures}
-    return [*(_scenario(run, name, with_raw) for name in SCENARIOS if name in present), *_targets(run)]
+    scenarios = (_scenario(run, name, with_raw) for name in SCENARIOS if name in present)
+    return [*scenarios, *_compared(run), *_targets(run)]
 
 
 def table_of_changes(changes: list[Change]) -> Table:
@@ -61,6 +64,15 @@ def _scenario(run: Run, name: str, with_raw: bool) -> Table:
         rows = [[metric, *(cells.get((variant, metric), "") for variant in variants)] for metric in metrics]
         header = ["", *variants]
     return Table(SCENARIOS[name].title, SCENARIOS[name].about, header, rows)
+
+
+def _compared(run: Run) -> list[Table]:
+    rows = [
+        [one.name, one.version, f"skipped: {one.absent_because}" if one.absent_because else one.settings]
+        for one in run.compared
+    ]
+    header = ["", "version", "settings"]
+    return [Table("Versions and settings", ABOUT_SETTINGS, header, rows, is_prose=True)] if rows else []
 
 
 def _related_together(variants: list[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from lingua_scheduler.bench.figures import Run
+from lingua_scheduler.bench.queues.scenario import BEST_PEER, BEST_PYTHON_PEER
 
 
 class Target(NamedTuple):
@@ -34,6 +35,8 @@ TARGETS = (
         "×",
         "redis/both: a job/redis CPU",
     ),
+    Target("CPU of all per small job, times that of the best peer", BEST_PEER, 0.8, "×"),
+    Target("CPU of all per small job, times that of the best Python peer", BEST_PYTHON_PEER, 0.4, "×"),
     Target(
         "wait for a dispatch among 100 000 nodes, times that among 1 000",
         "fleet/dispatch, 100 000 nodes/alone p50",

@@ -33,7 +33,7 @@ STYLES = {"better": "green", "reached": "green", "worse": "red", "not reached": 
     "names",
     multiple=True,
     type=click.Choice(list(scenarios.SCENARIOS)),
-    help="Only this one; may be given several times.  [default: all]",
+    help="Only this one; may be given several times.  [default: all but “peers”]",
 )
 @click.option("--repeats", type=click.IntRange(1, 100), help="Samples of each figure.  [default: 5]")
 @click.option("--jobs", type=click.IntRange(1, 10_000_000), help="Jobs of one sample.  [default: 10000]")
@@ -80,6 +80,7 @@ def bench(
     watched  what a thousand questions a second about how things are do to the latency of jobs
     metrics  a job that is counted beside one that is not
     traces  a job that is traced beside one that is not
+    peers   a job of ours beside one of BullMQ, dramatiq, taskiq, arq and Celery; “make bench-peers” installs them
 
     \b
     lingua bench --quick                                        a minute's look
@@ -91,7 +92,7 @@ def bench(
     written as JSON, a page and charts. Ctrl-C ends everything and leaves nothing behind.
     """
     plan = _plan(quick, full, numbers)
-    chosen = [name for name in scenarios.SCENARIOS if not names or name in names]
+    chosen = [name for name in scenarios.SCENARIOS if name in (names or scenarios.USUAL)]
     try:
         before = figures.read(baseline) if baseline is not None else None
     except (OSError, ValueError) as error:
@@ -157,7 +158,7 @@ def _show(run: Run, tables: list[Table], doubts: list[str]) -> None:
             console.print(table.about, style="dim", markup=False, highlight=False)
         grid = RichTable(box=None, pad_edge=False, header_style="dim")
         for i, head in enumerate(table.header):
-            grid.add_column(head, justify="left" if i == 0 else "right", no_wrap=i == 0)
+            grid.add_column(head, justify="left" if i == 0 or table.is_prose else "right", no_wrap=i == 0)
         for row in table.rows:
             grid.add_row(*row, style=STYLES.get(row[-1], ""))
         console.print(grid)
