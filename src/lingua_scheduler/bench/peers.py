@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from lingua_scheduler.bench.frames import FramePeer
+from lingua_scheduler.bench.frames import FramePeer, SocketClosed
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import (
     Hardware,
@@ -113,22 +113,33 @@ class Node(FramePeer):
     def on_text(self, payload: bytes) -> None:
         if payload.startswith(_ASSIGN):
             # "job_id":…,"attempt_id":…,"session_id":…,"utterance_index":…
-            about = payload[len(_ASSIGN) : payload.index(b',"src_lang"')]
-            if self._acknowledges:
-                self._unconfirmed[about[: about.index(b',"session_id"')]] = about
-                self.send(b'{"type":"job_ack",', about, self._ack_tail)
-            else:
-                self.send(b'{"type":"job_result",', about, self._result_tail)
+            self.take(payload[len(_ASSIGN) : payload.index(b',"src_lang"')])
         elif payload.startswith(_GRANT):
             about = self._unconfirmed.pop(payload[len(_GRANT) : payload.index(b',"verdict"')])
-            self.send(b'{"type":"job_result",', about, self._result_tail)
+            self.finish(about)
         elif payload.startswith(_REGISTERED):
             self.registered.set_result(None)
         elif payload.startswith(_FAILURES):
-            self._judge.failed(f"a node was told: {payload[:300].decode()}")
+            self._fail(f"a node was told: {payload[:300].decode()}")
+
+    def take(self, about: bytes) -> None:
+        """A job."""
+        if self._acknowledges:
+            self._unconfirmed[about[: about.index(b',"session_id"')]] = about
+            self.send(b'{"type":"job_ack",', about, self._ack_tail)
+        else:
+            self.finish(about)
+
+    def finish(self, about: bytes) -> None:
+        self.send(b'{"type":"job_result",', about, self._result_tail)
 
     def on_closed(self, reason: str) -> None:
-        self._judge.failed(f"a node was disconnected: {reason}")
+        self._fail(f"a node was disconnected: {reason}")
+
+    def _fail(self, reason: str) -> None:
+        if not self.registered.done():
+            self.registered.set_exception(SocketClosed(reason))
+        self._judge.failed(reason)
 
 
 class Talker(FramePeer):
@@ -201,7 +212,18 @@ class Client(Talker):
             self._session_id = welcome.session_id
             self.welcomed.set_result(None)
         elif payload.startswith(_FAILURES):
-            self._judge.failed(f"a client was told: {payload[:300].decode()}")
+            self.on_refused(payload)
+
+    def on_refused(self, payload: bytes) -> None:
+        self._fail(f"a client was told: {payload[:300].decode()}")
+
+    def on_closed(self, reason: str) -> None:
+        self._fail(f"a client was disconnected: {reason}")
+
+    def _fail(self, reason: str) -> None:
+        if not self.welcomed.done():
+            self.welcomed.set_exception(SocketClosed(reason))
+        self._judge.failed(reason)
 
     def _say(self) -> None:
         self.send(self._head, b"%d" % self._said, self._tail)

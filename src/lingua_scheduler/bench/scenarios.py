@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import counting, fleet, instances, life, limits, traces, watched
+from lingua_scheduler.bench import counting, fleet, instances, life, limits, speakers, traces, watched
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -38,6 +38,14 @@ SCENARIOS = {
         " result carries as much speech as came in. Small is 640 bytes.",
         life.steps,
         life.measure,
+    ),
+    "speakers": Scenario(
+        "Live speakers",
+        "Sessions send 200 ms of Opus at a time, as JSON or binary frames: utterances of 1 to 4 s that end with a final"
+        " flag, pauses of 0.6 to 3 s. CPU of “JSON” and “binary” is all that was done, the jobs too; in “chunks alone”"
+        " everybody speaks and nobody ends. Times are beyond the hangover, from the moment the final chunk left.",
+        speakers.steps,
+        speakers.measure,
     ),
     "redis": Scenario(
         "Limit: bare Redis",
