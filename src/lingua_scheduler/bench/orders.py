@@ -88,6 +88,10 @@ class Gathering(Command, frozen=True, kw_only=True):
 
     sessions: int
 
+    @property
+    def lasts_s(self) -> float:
+        return self.sessions / 50
+
 
 class Gathered(Answer, frozen=True, kw_only=True):
     connected: int = 0
@@ -128,6 +132,8 @@ class Pressed(Answer, frozen=True, kw_only=True):
 
     said: list[Said] = []
     cpu_s: float = 0.0
+    # Error frames by code: they do not say which utterance they are about.
+    errors: dict[str, int] = {}
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):

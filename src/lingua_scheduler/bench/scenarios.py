@@ -12,7 +12,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import counting, fleet, instances, life, limits, speakers, traces, watched
+from lingua_scheduler.bench import (
+    counting,
+    fleet,
+    idle,
+    instances,
+    life,
+    limits,
+    saturation,
+    soak,
+    speakers,
+    traces,
+    watched,
+)
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -29,6 +41,8 @@ class Scenario(NamedTuple):
     about: str
     steps: Callable[[Plan], int]
     measure: Callable[[Plan, Samples, Path, Tell], Awaitable[None]]
+    # Too long for a run of everything: only when it is asked for by name, and then every step is told.
+    is_long: bool = False
 
 
 SCENARIOS = {
@@ -46,6 +60,21 @@ SCENARIOS = {
         " everybody speaks and nobody ends. Times are beyond the hangover, from the moment the final chunk left.",
         speakers.steps,
         speakers.measure,
+    ),
+    "idle": Scenario(
+        "Idle sessions",
+        "Sessions that connect, say who they are, and then nothing but a heartbeat every 30 s. Memory: by how much the"
+        " resident size of the scheduler grew, garbage collected before and after, and what Redis says it uses.",
+        idle.steps,
+        idle.measure,
+    ),
+    "saturation": Scenario(
+        "Saturation and recovery",
+        "Nodes with 4 slots that take 100 ms (± 20 %) a job. Capacity is what they do with twice as many utterances"
+        " under way as slots; then comes half of that, twice that, and half again, without a pause. Latency and"
+        " refusals are of what was due in a phase. Normal again: p99 within 1.5 × of before and nothing refused.",
+        saturation.steps,
+        saturation.measure,
     ),
     "redis": Scenario(
         "Limit: bare Redis",
@@ -95,7 +124,17 @@ SCENARIOS = {
         traces.steps,
         traces.measure,
     ),
+    "soak": Scenario(
+        "Soak",
+        "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`); the first tenth"
+        " is for warming up. Jobs can be looked up for a minute instead of an hour, so that Redis levels out too. The"
+        " first error ends it.",
+        soak.steps,
+        soak.measure,
+        is_long=True,
+    ),
 }
+USUAL = tuple(name for name, scenario in SCENARIOS.items() if not scenario.is_long)
 
 
 def total_steps(names: Sequence[str], plan: Plan) -> int:
@@ -127,6 +166,7 @@ async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
         plan=msgspec.json.decode(msgspec.json.encode(plan)),
         figures=samples.figures(),
         notes=list(samples.notes),
+        curves=samples.curves(),
     )
 
 
