@@ -1,5 +1,6 @@
 """Line charts as SVG: how something went over time, or as it grew."""
 
+import math
 import re
 from collections.abc import Sequence
 from html import escape
@@ -10,14 +11,17 @@ from lingua_scheduler.bench.tables import number
 
 WIDTH_PX, HEIGHT_PX = 800, 300
 LEFT_PX, RIGHT_PX, TOP_PX, BOTTOM_PX = 70, 20, 62, 34
-TICKS = 4
+# Of the file names.
+PREFIX = "curve-"
+# At most so many numbers besides 0 on an axis.
+TICKS = 5
 
 
 def charts(run: Run) -> dict[str, str]:
     """File name → picture; lines with one title share one."""
     titles = dict.fromkeys(curve.title for curve in run.curves)
     return {
-        f"{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}.svg": chart(
+        f"{PREFIX}{re.sub('[^a-z0-9]+', '-', title.split(',')[0].lower())}.svg": chart(
             title, [curve for curve in run.curves if curve.title == title]
         )
         for title in titles
@@ -27,13 +31,15 @@ def charts(run: Run) -> dict[str, str]:
 def chart(title: str, curves: Sequence[Curve]) -> str:
     """From zero, so that a small wave looks small."""
     points = [point for curve in curves for point in curve.points]
-    high_x, high_y = max(x for x, _ in points) or 1.0, max(y for _, y in points) or 1.0
+    high_x, step_x = scale(max(x for x, _ in points))
+    high_y, step_y = scale(max(y for _, y in points))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH_PX}" height="{HEIGHT_PX}"'
         ' font-family="system-ui, sans-serif" font-size="12">',
         f'<rect width="{WIDTH_PX}" height="{HEIGHT_PX}" fill="white"/>',
         f'<text x="12" y="22" font-size="15" font-weight="bold">{escape(title)}</text>',
-        *_axes(high_x, high_y),
+        *_grid(high_y, step_y),
+        *_foot(high_x, step_x),
     ]
     for i, curve in enumerate(curves):
         colour, x = COLOURS[i % len(COLOURS)], LEFT_PX + i * 150
@@ -46,17 +52,31 @@ def chart(title: str, curves: Sequence[Curve]) -> str:
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def _axes(high_x: float, high_y: float) -> list[str]:
+def scale(highest: float) -> tuple[float, float]:
+    """Where an axis ends, and the way between two of its numbers, which are round ones."""
+    if highest <= 0:
+        return 1.0, 1.0
+    unit = 10 ** math.floor(math.log10(highest / TICKS))
+    step = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor * TICKS >= highest)
+    return math.ceil(highest / step) * step, step
+
+
+def _grid(high: float, step: float) -> list[str]:
     lines = []
-    for tick in range(TICKS + 1):
-        x, y = high_x * tick / TICKS, high_y * tick / TICKS
-        at_x, at_y = _x(x, high_x), _y(y, high_y)
+    for tick in range(round(high / step) + 1):
+        y = _y(tick * step, high)
         lines += [
-            f'<line x1="{LEFT_PX}" y1="{at_y:.1f}" x2="{WIDTH_PX - RIGHT_PX}" y2="{at_y:.1f}" stroke="#dddddd"/>',
-            f'<text x="{LEFT_PX - 8}" y="{at_y + 4:.1f}" text-anchor="end">{number(y)}</text>',
-            f'<text x="{at_x:.1f}" y="{HEIGHT_PX - 12}" text-anchor="middle">{number(x)}</text>',
+            f'<line x1="{LEFT_PX}" y1="{y:.1f}" x2="{WIDTH_PX - RIGHT_PX}" y2="{y:.1f}" stroke="#dddddd"/>',
+            f'<text x="{LEFT_PX - 8}" y="{y + 4:.1f}" text-anchor="end">{number(tick * step)}</text>',
         ]
     return lines
+
+
+def _foot(high: float, step: float) -> list[str]:
+    return [
+        f'<text x="{_x(tick * step, high):.1f}" y="{HEIGHT_PX - 12}" text-anchor="middle">{number(tick * step)}</text>'
+        for tick in range(round(high / step) + 1)
+    ]
 
 
 def _x(value: float, high: float) -> float:

@@ -24,6 +24,7 @@ OTHER_FILES = 200
 # For the collector, and for what follows an arrival.
 SETTLE_S = 1.0
 SILENCE_FACTOR = 2
+MEMORY = "Memory of the scheduler, MB by idle sessions"
 
 
 def steps(plan: Plan) -> int:
@@ -32,13 +33,13 @@ def steps(plan: Plan) -> int:
 
 async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
     sessions = plan.silent
-    room = allow_files(sessions + OTHER_FILES) - OTHER_FILES
+    room = max(1, allow_files(sessions + OTHER_FILES) - OTHER_FILES)
     if room < sessions:
         samples.note(
-            f"Only {room:,} of {sessions:,} idle sessions: a process may have no more files open here"
+            f"Only {room} of {sessions} idle sessions: a process may have no more files open here"
             " (ulimit -Hn); ask for more, then measure again."
         )
-        sessions = max(1, room)
+        sessions = room
     for number in range(plan.rounds):
         own = folder / str(number)
         own.mkdir()
@@ -80,7 +81,7 @@ async def _round(plan: Plan, sessions: int, samples: Samples, folder: Path, tell
         samples.add("idle/all together/sessions", "connected", sessions)
         samples.add("idle/all together/scheduler memory", "MB", end_mb)
         await _silence(plan, samples, scheduler, crowd, yardstick)
-        tell(f"idle: {sessions:,} sessions")
+        tell(f"idle: {sessions} sessions")
 
 
 async def _arrive(
@@ -95,7 +96,7 @@ async def _arrive(
     for arrival in range(1, ARRIVALS + 1):
         wanted = first + (sessions - first) * arrival // ARRIVALS
         connected = (await crowd.carry_out(Gathering(sessions=wanted - connected))).connected
-        samples.point("Memory of the scheduler, MB, by sessions connected", "resident", connected, _mb(scheduler))
+        samples.point(MEMORY, "resident", connected, _mb(scheduler))
         tell("idle: connecting")
 
 

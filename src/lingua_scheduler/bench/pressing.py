@@ -82,7 +82,7 @@ class Crowd:
         self._fleet = fleet
         self._nodes: list[BusyNode] = []
         self._askers: list[Asker] = []
-        self._failure = ""
+        self.failure = ""
         self._trouble = asyncio.Event()
         self._quiet = asyncio.Event()
         self.errors: Counter[str] = Counter()
@@ -120,8 +120,8 @@ class Crowd:
             due_s += seconds
         cpu_s = time.process_time() - cpu_s
         await self._hear_the_rest()
-        if self._failure:
-            raise LoadFailed(self._failure)
+        if self.failure:
+            raise LoadFailed(self.failure)
         return Pressed(said=self._said, cpu_s=cpu_s, errors=dict(self.errors))
 
     def done(self, asker: Talker, due_ns: int) -> None:
@@ -136,14 +136,14 @@ class Crowd:
             self._quiet.set()
 
     def failed(self, reason: str) -> None:
-        self._failure = self._failure or reason
+        self.failure = self.failure or reason
         self._trouble.set()
         self._quiet.set()
 
     async def _ask_at(self, rate: float, begin_s: float, end_s: float) -> None:
         """On time or not: what is asked late was due when it was due."""
         wanted, asked = round((end_s - begin_s) * rate), 0
-        while asked < wanted and not self._failure:
+        while asked < wanted and not self.failure:
             now_s = _s(time.perf_counter_ns() - self._began_ns)
             for number in range(asked, min(wanted, int((now_s - begin_s) * rate) + 1)):
                 due_ns = self._began_ns + int((begin_s + number / rate) * 1e9)
@@ -165,7 +165,7 @@ class Crowd:
 
     async def _hear_the_rest(self) -> None:
         self._quiet.clear()
-        if len(self._said) == self._asked or self._failure:
+        if len(self._said) == self._asked or self.failure:
             return
         try:
             async with asyncio.timeout(ANSWER_WITHIN_S):

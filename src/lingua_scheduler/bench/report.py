@@ -19,9 +19,10 @@ def write(run: Run, folder: Path, extra: list[Table]) -> Path:
     (folder / f"{run.started_at.replace(':', '')}.json").write_bytes(saved)
     (folder / "latest.json").write_bytes(saved)
     charts = {"cpu.svg": plot.cpu_chart(run), "fleet.svg": plot.fleet_chart(run), **curves.charts(run)}
-    for former in folder.glob("*.svg"):
+    for former in folder.glob(f"{curves.PREFIX}*.svg"):
         former.unlink()
     for name, svg in charts.items():
+        (folder / name).unlink(missing_ok=True)
         if svg is not None:
             (folder / name).write_text(svg, "utf-8")
     page = folder / "report.md"

@@ -149,7 +149,7 @@ def windows(said: Sequence[Said], since_s: float, until_s: float) -> list[tuple[
 def _draw(samples: Samples, said: Sequence[Said], over_s: float) -> None:
     served = Counter(int(one.settled_s // WINDOW_S) for one in said if not one.refusal)
     refused = Counter(int(one.settled_s // WINDOW_S) for one in said if one.refusal)
-    latency, flow = "Latency before, under and after 2 × load, ms, by second", "Utterances a second, by second"
+    latency, flow = "Latency around 2 × load, ms by second", "Utterances around 2 × load, 1/s by second"
     for i, (window_s, due) in enumerate(windows(said, 0, over_s)):
         took_ms = sorted((one.settled_s - one.due_s) * 1000 for one in due if not one.refusal)
         if took_ms:

@@ -126,8 +126,8 @@ SCENARIOS = {
     ),
     "soak": Scenario(
         "Soak",
-        "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`); the first tenth"
-        " is for warming up. Jobs can be looked up for a minute instead of an hour, so that Redis levels out too. The"
+        "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`); the first"
+        " tenth warms up. Jobs can be looked up for a minute instead of an hour, so that Redis levels out too. The"
         " first error ends it.",
         soak.steps,
         soak.measure,

@@ -18,8 +18,8 @@ WARM_UP_SHARE = 0.1
 READ_EVERY_S = 2.0
 HALF = 0.5
 KEEP_JOBS_MS = 60_000
-MEMORY = "Memory in a soak, MB, by minute"
-P99 = "p99 in a soak, ms, by minute"
+MEMORY = "Memory in a soak, MB by minute"
+P99 = "p99 in a soak, ms by minute"
 
 
 def steps(plan: Plan) -> int:
@@ -36,7 +36,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
                 Track(partial(resident_mb, scheduler.redis_pid), READ_EVERY_S).running() as of_redis,
             ):
                 errors = await _minutes(plan, rate, samples, load, (of_scheduler, of_redis), tell)
-    samples.add("soak/jobs/errors", "", errors)
+    samples.add("soak/jobs/errors", "in all", errors)
     for who, track in (("scheduler", of_scheduler), ("redis", of_redis)):
         _report(samples, who, track.points)
 

@@ -154,7 +154,7 @@ async def _measure(names: list[str], plan: Plan) -> Run:
 
         def tell(step: str) -> None:
             if tells_all:
-                progress.console.print(step, markup=False, highlight=False)
+                progress.console.print(step, markup=False, highlight=False, soft_wrap=True)
             progress.update(bar, advance=1, description=step.partition(":")[0] if tells_all else step, refresh=True)
 
         return await scenarios.run(names, plan, tell)
