@@ -12,6 +12,7 @@ from lingua_scheduler.bench import scenarios, soak
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.plan import Plan
 from tests.bench.evicting import evict
+from tests.support.waiting import until
 
 TINY = Plan(jobs=100, sessions=4, nodes=1, rate=50.0, minutes=0.1)
 
@@ -58,8 +59,7 @@ async def test_the_first_error_ends_a_soak_and_is_said(tmp_path: Path) -> None:
 
 
 async def _evict_later(log: Path) -> None:
-    while not (log.exists() and '"scheduler.ready"' in log.read_text()):
-        await asyncio.sleep(0.05)
+    await until(lambda: log.exists() and '"scheduler.ready"' in log.read_text(), within_s=30)
     events = map(json.loads, log.read_text().splitlines())
     port = next(event["port"] for event in events if event["event"] == "scheduler.started")
     await evict(port, "bench-plain-0")

@@ -36,5 +36,6 @@ async def _introduce(client: Client, port: int) -> None:
 
 def keep_beating(nodes: Sequence[Node]) -> None:
     for node in nodes:
-        node.beat()
+        if node.is_open:
+            node.beat()
     asyncio.get_running_loop().call_later(BEAT_S, keep_beating, nodes)

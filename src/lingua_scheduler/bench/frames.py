@@ -38,6 +38,10 @@ class FramePeer(asyncio.Protocol):
         self._transport: asyncio.Transport
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
     def on_text(self, payload: bytes) -> None:
         raise NotImplementedError
 

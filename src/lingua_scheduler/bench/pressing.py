@@ -44,7 +44,8 @@ class BusyNode(Node):
 
     def _done(self, about: bytes) -> None:
         self._busy -= 1
-        self.finish(about)
+        if self.is_open:
+            self.finish(about)
 
 
 class Asker(Client):
