@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from lingua_scheduler.bench import children, scenarios
@@ -27,6 +28,7 @@ async def test_every_figure_of_the_speakers_is_there() -> None:
         # The hangover is not part of it.
         assert -5 < p50 <= p99
         assert p50 < Settings().sessions.hangover_manual_ms
+        assert medians[f"speakers/{variant}/refused"] == 0
     # Where nobody pauses, everybody says five chunks a second.
     assert 0.8 < medians["speakers/JSON, chunks alone/chunks"] / (5 * TINY.speakers) < 1.2
     assert medians["speakers/JSON/chunks"] < medians["speakers/JSON, chunks alone/chunks"]
@@ -64,13 +66,12 @@ async def test_speech_without_ends_makes_no_job(tmp_path: Path) -> None:
     assert rest.utterances == 5
 
 
-async def test_a_job_that_fails_is_said(tmp_path: Path) -> None:
-    async with (
-        children.scheduler(tmp_path) as scheduler,
-        children.speakers(Cast(port=scheduler.port, talkers=3, nodes=0)) as speakers,
-    ):
-        with pytest.raises(children.BenchFailed, match=r'a client was told: .*"missing_result".*job_failed'):
-            await speakers.carry_out(Speech(seconds=20))
+async def test_a_job_that_fails_is_counted_and_said() -> None:
+    run = await scenarios.run(["speakers"], msgspec.structs.replace(TINY, nodes=0), lambda _: None)
+    medians = {figure.name: figure.median for figure in run.figures}
+    assert medians["speakers/JSON/refused"] > 0
+    assert "speakers/JSON/final to job_assign p99" not in medians
+    assert any("utterances of “JSON” got no result" in note and "NO_CAPABLE_NODE" in note for note in run.notes)
 
 
 async def test_a_node_that_is_lost_is_said(tmp_path: Path) -> None:

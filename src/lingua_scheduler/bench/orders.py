@@ -81,6 +81,9 @@ class Spoken(Answer, frozen=True, kw_only=True):
     late_ms: float = 0.0
     # Jobs that came to a node although one had them before.
     again: int = 0
+    # Utterances without a result, and what the first of them was told.
+    refused: int = 0
+    complaint: str = ""
 
 
 class Gathering(Command, frozen=True, kw_only=True):

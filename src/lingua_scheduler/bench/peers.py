@@ -32,6 +32,8 @@ _RESULT = b'{"type":"translation_result",'
 _REGISTERED = b'{"type":"node_register_ack",'
 _WELCOME = b'{"type":"session_init_ack",'
 _FAILURES = (b'{"type":"error"', b'{"type":"missing_result"')
+_EVENT = b'{"type":"ui_event",'
+_IS_ERROR = b'"event":"ERROR"'
 _SERVICES = ("asr", "semantic", "nmt", "tts")
 
 
@@ -178,7 +180,7 @@ class Client(Talker):
         super().__init__("/ws/session", judge)
         self._said = self._answered = 0
         self._head = self._tail = b""
-        self._session_id = ""
+        self._session_id = self._complaint = ""
         self.welcomed = self.opened.get_loop().create_future()
 
     def introduce(self) -> None:
@@ -217,11 +219,23 @@ class Client(Talker):
             assert isinstance(welcome, SessionInitAck)
             self._session_id = welcome.session_id
             self.welcomed.set_result(None)
+        elif payload.startswith(_EVENT):
+            if _IS_ERROR in payload:
+                self.on_complaint(payload)
         elif payload.startswith(_FAILURES):
             self.on_refused(payload)
 
+    def on_complaint(self, payload: bytes) -> None:
+        """Why there will be no result."""
+        self._complaint = payload[:400].decode()
+
     def on_refused(self, payload: bytes) -> None:
-        self._fail(f"a client was told: {payload[:300].decode()}")
+        self._fail(self.refusal(payload))
+
+    def refusal(self, payload: bytes) -> str:
+        """In words."""
+        why = f" because of {self._complaint}" if self._complaint else ""
+        return f"a client was told: {payload[:300].decode()}{why}"
 
     def on_closed(self, reason: str) -> None:
         self._fail(f"a client was disconnected: {reason}")

@@ -24,9 +24,6 @@ SPREAD = 0.2
 ANSWER_WITHIN_S = 30.0
 NO_ANSWER = "no answer"
 
-_EVENT = b'{"type":"ui_event",'
-_IS_ERROR = b'"event":"ERROR"'
-
 
 class BusyNode(Node):
     def __init__(self, number: int, fleet: Fleet, crowd: "Crowd") -> None:
@@ -56,14 +53,10 @@ class Asker(Client):
         self._crowd = crowd
         self._codes: dict[int, str] = {}
 
-    def on_text(self, payload: bytes) -> None:
-        if payload.startswith(_EVENT):
-            if _IS_ERROR in payload:
-                event = codec.decode_for_client(payload)
-                assert isinstance(event, UiEvent)
-                self._codes[event.utterance_index] = event.error_code or ""
-        else:
-            super().on_text(payload)
+    def on_complaint(self, payload: bytes) -> None:
+        event = codec.decode_for_client(payload)
+        assert isinstance(event, UiEvent)
+        self._codes[event.utterance_index] = event.error_code or ""
 
     def on_refused(self, payload: bytes) -> None:
         message = codec.decode_for_client(payload)

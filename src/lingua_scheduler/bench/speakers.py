@@ -82,24 +82,27 @@ async def _sample(
     spoken = await speakers.carry_out(_speech(variant, plan.phase_s))
     spent_s = meter.spent_s()
     slowdown = yardstick.slowdown()
-    await speakers.carry_out(END_ALL)
+    rest = await speakers.carry_out(END_ALL)
     name = f"speakers/{variant.name}/"
     for who, cpu_s in (*spent_s.items(), ("load", spoken.cpu_s)):
         samples.add_cpu(f"{name}{who} CPU", "µs/chunk", cpu_s / spoken.chunks * 1e6, slowdown)
     samples.add(f"{name}chunks", "1/s", spoken.chunks / spoken.took_s)
     samples.add(f"{name}of a core", "%", spent_s["scheduler"] / spoken.took_s * 100)
-    if spoken.assigned_ms is not None and spoken.answered_ms is not None:
-        # A final flag is a manual cut.
-        hangover_ms = Settings().sessions.hangover_manual_ms
-        for share, assigned_ms in zip(("p50", "p99"), spoken.assigned_ms, strict=True):
-            samples.add(f"{name}final to job_assign {share}", "ms", assigned_ms - hangover_ms)
-        for share, answered_ms in zip(("p50", "p99"), spoken.answered_ms, strict=True):
-            samples.add(f"{name}final to result {share}", "ms", answered_ms - hangover_ms)
+    # A final flag is a manual cut.
+    hangover_ms = Settings().sessions.hangover_manual_ms
+    for what, times_ms in (("job_assign", spoken.assigned_ms), ("result", spoken.answered_ms)):
+        for share, time_ms in zip(("p50", "p99"), times_ms or (), strict=False):
+            samples.add(f"{name}final to {what} {share}", "ms", time_ms - hangover_ms)
+    if spoken.utterances:
         samples.add(f"{name}utterance", "chunks", spoken.chunks / spoken.utterances)
+        samples.add(f"{name}refused", "%", spoken.refused / spoken.utterances * 100)
     samples.add(f"{name}scheduler memory", "MB", resident_mb(scheduler.pids[0]))
     samples.add(f"{name}redis memory", "MB", resident_mb(scheduler.redis_pid))
     samples.add(f"{name}load late p99", "ms", spoken.late_ms)
-    _judge(variant.name, spoken, samples)
+    if spent_s["scheduler"] / spoken.took_s > SATURATED:
+        samples.note(f"The scheduler was at its limit in “{variant.name}”: fewer speakers would wait less.")
+    for part in (spoken, rest):
+        _judge(variant.name, part, samples)
 
 
 def _judge(name: str, spoken: Spoken, samples: Samples) -> None:
@@ -109,3 +112,5 @@ def _judge(name: str, spoken: Spoken, samples: Samples) -> None:
         )
     if spoken.again:
         samples.note(f"{spoken.again} jobs of “{name}” went to a second node: an attempt was lost.")
+    if spoken.refused:
+        samples.note(f"{spoken.refused} utterances of “{name}” got no result; the first: {spoken.complaint}")

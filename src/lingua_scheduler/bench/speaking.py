@@ -26,6 +26,7 @@ PAUSE_CHUNKS = (3, 15)
 ANSWER_BYTES = 640
 ANSWER_WITHIN_S = 30.0
 
+_MISSING = b'{"type":"missing_result",'
 _SESSION = b'"session_id":"'
 _INDEX = b'","utterance_index":'
 
@@ -70,6 +71,15 @@ class Speaker(Client):
         elif self._timer is not None:
             self._timer.cancel()
         return self._is_speaking
+
+    def on_refused(self, payload: bytes) -> None:
+        """A scheduler at its limit refuses, which is worth knowing and no reason to stop."""
+        if not payload.startswith(_MISSING):
+            super().on_refused(payload)
+            return
+        self._answered += 1
+        self._began_ns.popleft()
+        self._hall.refused(self.refusal(payload))
 
     def _arm(self) -> None:
         self._timer = self._loop.call_at(self._due_s, self._say_chunk)
@@ -135,7 +145,8 @@ class Hall:
         self._assigned_ms: list[float] = []
         self._answered_ms: list[float] = []
         self._late_ms: list[float] = []
-        self._ends = self._again = 0
+        self._ends = self._again = self._refused = 0
+        self._complaint = ""
 
     async def connect(self) -> None:
         cast = self._cast
@@ -167,6 +178,8 @@ class Hall:
             answered_ms=_middle_and_tail(self._answered_ms),
             late_ms=percentile(sorted(self._late_ms), 0.99) if self._late_ms else 0.0,
             again=self._again,
+            refused=self._refused,
+            complaint=self._complaint,
         )
 
     async def _speak(self, speech: Speech) -> None:
@@ -211,6 +224,12 @@ class Hall:
 
     def done(self, _: Talker, left_ns: int) -> None:
         self._answered_ms.append((time.perf_counter_ns() - left_ns) / 1e6)
+        self._unanswered -= 1
+        self._look_if_quiet()
+
+    def refused(self, complaint: str) -> None:
+        self._refused += 1
+        self._complaint = self._complaint or complaint
         self._unanswered -= 1
         self._look_if_quiet()
 
