@@ -36,6 +36,14 @@ def resident_mb(pid: int) -> float:
     return int(_ps(pid, "rss")) / 2**10
 
 
+def starved_s(pid: int) -> float | None:
+    """How long a process was ready to run, so far, and others had the cores; None where nobody counts."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return None
+
+
 def machine_busy_s() -> float | None:
     """CPU seconds that everybody on this machine has used since it started; None where nobody counts."""
     if not _LINUX:

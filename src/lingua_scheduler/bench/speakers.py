@@ -8,7 +8,7 @@ from lingua_scheduler.bench import children
 from lingua_scheduler.bench.children import LoadChild, SchedulerChild
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.life import MAX_SLOTS, SATURATED
-from lingua_scheduler.bench.measure import CpuMeter, Yardstick, resident_mb
+from lingua_scheduler.bench.measure import CpuMeter, Yardstick, resident_mb, starved_s
 from lingua_scheduler.bench.orders import Cast, Speech, Spoken
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.settings import Settings
@@ -19,6 +19,8 @@ WARM_UP_S = 1.0
 LEAD_IN_S = 0.5
 # A load process that is later than this with its own chunks is late with what it hears, too.
 LATE_MS = 5.0
+# A scheduler that waits for a core for more than this share of the time shows it in its latency.
+STARVED = 0.1
 END_ALL = Speech()
 
 
@@ -78,16 +80,33 @@ async def _sample(
     """From the midst of it: what everybody begins and ends with is left out."""
     await speakers.carry_out(_speech(variant, LEAD_IN_S))
     yardstick.slowdown()
+    starved_before = starved_s(scheduler.pids[0])
     meter = CpuMeter({"scheduler": scheduler.pids[0], "redis": scheduler.redis_pid})
     spoken = await speakers.carry_out(_speech(variant, plan.phase_s))
-    spent_s = meter.spent_s()
-    slowdown = yardstick.slowdown()
+    spent_s, slowdown = meter.spent_s(), yardstick.slowdown()
+    starved_after = starved_s(scheduler.pids[0])
     rest = await speakers.carry_out(END_ALL)
     name = f"speakers/{variant.name}/"
     for who, cpu_s in (*spent_s.items(), ("load", spoken.cpu_s)):
         samples.add_cpu(f"{name}{who} CPU", "µs/chunk", cpu_s / spoken.chunks * 1e6, slowdown)
+    busy = spent_s["scheduler"] / spoken.took_s
+    samples.add(f"{name}of a core", "%", busy * 100)
+    if starved_before is not None and starved_after is not None:
+        starved = (starved_after - starved_before) / spoken.took_s
+        samples.add(f"{name}without a core", "%", starved * 100)
+        if starved > STARVED:
+            samples.note("The scheduler was ready to run and got no core for part of “speakers”: latency says little.")
+    if busy > SATURATED:
+        samples.note(f"The scheduler was at its limit in “{variant.name}”: fewer speakers would wait less.")
+    samples.add(f"{name}scheduler memory", "MB", resident_mb(scheduler.pids[0]))
+    samples.add(f"{name}redis memory", "MB", resident_mb(scheduler.redis_pid))
+    _report(name, spoken, samples)
+    for part in (spoken, rest):
+        _judge(variant.name, part, samples)
+
+
+def _report(name: str, spoken: Spoken, samples: Samples) -> None:
     samples.add(f"{name}chunks", "1/s", spoken.chunks / spoken.took_s)
-    samples.add(f"{name}of a core", "%", spent_s["scheduler"] / spoken.took_s * 100)
     # A final flag is a manual cut.
     hangover_ms = Settings().sessions.hangover_manual_ms
     for what, times_ms in (("job_assign", spoken.assigned_ms), ("result", spoken.answered_ms)):
@@ -96,13 +115,7 @@ async def _sample(
     if spoken.utterances:
         samples.add(f"{name}utterance", "chunks", spoken.chunks / spoken.utterances)
         samples.add(f"{name}refused", "%", spoken.refused / spoken.utterances * 100)
-    samples.add(f"{name}scheduler memory", "MB", resident_mb(scheduler.pids[0]))
-    samples.add(f"{name}redis memory", "MB", resident_mb(scheduler.redis_pid))
     samples.add(f"{name}load late p99", "ms", spoken.late_ms)
-    if spent_s["scheduler"] / spoken.took_s > SATURATED:
-        samples.note(f"The scheduler was at its limit in “{variant.name}”: fewer speakers would wait less.")
-    for part in (spoken, rest):
-        _judge(variant.name, part, samples)
 
 
 def _judge(name: str, spoken: Spoken, samples: Samples) -> None:

@@ -26,7 +26,7 @@ STYLES = {"better": "green", "reached": "green", "worse": "red", "not reached": 
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A minute's look: fewer jobs, three repeats.")
+@click.option("--quick", is_flag=True, help="A look of two or three minutes: fewer jobs, three repeats.")
 @click.option("--full", is_flag=True, help=f"Also a fleet of {LARGEST_FLEET:,} nodes.")
 @click.option(
     "--scenario",
@@ -91,7 +91,7 @@ def bench(
     soak    half load for --minutes: memory stays flat, nothing fails; only when asked for
 
     \b
-    lingua bench --quick                                        a minute's look
+    lingua bench --quick                                        a look at everything
     lingua bench --scenario life --rate 2000                    latency at a steady 2000 utterances a second
     lingua bench --scenario soak --minutes 30                   half an hour, a line a minute
     cp bench/results/latest.json before.json                    keep a baseline, change the code, then
