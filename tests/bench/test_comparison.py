@@ -1,5 +1,6 @@
 """What counts as a change between two runs."""
 
+import msgspec
 import pytest
 
 from lingua_scheduler.bench.comparison import Verdict, change_of, compare, differing_plans
@@ -84,6 +85,26 @@ def test_targets_are_held_against_figures_and_ratios() -> None:
     assert [(standing.value, standing.is_reached) for standing in found] == [(80, True), (60, False), (1.5, False)]
     assert [standing.value for standing in standings(run(redis))] == [60]
     assert standings(run(limit)) == []
+
+
+def test_a_target_may_be_something_to_reach() -> None:
+    served = "saturation/2 × load/served of capacity"
+    found = [standings(run(figure_of(served, "% of capacity", [value])))[0] for value in (94, 95, 99)]
+    assert [standing.is_reached for standing in found] == [False, True, True]
+    table = tables_of(run(figure_of(served, "% of capacity", [94])), with_raw=False)[-1]
+    assert table.rows == [["served at 2 × load, of capacity", "94 %", "≥ 95 %", "not reached"]]
+
+
+def test_to_serve_more_is_better_and_to_need_longer_is_worse() -> None:
+    served, recovery = "saturation/2 × load/served of capacity", "saturation/half load after/normal again"
+    before = run(figure_of(served, "% of capacity", [80]), figure_of(recovery, "s", [5]))
+    after = run(figure_of(served, "% of capacity", [95]), figure_of(recovery, "s", [9]))
+    assert [change.verdict for change in compare(before, after)] == [Verdict.BETTER, Verdict.WORSE]
+
+
+def test_a_setting_that_a_former_release_did_not_know_is_no_doubt() -> None:
+    before = msgspec.structs.replace(run(), plan={"jobs": 100})
+    assert differing_plans(before, msgspec.structs.replace(run(), plan={"jobs": 100, "speakers": 200})) == []
 
 
 def test_a_scenario_becomes_one_table() -> None:

@@ -6,7 +6,8 @@ import time
 import pytest
 
 from lingua_scheduler.bench import measure
-from lingua_scheduler.bench.measure import CpuMeter, Yardstick, percentile
+from lingua_scheduler.bench.measure import CpuMeter, Track, Yardstick, percentile
+from tests.support.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,18 @@ async def test_a_yardstick_begins_anew_when_it_was_asked() -> None:
     async with yardstick.ticking():
         assert yardstick.slowdown() > 0
     assert yardstick.slowdown() > 0
+
+
+def test_a_process_that_is_gone_was_never_starved_as_far_as_we_know() -> None:
+    assert measure.starved_s(2**22 + 1) is None
+
+
+async def test_a_track_reads_again_and_again_and_knows_what_was_between() -> None:
+    readings = iter(range(1000))
+    async with Track(lambda: float(next(readings)), 0.01).running() as track:
+        await until(lambda: len(track.points) >= 4)
+    moments = [moment for moment, _ in track.points]
+    assert [reading for _, reading in track.points] == list(range(len(moments)))
+    assert track.at(0) == 0
+    assert track.at((moments[1] + moments[2]) / 2) == pytest.approx(1.5)
+    assert track.at(moments[-1] + 100) == len(moments) - 1

@@ -102,7 +102,7 @@ class BareStore:
         await asyncio.gather(*(self.store.nodes.beat(shard, OWNER, node, 60_000) for node, shard in beating))
 
     async def used_bytes(self) -> int:
-        return int(_info(await self.store.line.call("INFO", "memory"))["used_memory"])
+        return await used_bytes_of(self.store)
 
     def _order(self, pool: str) -> tuple[int, JobOrder]:
         # A pool nobody serves has no shard; the script is asked all the same.
@@ -174,6 +174,10 @@ async def all_commands_of(store: Store) -> int:
     """Commands that Redis has carried out so far, those inside scripts too."""
     stats = _info(await store.line.call("INFO", "commandstats"))
     return sum(int(told.split("calls=")[1].split(",")[0]) for told in stats.values() if told.startswith("calls="))
+
+
+async def used_bytes_of(store: Store) -> int:
+    return int(_info(await store.line.call("INFO", "memory"))["used_memory"])
 
 
 async def traffic_of(store: Store) -> int:

@@ -6,20 +6,34 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from lingua_scheduler.bench.orders import Asked, Asking, Cast, Order, Tally
+from lingua_scheduler.bench.orders import (
+    Answer,
+    Asked,
+    Asking,
+    Cast,
+    Command,
+    Fleet,
+    Gathered,
+    Pressed,
+    Spoken,
+    Tally,
+)
 from lingua_scheduler.processes import die_with_parent, stop
+
+A = TypeVar("A", bound=Answer)
 
 START_LIMIT_S = 60.0
 ORDER_LIMIT_S = 180.0
 STOP_GRACE_S = 20.0
 POLL_S = 0.05
-MAX_LINE_BYTES = 2**20
+# One utterance under pressure is about forty bytes of its answer.
+MAX_LINE_BYTES = 2**24
 
 
 class BenchFailed(Exception):
@@ -95,31 +109,53 @@ async def _wait_ready(process: Process, log_path: Path) -> list[dict[str, Any]]:
     raise BenchFailed(f"the scheduler was not ready after {START_LIMIT_S:g} s")
 
 
-class LoadChild:
-    def __init__(self, process: Process) -> None:
+class LoadChild(Generic[A]):
+    """A load process; it answers every command with an `A`."""
+
+    def __init__(self, process: Process, kind: type[A]) -> None:
         self._process = process
+        self._kind = kind
         self.pid = process.pid
 
-    async def carry_out(self, order: Order) -> Tally:
+    async def carry_out(self, command: Command) -> A:
         assert self._process.stdin is not None
-        self._process.stdin.write(msgspec.json.encode(order) + b"\n")
-        return await self.hear(ORDER_LIMIT_S + (order.jobs / order.rate if order.rate else 0))
+        self._process.stdin.write(msgspec.json.encode(command) + b"\n")
+        return await self.hear(ORDER_LIMIT_S + command.lasts_s)
 
-    async def hear(self, limit_s: float) -> Tally:
+    async def hear(self, limit_s: float) -> A:
         line = await _line(self._process, limit_s, "the load process")
-        tally = msgspec.json.decode(line, type=Tally)
-        if tally.failure:
-            raise BenchFailed(tally.failure)
-        return tally
+        answer = msgspec.json.decode(line, type=self._kind)
+        if answer.failure:
+            raise BenchFailed(answer.failure)
+        return answer
+
+
+def load(cast: Cast) -> AbstractAsyncContextManager[LoadChild[Tally]]:
+    """Clients that talk without pause, or at a rate; nodes that answer at once."""
+    return _load("lingua_scheduler.bench.load", cast, Tally)
+
+
+def speakers(cast: Cast) -> AbstractAsyncContextManager[LoadChild[Spoken]]:
+    """Clients that speak as people do."""
+    return _load("lingua_scheduler.bench.speaking", cast, Spoken)
+
+
+def silent_crowd(cast: Cast) -> AbstractAsyncContextManager[LoadChild[Gathered]]:
+    """Clients that say nothing. None of them is connected yet."""
+    return _load("lingua_scheduler.bench.listening", cast, Gathered)
+
+
+def pressure(fleet: Fleet) -> AbstractAsyncContextManager[LoadChild[Pressed]]:
+    """Clients that ask for more than nodes can do that take a while for a job."""
+    return _load("lingua_scheduler.bench.pressing", fleet, Pressed)
 
 
 @asynccontextmanager
-async def load(cast: Cast) -> AsyncIterator[LoadChild]:
-    """A load process whose peers are all connected."""
-    process = await _start("lingua_scheduler.bench.load", msgspec.json.encode(cast).decode())
+async def _load(module: str, cast: Cast, kind: type[A]) -> AsyncIterator[LoadChild[A]]:
+    process = await _start(module, msgspec.json.encode(cast).decode())
     try:
-        child = LoadChild(process)
-        await child.hear(START_LIMIT_S)
+        child = LoadChild(process, kind)
+        await child.hear(ORDER_LIMIT_S)
         yield child
     finally:
         await _end(process)

@@ -8,7 +8,7 @@ from lingua_scheduler.bench.figures import HIGHER_IS_BETTER, Figure, Run
 
 # Two runs of the same code differ by this much although each is steady in itself.
 BETWEEN_RUNS = 0.03
-WALL_CLOCK = frozenset({"ms", "µs", "1/s"})
+WALL_CLOCK = frozenset({"s", "ms", "µs", "1/s"})
 
 
 class Verdict(StrEnum):
@@ -56,8 +56,8 @@ def noise_of(before: Figure, after: Figure, drift: float) -> float:
 
 
 def differing_plans(before: Run, after: Run) -> list[str]:
-    """Settings of the two runs that make a comparison doubtful."""
-    names = sorted(before.plan.keys() | after.plan.keys())
+    """Settings of the two runs that make a comparison doubtful; what one of them did not know it did not use."""
+    names = sorted(before.plan.keys() & after.plan.keys())
     return [
         f"{name}: {before.plan.get(name)} then, {after.plan.get(name)} now"
         for name in names

@@ -10,7 +10,7 @@ from lingua_scheduler.bench.children import LoadChild, SchedulerChild
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.life import MAX_SLOTS, ROOM_FACTOR, SMALL_BYTES, WARM_UP_SHARE
 from lingua_scheduler.bench.measure import CpuMeter, Yardstick
-from lingua_scheduler.bench.orders import Cast, Order
+from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 
 UNMETERED = "lingua_scheduler.bench.unmetered"
@@ -20,7 +20,7 @@ MODULES = {OFF: UNMETERED, AGAIN: UNMETERED, ON: "lingua_scheduler"}
 
 class Stage(NamedTuple):
     scheduler: SchedulerChild
-    load: LoadChild
+    load: LoadChild[Tally]
 
 
 def steps(plan: Plan) -> int:

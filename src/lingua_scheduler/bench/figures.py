@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 # Every other unit is a cost.
-HIGHER_IS_BETTER = frozenset({"1/s"})
+HIGHER_IS_BETTER = frozenset({"1/s", "% of capacity"})
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +37,14 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     absent_because: str = ""
 
 
+class Curve(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a picture: how something went. `title` is the picture's, with its units."""
+
+    title: str
+    label: str
+    points: list[tuple[float, float]]
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     started_at: str
     took_s: float
@@ -47,6 +55,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     figures: list[Figure]
     notes: list[str]
     compared: list[Compared] = []
+    curves: list[Curve] = []
 
     def find(self, name: str) -> Figure | None:
         return next((figure for figure in self.figures if figure.name == name), None)
@@ -60,6 +69,7 @@ class Samples:
         self._values: dict[str, list[float]] = {}
         self._raw: dict[str, list[float]] = {}
         self._slowdowns: list[float] = []
+        self._points: dict[tuple[str, str], list[tuple[float, float]]] = {}
         self.notes: dict[str, None] = {}
         self.compared: list[Compared] = []
 
@@ -73,6 +83,13 @@ class Samples:
         self._raw.setdefault(name, []).append(value)
         self._slowdowns.append(slowdown)
 
+    def point(self, title: str, label: str, x: float, y: float) -> None:
+        """Of the line `label` of a picture. When it is measured again the line begins anew: the last one is shown."""
+        points = self._points.setdefault((title, label), [])
+        if points and x <= points[-1][0]:
+            points.clear()
+        points.append((_rounded(x), _rounded(y)))
+
     @property
     def slowdown(self) -> float:
         return median(self._slowdowns or [1.0])
@@ -80,6 +97,9 @@ class Samples:
     def note(self, sentence: str) -> None:
         """Something the reader must know; said once, however often it happens."""
         self.notes[sentence] = None
+
+    def curves(self) -> list[Curve]:
+        return [Curve(title=title, label=label, points=points) for (title, label), points in self._points.items()]
 
     def figures(self) -> list[Figure]:
         return [

@@ -4,6 +4,7 @@ import asyncio
 from struct import pack
 
 _TEXT = 0x81
+_BINARY = 0x82
 _PONG = 0x8A
 _IS_MASKED = 0x80
 # Clients must mask; with a key of zeros the bytes stay as they are, and the server works as hard as with any other.
@@ -37,6 +38,10 @@ class FramePeer(asyncio.Protocol):
         self._transport: asyncio.Transport
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
     def on_text(self, payload: bytes) -> None:
         raise NotImplementedError
 
@@ -45,6 +50,9 @@ class FramePeer(asyncio.Protocol):
 
     def send(self, *parts: bytes) -> None:
         self._transport.write(b"".join((head_of(_TEXT, sum(map(len, parts))), *parts)))
+
+    def send_binary(self, payload: bytes) -> None:
+        self._transport.write(head_of(_BINARY, len(payload)) + payload)
 
     def close(self) -> None:
         self._is_open = False

@@ -13,7 +13,7 @@ from lingua_scheduler.bench.children import LoadChild
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.life import LARGE_BYTES, MAX_SLOTS, ROOM_FACTOR, SMALL_BYTES, WARM_UP_SHARE
 from lingua_scheduler.bench.measure import CpuMeter, Yardstick
-from lingua_scheduler.bench.orders import Cast, Order
+from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.store.store import Store
 
@@ -65,7 +65,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
 
 
 async def _sample(
-    variant: str, size: str, plan: Plan, samples: Samples, stage: Stage, load: LoadChild
+    variant: str, size: str, plan: Plan, samples: Samples, stage: Stage, load: LoadChild[Tally]
 ) -> dict[str, float]:
     """CPU per job, scaled, of the schedulers together and of Redis."""
     before, read_before = await commands_of(stage.store), await traffic_of(stage.store)

@@ -66,7 +66,7 @@ async def _sample(
     variant: Variant,
     plan: Plan,
     samples: Samples,
-    stage: tuple[SchedulerChild, Store, LoadChild],
+    stage: tuple[SchedulerChild, Store, LoadChild[Tally]],
     yardstick: Yardstick,
 ) -> None:
     scheduler, store, load = stage

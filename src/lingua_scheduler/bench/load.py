@@ -6,21 +6,15 @@ import time
 from collections.abc import Sequence
 
 import msgspec
-import uvloop
 
 from lingua_scheduler.bench import peers
-from lingua_scheduler.bench.frames import FramePeer, SocketClosed
+from lingua_scheduler.bench.connecting import connect, introduce, join, keep_beating
 from lingua_scheduler.bench.measure import percentile
+from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.peers import Client, Echoer, Node, Talker
 
-CONNECT_WITHIN_S = 30.0
-BEAT_S = 5.0
 PACE_S = 0.001
-
-
-class LoadFailed(Exception):
-    """The other end did something a benchmark cannot go on with."""
 
 
 class Load:
@@ -40,22 +34,16 @@ class Load:
         cast = self._cast
         if not cast.nodes:
             self._talkers = [Echoer(self) for _ in range(cast.talkers)]
-            await asyncio.gather(*map(self._open, self._talkers))
+            await asyncio.gather(*(connect(talker, cast.port) for talker in self._talkers))
             return
         for number in range(cast.nodes):
             self._nodes.append(Node(f"bench-plain-{number}", cast.slots, False, self))
             self._nodes.append(Node(f"bench-acks-{number}", cast.slots, True, self))
-        for node in self._nodes:
-            await self._open(node, cast.node_port)
-            node.register()
-            await node.registered
+        await join(self._nodes, cast.node_port or cast.port)
         clients = [Client(self) for _ in range(cast.talkers)]
-        for client in clients:
-            await self._open(client)
-            client.introduce()
-            await client.welcomed
+        await introduce(clients, cast.port)
         self._talkers = clients
-        self._keep_beating()
+        keep_beating(self._nodes)
 
     async def carry_out(self, order: Order) -> Tally:
         self._prepare(order)
@@ -122,40 +110,9 @@ class Load:
         if self._left and not self._failure:
             asyncio.get_running_loop().call_later(PACE_S, self._pace, began_ns, said, rate)
 
-    def _keep_beating(self) -> None:
-        for node in self._nodes:
-            node.beat()
-        asyncio.get_running_loop().call_later(BEAT_S, self._keep_beating)
-
-    async def _open(self, peer: FramePeer, port: int = 0) -> None:
-        await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", port or self._cast.port)
-        await peer.opened
-
-
-async def obey(cast: Cast) -> None:
-    """Tell of one tally when connected, and of one after each order; end when nobody gives orders any more."""
-    load = Load(cast)
-    try:
-        async with asyncio.timeout(CONNECT_WITHIN_S):
-            await load.connect()
-        _tell(Tally())
-        orders = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
-        async for line in orders:
-            _tell(await load.carry_out(msgspec.json.decode(line, type=Order)))
-    except (LoadFailed, SocketClosed, OSError, TimeoutError) as error:
-        _tell(Tally(failure=str(error) or type(error).__name__))
-
-
-def _tell(tally: Tally) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(tally) + b"\n")
-    sys.stdout.flush()
-
 
 def main() -> None:
-    cast = msgspec.json.decode(sys.argv[1], type=Cast)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(obey(cast))
+    obey(Load(msgspec.json.decode(sys.argv[1], type=Cast)), Order)
 
 
 if __name__ == "__main__":

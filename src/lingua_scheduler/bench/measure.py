@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -35,6 +36,14 @@ def resident_mb(pid: int) -> float:
     return int(_ps(pid, "rss")) / 2**10
 
 
+def starved_s(pid: int) -> float | None:
+    """How long a process was ready to run, so far, and others had the cores; None where nobody counts."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return None
+
+
 def machine_busy_s() -> float | None:
     """CPU seconds that everybody on this machine has used since it started; None where nobody counts."""
     if not _LINUX:
@@ -56,6 +65,40 @@ class CpuMeter:
         spent = {name: now[name] - self._before[name] for name in now}
         self._before = now
         return spent
+
+
+class Track:
+    """A reading, again and again, with the moment of each; moments count from when it began to run."""
+
+    def __init__(self, read: Callable[[], float], every_s: float) -> None:
+        self._read = read
+        self._every_s = every_s
+        self.points: list[tuple[float, float]] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator["Track"]:
+        began_s = time.perf_counter()
+        self.points = [(0.0, self._read())]
+        task = asyncio.create_task(self._keep_reading(began_s))
+        try:
+            yield self
+        finally:
+            task.cancel()
+
+    def at(self, moment_s: float) -> float:
+        """As if it had grown evenly between two readings."""
+        for (from_s, before), (to_s, after) in pairwise(self.points):
+            if moment_s <= to_s:
+                return before + (after - before) * (moment_s - from_s) / (to_s - from_s)
+        return self.points[-1][1]
+
+    async def _keep_reading(self, began_s: float) -> None:
+        while True:
+            await asyncio.sleep(self._every_s)
+            try:
+                self.points.append((time.perf_counter() - began_s, self._read()))
+            except OSError:  # the process is gone, which others will tell
+                return
 
 
 class Yardstick:

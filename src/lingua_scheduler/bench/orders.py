@@ -3,6 +3,21 @@
 import msgspec
 
 
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """Something a load process is told to do."""
+
+    @property
+    def lasts_s(self) -> float:
+        """How long it takes by its own nature, however fast everybody is."""
+        return 0.0
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a load process saw; `failure` says why it could not finish."""
+
+    failure: str = ""
+
+
 class Cast(msgspec.Struct, frozen=True, kw_only=True):
     """Who connects, and where. Without nodes the other end is the echo server."""
 
@@ -14,7 +29,7 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     node_port: int = 0
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class Order(Command, frozen=True, kw_only=True):
     """One run: so many jobs (or echoes), all talkers together."""
 
     jobs: int
@@ -26,17 +41,102 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     # Jobs a second; 0: as fast as results come back.
     rate: float = 0.0
 
+    @property
+    def lasts_s(self) -> float:
+        return self.jobs / self.rate if self.rate else 0.0
 
-class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """What the load process saw; `failure` says why it could not finish."""
 
+class Tally(Answer, frozen=True, kw_only=True):
     jobs: int = 0
     took_s: float = 0.0
     cpu_s: float = 0.0
     p50_ms: float = 0.0
     p99_ms: float = 0.0
     p999_ms: float = 0.0
-    failure: str = ""
+
+
+class Speech(Command, frozen=True, kw_only=True):
+    """Everybody speaks, at real pace, or goes on, for so long; 0 s: whoever speaks ends, and is answered."""
+
+    seconds: float = 0.0
+    is_binary: bool = False
+    # Without ends nobody pauses and there is no job.
+    has_ends: bool = True
+
+    @property
+    def lasts_s(self) -> float:
+        return self.seconds
+
+
+class Spoken(Answer, frozen=True, kw_only=True):
+    """Times are from the moment a final chunk left, the hangover included."""
+
+    chunks: int = 0
+    utterances: int = 0
+    took_s: float = 0.0
+    cpu_s: float = 0.0
+    assigned_ms: tuple[float, float] | None = None  # p50, p99
+    answered_ms: tuple[float, float] | None = None
+    # How late the load process itself was with a chunk, p99.
+    late_ms: float = 0.0
+    # Jobs that came to a node although one had them before.
+    again: int = 0
+    # Utterances without a result, and what the first of them was told.
+    refused: int = 0
+    complaint: str = ""
+
+
+class Gathering(Command, frozen=True, kw_only=True):
+    """So many more sessions connect, say who they are, and are silent but for their heartbeats."""
+
+    sessions: int
+
+    @property
+    def lasts_s(self) -> float:
+        return self.sessions / 50
+
+
+class Gathered(Answer, frozen=True, kw_only=True):
+    connected: int = 0
+    heartbeats: int = 0
+    heartbeats_answered: int = 0
+
+
+class Fleet(Cast, frozen=True, kw_only=True):
+    """Nodes that take a while for every job."""
+
+    job_ms: float
+
+
+class Pressure(Command, frozen=True, kw_only=True):
+    """Phases without a pause between them; each is so many utterances a second for so many seconds.
+
+    A rate of 0 keeps `in_flight` utterances under way.
+    """
+
+    phases: list[tuple[float, float]]
+    in_flight: int = 0
+
+    @property
+    def lasts_s(self) -> float:
+        return sum(seconds for _, seconds in self.phases)
+
+
+class Said(msgspec.Struct, frozen=True, array_like=True):
+    """One utterance: when it was due, when it was settled, and how: "" is a result, else why there is none."""
+
+    due_s: float
+    settled_s: float
+    refusal: str
+
+
+class Pressed(Answer, frozen=True, kw_only=True):
+    """Times begin with the first phase."""
+
+    said: list[Said] = []
+    cpu_s: float = 0.0
+    # Error frames by code: they do not say which utterance they are about.
+    errors: dict[str, int] = {}
 
 
 class Asking(msgspec.Struct, frozen=True, kw_only=True):

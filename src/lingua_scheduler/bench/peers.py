@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from lingua_scheduler.bench.frames import FramePeer
+from lingua_scheduler.bench.frames import FramePeer, SocketClosed
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import (
     Hardware,
@@ -32,6 +32,8 @@ _RESULT = b'{"type":"translation_result",'
 _REGISTERED = b'{"type":"node_register_ack",'
 _WELCOME = b'{"type":"session_init_ack",'
 _FAILURES = (b'{"type":"error"', b'{"type":"missing_result"')
+_EVENT = b'{"type":"ui_event",'
+_IS_ERROR = b'"event":"ERROR"'
 _SERVICES = ("asr", "semantic", "nmt", "tts")
 
 
@@ -113,22 +115,33 @@ class Node(FramePeer):
     def on_text(self, payload: bytes) -> None:
         if payload.startswith(_ASSIGN):
             # "job_id":…,"attempt_id":…,"session_id":…,"utterance_index":…
-            about = payload[len(_ASSIGN) : payload.index(b',"src_lang"')]
-            if self._acknowledges:
-                self._unconfirmed[about[: about.index(b',"session_id"')]] = about
-                self.send(b'{"type":"job_ack",', about, self._ack_tail)
-            else:
-                self.send(b'{"type":"job_result",', about, self._result_tail)
+            self.take(payload[len(_ASSIGN) : payload.index(b',"src_lang"')])
         elif payload.startswith(_GRANT):
             about = self._unconfirmed.pop(payload[len(_GRANT) : payload.index(b',"verdict"')])
-            self.send(b'{"type":"job_result",', about, self._result_tail)
+            self.finish(about)
         elif payload.startswith(_REGISTERED):
             self.registered.set_result(None)
         elif payload.startswith(_FAILURES):
-            self._judge.failed(f"a node was told: {payload[:300].decode()}")
+            self._fail(f"a node was told: {payload[:300].decode()}")
+
+    def take(self, about: bytes) -> None:
+        """A job."""
+        if self._acknowledges:
+            self._unconfirmed[about[: about.index(b',"session_id"')]] = about
+            self.send(b'{"type":"job_ack",', about, self._ack_tail)
+        else:
+            self.finish(about)
+
+    def finish(self, about: bytes) -> None:
+        self.send(b'{"type":"job_result",', about, self._result_tail)
 
     def on_closed(self, reason: str) -> None:
-        self._judge.failed(f"a node was disconnected: {reason}")
+        self._fail(f"a node was disconnected: {reason}")
+
+    def _fail(self, reason: str) -> None:
+        if not self.registered.done():
+            self.registered.set_exception(SocketClosed(reason))
+        self._judge.failed(reason)
 
 
 class Talker(FramePeer):
@@ -147,6 +160,12 @@ class Talker(FramePeer):
     def on_closed(self, reason: str) -> None:
         self._judge.failed(f"a client was disconnected: {reason}")
 
+    def give_up(self) -> list[int]:
+        """Wait no longer; when each thing was said that has no answer."""
+        unanswered = list(self._began_ns)
+        self._began_ns.clear()
+        return unanswered
+
     def _heard(self) -> None:
         self._judge.done(self, self._began_ns.popleft())
 
@@ -161,7 +180,7 @@ class Client(Talker):
         super().__init__("/ws/session", judge)
         self._said = self._answered = 0
         self._head = self._tail = b""
-        self._session_id = ""
+        self._session_id = self._complaint = ""
         self.welcomed = self.opened.get_loop().create_future()
 
     def introduce(self) -> None:
@@ -200,8 +219,31 @@ class Client(Talker):
             assert isinstance(welcome, SessionInitAck)
             self._session_id = welcome.session_id
             self.welcomed.set_result(None)
+        elif payload.startswith(_EVENT):
+            if _IS_ERROR in payload:
+                self.on_complaint(payload)
         elif payload.startswith(_FAILURES):
-            self._judge.failed(f"a client was told: {payload[:300].decode()}")
+            self.on_refused(payload)
+
+    def on_complaint(self, payload: bytes) -> None:
+        """Why there will be no result."""
+        self._complaint = payload[:400].decode()
+
+    def on_refused(self, payload: bytes) -> None:
+        self._fail(self.refusal(payload))
+
+    def refusal(self, payload: bytes) -> str:
+        """In words."""
+        why = f" because of {self._complaint}" if self._complaint else ""
+        return f"a client was told: {payload[:300].decode()}{why}"
+
+    def on_closed(self, reason: str) -> None:
+        self._fail(f"a client was disconnected: {reason}")
+
+    def _fail(self, reason: str) -> None:
+        if not self.welcomed.done():
+            self.welcomed.set_exception(SocketClosed(reason))
+        self._judge.failed(reason)
 
     def _say(self) -> None:
         self.send(self._head, b"%d" % self._said, self._tail)

@@ -15,11 +15,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     # Jobs a second; 0: as fast as results come back.
     rate: float = 0.0
     fleets: tuple[int, ...] = (10, 1_000, 10_000)
+    # Sessions that speak at real pace, and sessions that say nothing.
+    speakers: int = 2_000
+    silent: int = 10_000
+    # How long one sample of what happens at real pace takes.
+    phase_s: float = 10.0
+    # Repeats of what takes long: idle, saturation.
+    rounds: int = 2
+    # Of a soak.
+    minutes: float = 30.0
 
     @property
     def concurrency(self) -> int:
         return self.sessions * self.in_flight
 
 
-QUICK = Plan(repeats=3, jobs=5_000)
+QUICK = Plan(repeats=3, jobs=2_000, fleets=(10, 1_000), speakers=200, silent=1_000, phase_s=2.0, rounds=1)
 LARGEST_FLEET = 100_000

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lingua_scheduler.bench import plot
+from lingua_scheduler.bench import curves, plot
 from lingua_scheduler.bench.figures import Run, encode
 from lingua_scheduler.bench.tables import Table, tables_of
 
@@ -18,7 +18,14 @@ def write(run: Run, folder: Path, extra: list[Table]) -> Path:
     saved = encode(run)
     (folder / f"{run.started_at.replace(':', '')}.json").write_bytes(saved)
     (folder / "latest.json").write_bytes(saved)
-    charts = {"cpu.svg": plot.cpu_chart(run), "peers.svg": plot.peers_chart(run), "fleet.svg": plot.fleet_chart(run)}
+    charts = {
+        "cpu.svg": plot.cpu_chart(run),
+        "peers.svg": plot.peers_chart(run),
+        "fleet.svg": plot.fleet_chart(run),
+        **curves.charts(run),
+    }
+    for former in folder.glob(f"{curves.PREFIX}*.svg"):
+        former.unlink()
     for name, svg in charts.items():
         (folder / name).unlink(missing_ok=True)
         if svg is not None:

@@ -12,7 +12,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.bench import counting, fleet, instances, life, limits, traces, watched
+from lingua_scheduler.bench import (
+    counting,
+    fleet,
+    idle,
+    instances,
+    life,
+    limits,
+    saturation,
+    soak,
+    speakers,
+    traces,
+    watched,
+)
 from lingua_scheduler.bench.figures import Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
@@ -32,6 +44,8 @@ class Scenario(NamedTuple):
     measure: Callable[[Plan, Samples, Path, Tell], Awaitable[None]]
     # Whether a run has it that asks for nothing in particular.
     is_usual: bool = True
+    # Every step is told, because there are few.
+    is_long: bool = False
 
 
 SCENARIOS = {
@@ -41,6 +55,29 @@ SCENARIOS = {
         " result carries as much speech as came in. Small is 640 bytes.",
         life.steps,
         life.measure,
+    ),
+    "speakers": Scenario(
+        "Live speakers",
+        "Sessions send 200 ms of Opus at a time, as JSON or binary frames: utterances of 1 to 4 s that end with a final"
+        " flag, pauses of 0.6 to 3 s. CPU of “JSON” and “binary” is all that was done, the jobs too; in “chunks alone”"
+        " everybody speaks and nobody ends. Times are beyond the hangover, from the moment the final chunk left.",
+        speakers.steps,
+        speakers.measure,
+    ),
+    "idle": Scenario(
+        "Idle sessions",
+        "Sessions that connect, say who they are, and then nothing but a heartbeat every 30 s. Memory: by how much the"
+        " resident size of the scheduler grew, garbage collected before and after, and what Redis says it uses.",
+        idle.steps,
+        idle.measure,
+    ),
+    "saturation": Scenario(
+        "Saturation and recovery",
+        "Nodes with 4 slots that take 100 ms (± 20 %) a job. Capacity is what they do with twice as many utterances"
+        " under way as slots; then comes half of that, twice that, and half again, without a pause. Latency and"
+        " refusals are of what was due in a phase. Normal again: p99 within 1.5 × of before and nothing refused.",
+        saturation.steps,
+        saturation.measure,
     ),
     "redis": Scenario(
         "Limit: bare Redis",
@@ -90,6 +127,16 @@ SCENARIOS = {
         traces.steps,
         traces.measure,
     ),
+    "soak": Scenario(
+        "Soak",
+        "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`); the first"
+        " tenth warms up. Jobs can be looked up for a minute instead of an hour, so that Redis levels out too. The"
+        " first error ends it.",
+        soak.steps,
+        soak.measure,
+        is_usual=False,
+        is_long=True,
+    ),
     "peers": Scenario(
         "Beside other job queues",
         "The whole life of a job that does nothing, until its caller knows. For each queue, CPU of its client, its"
@@ -133,6 +180,7 @@ async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
         figures=samples.figures(),
         notes=list(samples.notes),
         compared=samples.compared,
+        curves=samples.curves(),
     )
 
 

@@ -6,7 +6,7 @@ from lingua_scheduler.bench.comparison import Change, Verdict
 from lingua_scheduler.bench.figures import Figure, Run
 from lingua_scheduler.bench.queues.catalog import ABOUT_SETTINGS
 from lingua_scheduler.bench.scenarios import SCENARIOS
-from lingua_scheduler.bench.targets import standings
+from lingua_scheduler.bench.targets import Target, standings
 
 
 class Table(NamedTuple):
@@ -90,10 +90,14 @@ def _targets(run: Run) -> list[Table]:
     rows = [
         [
             standing.target.about,
-            f"{number(standing.value)} {standing.target.unit}",
-            f"≤ {number(standing.target.limit)} {standing.target.unit}",
+            f"{number(standing.value)} {standing.target.unit}".rstrip(),
+            f"{_sign(standing.target)} {number(standing.target.limit)} {standing.target.unit}".rstrip(),
             "reached" if standing.is_reached else "not reached",
         ]
         for standing in standings(run)
     ]
     return [Table("Targets", "", ["", "measured", "target", ""], rows)] if rows else []
+
+
+def _sign(target: Target) -> str:
+    return "≥" if target.at_least else "≤"

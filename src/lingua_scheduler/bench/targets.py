@@ -7,13 +7,14 @@ from lingua_scheduler.bench.queues.scenario import BEST_PEER, BEST_PYTHON_PEER
 
 
 class Target(NamedTuple):
-    """A figure, or its ratio to another, that should not exceed a limit."""
+    """A figure, or its ratio to another, that should not exceed a limit, or with `at_least` not fall below it."""
 
     about: str
     figure: str
     limit: float
     unit: str
     relative_to: str = ""
+    at_least: bool = False
 
 
 class Standing(NamedTuple):
@@ -22,7 +23,8 @@ class Standing(NamedTuple):
 
     @property
     def is_reached(self) -> bool:
-        return self.value <= self.target.limit
+        limit = self.target.limit
+        return self.value >= limit if self.target.at_least else self.value <= limit
 
 
 TARGETS = (
@@ -46,6 +48,22 @@ TARGETS = (
     ),
     Target("Redis memory per node, four pairs", "fleet/registered, 1 000 nodes/memory per node", 4096, "bytes"),
     Target("Redis CPU of an unchanged heartbeat", "fleet/heartbeat, 1 000 nodes/redis CPU", 15, "µs"),
+    Target(
+        "final chunk to job_assign beyond the hangover, p99, JSON", "speakers/JSON/final to job_assign p99", 10, "ms"
+    ),
+    Target(
+        "final chunk to job_assign beyond the hangover, p99, binary",
+        "speakers/binary/final to job_assign p99",
+        10,
+        "ms",
+    ),
+    Target("scheduler CPU per chunk, JSON, jobs apart", "speakers/JSON, chunks alone/scheduler CPU", 25, "µs"),
+    Target("scheduler CPU per chunk, binary, jobs apart", "speakers/binary, chunks alone/scheduler CPU", 15, "µs"),
+    Target("scheduler memory per idle session", "idle/a session/scheduler memory", 30, "KB"),
+    Target("served at 2 × load, of capacity", "saturation/2 × load/served of capacity", 95, "%", at_least=True),
+    Target("p99 normal again after 2 × load", "saturation/half load after/normal again", 5, "s"),
+    Target("scheduler memory in a soak, ± around its middle", "soak/scheduler/memory spread", 3, "%"),
+    Target("errors in a soak", "soak/jobs/errors", 0, ""),
 )
 
 

@@ -12,7 +12,7 @@ from lingua_scheduler.bench.children import LoadChild, SchedulerChild
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.life import MAX_SLOTS, ROOM_FACTOR, SMALL_BYTES, WARM_UP_SHARE
 from lingua_scheduler.bench.measure import CpuMeter, Yardstick
-from lingua_scheduler.bench.orders import Cast, Order
+from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 
 OFF, AGAIN, SOME, ALL = "off", "off again", "every tenth", "every one"
@@ -36,7 +36,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
     async with AsyncExitStack() as stack:
         port = await stack.enter_async_context(_collector())
         await stack.enter_async_context(yardstick.ticking())
-        stages: dict[str, tuple[SchedulerChild, LoadChild]] = {}
+        stages: dict[str, tuple[SchedulerChild, LoadChild[Tally]]] = {}
         for variant, ratio in SAMPLED.items():
             own = folder / variant.replace(" ", "-")
             own.mkdir()
@@ -55,7 +55,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
 
 
 async def _sample(
-    variant: str, plan: Plan, samples: Samples, scheduler: SchedulerChild, load: LoadChild, yardstick: Yardstick
+    variant: str, plan: Plan, samples: Samples, scheduler: SchedulerChild, load: LoadChild[Tally], yardstick: Yardstick
 ) -> float:
     """CPU of the scheduler per job, scaled."""
     yardstick.slowdown()

@@ -41,7 +41,9 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
                 _compare(samples, alone, asked, questions)
 
 
-async def _sample(variant: str, samples: Samples, store: Store, load: LoadChild, order: Order) -> tuple[Tally, float]:
+async def _sample(
+    variant: str, samples: Samples, store: Store, load: LoadChild[Tally], order: Order
+) -> tuple[Tally, float]:
     before = await all_commands_of(store)
     tally = await load.carry_out(order)
     commands_per_s = (await all_commands_of(store) - before) / tally.took_s

@@ -26,18 +26,22 @@ STYLES = {"better": "green", "reached": "green", "worse": "red", "not reached": 
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A minute's look: fewer jobs, three repeats.")
+@click.option("--quick", is_flag=True, help="A look of two or three minutes: fewer jobs, three repeats.")
 @click.option("--full", is_flag=True, help=f"Also a fleet of {LARGEST_FLEET:,} nodes.")
 @click.option(
     "--scenario",
     "names",
     multiple=True,
     type=click.Choice(list(scenarios.SCENARIOS)),
-    help="Only this one; may be given several times.  [default: all but “peers”]",
+    help="Only this one; may be given several times.  [default: all but soak and peers]",
 )
 @click.option("--repeats", type=click.IntRange(1, 100), help="Samples of each figure.  [default: 5]")
 @click.option("--jobs", type=click.IntRange(1, 10_000_000), help="Jobs of one sample.  [default: 10000]")
-@click.option("--sessions", type=click.IntRange(1, 10_000), help="Clients that talk at once.  [default: 64]")
+@click.option(
+    "--sessions",
+    type=click.IntRange(1, 20_000),
+    help="Clients at once.  [default: 64; 2000 speakers, 10000 idle ones; with --quick 200 and 1000]",
+)
 @click.option("--in-flight", type=click.IntRange(1, 64), help="Utterances each of them has under way.  [default: 1]")
 @click.option(
     "--nodes", type=click.IntRange(1, 1000), help="Nodes of either kind, with and without job_ack.  [default: 8]"
@@ -46,6 +50,7 @@ STYLES = {"better": "green", "reached": "green", "worse": "red", "not reached": 
 @click.option(
     "--rate", type=click.FloatRange(1), help="Utterances a second.  [default: the next one when a result is there]"
 )
+@click.option("--minutes", type=click.FloatRange(0.05, 10_000), help="How long a soak lasts.  [default: 30]")
 @click.option(
     "--compare",
     "baseline",
@@ -73,6 +78,9 @@ def bench(
 
     \b
     life    a real scheduler with its own Redis; nodes and clients in another process, over real sockets
+    speakers  people who speak at real pace: CPU of a chunk, time from their last chunk to a node
+    idle    sessions that are connected and silent: memory of each
+    saturation  twice the work that nodes can do, then half: what is refused, when it is over
     redis   the limit beside it: the same scripts pipelined on a bare Redis
     echo    the limit beside it: a bare WebSocket echo server
     fleet   choosing among 10, 1 000, 10 000 nodes; heartbeats; memory of a node
@@ -81,10 +89,12 @@ def bench(
     metrics  a job that is counted beside one that is not
     traces  a job that is traced beside one that is not
     peers   a job of ours beside one of BullMQ, dramatiq, taskiq, arq and Celery; “make bench-peers” installs them
+    soak    half load for --minutes: memory stays flat, nothing fails; only when asked for
 
     \b
-    lingua bench --quick                                        a minute's look
+    lingua bench --quick                                        a look at everything
     lingua bench --scenario life --rate 2000                    latency at a steady 2000 utterances a second
+    lingua bench --scenario soak --minutes 30                   half an hour, a line a minute
     cp bench/results/latest.json before.json                    keep a baseline, change the code, then
     lingua bench --compare before.json                          see what changed beyond noise
 
@@ -113,6 +123,7 @@ def bench(
 
 def _plan(quick: bool, full: bool, numbers: dict[str, float | None]) -> Plan:
     plan = QUICK if quick else Plan()
+    numbers |= {"speakers": numbers["sessions"], "silent": numbers["sessions"], "rounds": numbers["repeats"]}
     plan = msgspec.structs.replace(plan, **{name: value for name, value in numbers.items() if value is not None})
     return msgspec.structs.replace(plan, fleets=(*plan.fleets, LARGEST_FLEET)) if full else plan
 
@@ -140,8 +151,12 @@ async def _measure(names: list[str], plan: Plan) -> Run:
     ) as progress:
         bar = progress.add_task("starting", total=scenarios.total_steps(names, plan))
 
+        tells_all = any(scenarios.SCENARIOS[name].is_long for name in names)
+
         def tell(step: str) -> None:
-            progress.update(bar, advance=1, description=step, refresh=True)
+            if tells_all:
+                progress.console.print(step, markup=False, highlight=False, soft_wrap=True)
+            progress.update(bar, advance=1, description=step.partition(":")[0] if tells_all else step, refresh=True)
 
         return await scenarios.run(names, plan, tell)
 

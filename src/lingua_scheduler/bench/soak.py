@@ -1,0 +1,96 @@
+"""Scenario soak: the life of small jobs at half load for a long time; memory stays flat and nothing fails."""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import linear_regression, median
+
+from lingua_scheduler.bench import children
+from lingua_scheduler.bench.children import BenchFailed, LoadChild
+from lingua_scheduler.bench.figures import Samples
+from lingua_scheduler.bench.life import MAX_SLOTS, SMALL_BYTES
+from lingua_scheduler.bench.measure import Track, resident_mb
+from lingua_scheduler.bench.orders import Cast, Order, Tally
+from lingua_scheduler.bench.plan import Plan
+
+WARM_UP_SHARE = 0.1
+READ_EVERY_S = 2.0
+HALF = 0.5
+KEEP_JOBS_MS = 60_000
+MEMORY = "Memory in a soak, MB by minute"
+P99 = "p99 in a soak, ms by minute"
+
+
+def steps(plan: Plan) -> int:
+    return math.ceil(plan.minutes)
+
+
+async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
+    async with children.scheduler(folder, LINGUA_JOB_KEEP_MS=str(KEEP_JOBS_MS)) as scheduler:
+        cast = Cast(port=scheduler.port, talkers=plan.sessions, nodes=plan.nodes, slots=MAX_SLOTS)
+        async with children.load(cast) as load:
+            rate = plan.rate or HALF * await _full_rate(plan, load)
+            async with (
+                Track(partial(resident_mb, scheduler.pids[0]), READ_EVERY_S).running() as of_scheduler,
+                Track(partial(resident_mb, scheduler.redis_pid), READ_EVERY_S).running() as of_redis,
+            ):
+                errors = await _minutes(plan, rate, samples, load, (of_scheduler, of_redis), tell)
+    samples.add("soak/jobs/errors", "in all", errors)
+    for who, track in (("scheduler", of_scheduler), ("redis", of_redis)):
+        _report(samples, who, track.points)
+
+
+async def _full_rate(plan: Plan, load: LoadChild[Tally]) -> float:
+    tally = await load.carry_out(Order(jobs=plan.jobs, in_flight=plan.in_flight, audio_bytes=SMALL_BYTES))
+    return tally.jobs / tally.took_s
+
+
+async def _minutes(
+    plan: Plan,
+    rate: float,
+    samples: Samples,
+    load: LoadChild[Tally],
+    tracks: tuple[Track, Track],
+    tell: Callable[[str], None],
+) -> int:
+    """How many errors there were: none, or the one that ended it."""
+    left_s = plan.minutes * 60
+    for minute in range(1, steps(plan) + 1):
+        jobs = max(1, int(rate * min(60.0, left_s)))
+        left_s -= 60
+        try:
+            tally = await load.carry_out(Order(jobs=jobs, in_flight=1, audio_bytes=SMALL_BYTES, rate=rate))
+        except BenchFailed as error:
+            samples.note(f"The soak ended in minute {minute} of {plan.minutes:g}: {error}")
+            return 1
+        samples.add("soak/jobs/jobs", "1/s", tally.jobs / tally.took_s)
+        samples.add("soak/jobs/p50", "ms", tally.p50_ms)
+        samples.add("soak/jobs/p99", "ms", tally.p99_ms)
+        samples.point(P99, "p99", minute, tally.p99_ms)
+        scheduler_mb, redis_mb = (track.points[-1][1] for track in tracks)
+        tell(
+            f"soak: minute {minute} of {plan.minutes:g}: {tally.jobs / tally.took_s:.0f} jobs/s,"
+            f" p99 {tally.p99_ms:.1f} ms, scheduler {scheduler_mb:.1f} MB, Redis {redis_mb:.1f} MB"
+        )
+    return 0
+
+
+def _report(samples: Samples, who: str, points: Sequence[tuple[float, float]]) -> None:
+    for moment_s, mb in points:
+        samples.point(MEMORY, who, moment_s / 60, mb)
+    middle_mb, spread, per_hour_mb = flatness(points)
+    samples.add(f"soak/{who}/memory", "MB", middle_mb)
+    samples.add(f"soak/{who}/memory spread", "%", spread)
+    samples.add(f"soak/{who}/memory slope", "MB/h", per_hour_mb)
+
+
+def flatness(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
+    """Once it is warm: the median, how far anything is from it in per cent, and by how much an hour it grows."""
+    warm = [(s, mb) for s, mb in points if s >= points[-1][0] * WARM_UP_SHARE]
+    middle_mb = median(mb for _, mb in warm)
+    spread = max(abs(mb - middle_mb) for _, mb in warm) / middle_mb * 100
+    if len(warm) < 2:
+        return middle_mb, spread, 0.0
+    slope = linear_regression([s for s, _ in warm], [mb for _, mb in warm]).slope
+    return middle_mb, spread, slope * 3600

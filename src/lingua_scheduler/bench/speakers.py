@@ -1,0 +1,129 @@
+"""Scenario speakers: people who speak at real pace; what a chunk costs, and how soon a node has what they said."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from lingua_scheduler.bench import children
+from lingua_scheduler.bench.children import LoadChild, SchedulerChild
+from lingua_scheduler.bench.figures import Samples
+from lingua_scheduler.bench.life import MAX_SLOTS, SATURATED
+from lingua_scheduler.bench.measure import CpuMeter, Yardstick, resident_mb, starved_s
+from lingua_scheduler.bench.orders import Cast, Speech, Spoken
+from lingua_scheduler.bench.plan import Plan
+from lingua_scheduler.settings import Settings
+
+# Speech without an end is cut after ten seconds by default, and a cut is a job.
+MAX_ENDLESS_S = 8.0
+WARM_UP_S = 1.0
+LEAD_IN_S = 0.5
+# A load process that is later than this with its own chunks is late with what it hears, too.
+LATE_MS = 5.0
+# A scheduler that waits for a core for more than this share of the time shows it in its latency.
+STARVED = 0.1
+END_ALL = Speech()
+
+
+class Variant(NamedTuple):
+    name: str
+    is_binary: bool
+    has_ends: bool
+
+
+VARIANTS = (
+    Variant("JSON", is_binary=False, has_ends=True),
+    Variant("binary", is_binary=True, has_ends=True),
+    Variant("JSON, chunks alone", is_binary=False, has_ends=False),
+    Variant("binary, chunks alone", is_binary=True, has_ends=False),
+)
+
+
+def steps(plan: Plan) -> int:
+    return plan.repeats * len(VARIANTS)
+
+
+async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
+    """Variants take turns, so that a slow moment of the machine hits all of them."""
+    yardstick = Yardstick()
+    async with (
+        children.scheduler(folder, LINGUA_SESSIONS_USE_BINARY_FRAME="true") as scheduler,
+        children.speakers(
+            Cast(port=scheduler.port, talkers=plan.speakers, nodes=plan.nodes, slots=MAX_SLOTS)
+        ) as speakers,
+        yardstick.ticking(),
+    ):
+        for variant in VARIANTS:
+            await speakers.carry_out(_speech(variant, WARM_UP_S))
+            await speakers.carry_out(END_ALL)
+        for _ in range(plan.repeats):
+            for variant in VARIANTS:
+                await _sample(variant, plan, samples, scheduler, speakers, yardstick)
+                tell(f"speakers: {variant.name}")
+
+
+def _speech(variant: Variant, seconds: float) -> Speech:
+    return Speech(
+        seconds=seconds if variant.has_ends else min(seconds, MAX_ENDLESS_S),
+        is_binary=variant.is_binary,
+        has_ends=variant.has_ends,
+    )
+
+
+async def _sample(
+    variant: Variant,
+    plan: Plan,
+    samples: Samples,
+    scheduler: SchedulerChild,
+    speakers: LoadChild[Spoken],
+    yardstick: Yardstick,
+) -> None:
+    """From the midst of it: what everybody begins and ends with is left out."""
+    await speakers.carry_out(_speech(variant, LEAD_IN_S))
+    yardstick.slowdown()
+    starved_before = starved_s(scheduler.pids[0])
+    meter = CpuMeter({"scheduler": scheduler.pids[0], "redis": scheduler.redis_pid})
+    spoken = await speakers.carry_out(_speech(variant, plan.phase_s))
+    spent_s, slowdown = meter.spent_s(), yardstick.slowdown()
+    starved_after = starved_s(scheduler.pids[0])
+    rest = await speakers.carry_out(END_ALL)
+    name = f"speakers/{variant.name}/"
+    for who, cpu_s in (*spent_s.items(), ("load", spoken.cpu_s)):
+        samples.add_cpu(f"{name}{who} CPU", "µs/chunk", cpu_s / spoken.chunks * 1e6, slowdown)
+    busy = spent_s["scheduler"] / spoken.took_s
+    samples.add(f"{name}of a core", "%", busy * 100)
+    if starved_before is not None and starved_after is not None:
+        starved = (starved_after - starved_before) / spoken.took_s
+        samples.add(f"{name}without a core", "%", starved * 100)
+        if starved > STARVED:
+            samples.note("The scheduler was ready to run and got no core for part of “speakers”: latency says little.")
+    if busy > SATURATED:
+        samples.note(f"The scheduler was at its limit in “{variant.name}”: fewer speakers would wait less.")
+    samples.add(f"{name}scheduler memory", "MB", resident_mb(scheduler.pids[0]))
+    samples.add(f"{name}redis memory", "MB", resident_mb(scheduler.redis_pid))
+    _report(name, spoken, samples)
+    for part in (spoken, rest):
+        _judge(variant.name, part, samples)
+
+
+def _report(name: str, spoken: Spoken, samples: Samples) -> None:
+    samples.add(f"{name}chunks", "1/s", spoken.chunks / spoken.took_s)
+    # A final flag is a manual cut.
+    hangover_ms = Settings().sessions.hangover_manual_ms
+    for what, times_ms in (("job_assign", spoken.assigned_ms), ("result", spoken.answered_ms)):
+        for share, time_ms in zip(("p50", "p99"), times_ms or (), strict=False):
+            samples.add(f"{name}final to {what} {share}", "ms", time_ms - hangover_ms)
+    if spoken.utterances:
+        samples.add(f"{name}utterance", "chunks", spoken.chunks / spoken.utterances)
+        samples.add(f"{name}refused", "%", spoken.refused / spoken.utterances * 100)
+    samples.add(f"{name}load late p99", "ms", spoken.late_ms)
+
+
+def _judge(name: str, spoken: Spoken, samples: Samples) -> None:
+    if spoken.late_ms > LATE_MS or spoken.cpu_s / spoken.took_s > SATURATED:
+        samples.note(
+            f"The load process of “{name}” was more than {LATE_MS:g} ms late itself (p99): latency there says little."
+        )
+    if spoken.again:
+        samples.note(f"{spoken.again} jobs of “{name}” went to a second node: an attempt was lost.")
+    if spoken.refused:
+        samples.note(f"{spoken.refused} utterances of “{name}” got no result; the first: {spoken.complaint}")
