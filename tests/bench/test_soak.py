@@ -66,7 +66,7 @@ async def _evict_later(log: Path) -> None:
 
 
 async def test_a_soak_is_no_part_of_a_usual_run() -> None:
-    assert set(scenarios.SCENARIOS) - set(scenarios.USUAL) == {"soak"}
+    assert set(scenarios.SCENARIOS) - set(scenarios.USUAL) == {"peers", "soak"}
 
 
 async def test_a_soak_tells_a_line_a_minute(tmp_path: Path) -> None:

@@ -194,14 +194,14 @@ async def echo_server() -> AsyncIterator[tuple[int, int]]:
 
 
 @asynccontextmanager
-async def queue(worker: Sequence[str], client: Sequence[str], log_path: Path) -> AsyncIterator[tuple[int, LoadChild]]:
+async def queue(worker: Sequence[str], client: Sequence[str], log_path: Path) -> AsyncIterator[tuple[int, LoadChild[Tally]]]:
     """The process id of a worker of another job queue, and a client of that queue."""
     with log_path.open("ab") as log:
         working = await _spawn(*worker, stdin=DEVNULL, stdout=log, stderr=log)
         try:
             process = await _spawn(*client, stderr=log)
             try:
-                child = LoadChild(process)
+                child = LoadChild(process, Tally)
                 await child.hear(START_LIMIT_S)
                 yield working.pid, child
             finally:

@@ -12,7 +12,7 @@ from lingua_scheduler.bench.children import BenchFailed, LoadChild
 from lingua_scheduler.bench.figures import Compared, Samples
 from lingua_scheduler.bench.life import MAX_SLOTS, ROOM_FACTOR, SMALL_BYTES
 from lingua_scheduler.bench.measure import CpuMeter, Yardstick
-from lingua_scheduler.bench.orders import Cast, Order
+from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.queues.catalog import QUEUES, Catalog, Found, JobQueue, NotFound
 from lingua_scheduler.store.embedded import EmbeddedServer
@@ -31,7 +31,7 @@ class Stage(NamedTuple):
     """Who is at work: a load process, whose own CPU its tally tells, and the others."""
 
     load_name: str
-    load: LoadChild
+    load: LoadChild[Tally]
     pids: dict[str, int]
     in_flight: int
     jobs: int
