@@ -194,7 +194,9 @@ async def echo_server() -> AsyncIterator[tuple[int, int]]:
 
 
 @asynccontextmanager
-async def queue(worker: Sequence[str], client: Sequence[str], log_path: Path) -> AsyncIterator[tuple[int, LoadChild[Tally]]]:
+async def queue(
+    worker: Sequence[str], client: Sequence[str], log_path: Path
+) -> AsyncIterator[tuple[int, LoadChild[Tally]]]:
     """The process id of a worker of another job queue, and a client of that queue."""
     with log_path.open("ab") as log:
         working = await _spawn(*worker, stdin=DEVNULL, stdout=log, stderr=log)
