@@ -17,15 +17,19 @@ from tests.support.waiting import until
 TINY = Plan(jobs=100, sessions=4, nodes=1, rate=50.0, minutes=0.1)
 
 
-def test_what_stays_the_same_is_flat_however_it_began() -> None:
-    points = [(0.0, 10.0), (1.0, 50.0), *((float(s), 100.0) for s in range(10, 101))]
+@pytest.mark.parametrize(("warm_s", "took_s"), [(180, 1000), (300, 3000), (50, 100)])
+def test_what_stays_the_same_once_it_is_warm_is_flat(warm_s: int, took_s: int) -> None:
+    """Warm is after three minutes, or a tenth of the time if that is more, but not later than half of it."""
+    points = [(float(s), 100.0 if s >= warm_s else 10.0) for s in range(took_s + 1)]
     assert soak.flatness(points) == pytest.approx((100, 0, 0))
+    too_early = [(s, 10.0 if s == warm_s else mb) for s, mb in points]
+    assert soak.flatness(too_early)[1] == pytest.approx(90)
 
 
-def test_what_grows_is_not() -> None:
+def test_what_grows_is_not_flat() -> None:
     middle_mb, spread, slope = soak.flatness([(float(s), 100.0 + s) for s in range(101)])
-    assert middle_mb == 155
-    assert spread == pytest.approx(45 / 155 * 100)
+    assert middle_mb == 175
+    assert spread == pytest.approx(25 / 175 * 100)
     assert slope == pytest.approx(3600)
 
 

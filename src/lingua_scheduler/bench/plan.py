@@ -30,5 +30,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return self.sessions * self.in_flight
 
 
-QUICK = Plan(repeats=3, jobs=2_000, fleets=(10, 1_000), speakers=200, silent=1_000, phase_s=2.0, rounds=1)
+QUICK = Plan(repeats=3, jobs=1_500, fleets=(10, 1_000), speakers=200, silent=1_000, phase_s=2.0, rounds=1)
 LARGEST_FLEET = 100_000

@@ -129,9 +129,9 @@ SCENARIOS = {
     ),
     "soak": Scenario(
         "Soak",
-        "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`); the first"
-        " tenth warms up. Jobs can be looked up for a minute instead of an hour, so that Redis levels out too. The"
-        " first error ends it.",
+        "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`). Memory counts"
+        " after three minutes, or a tenth of the time if that is more. Jobs can be looked up for a minute instead of an"
+        " hour, so that Redis levels out too. The first error ends it.",
         soak.steps,
         soak.measure,
         is_usual=False,

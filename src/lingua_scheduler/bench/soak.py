@@ -14,6 +14,8 @@ from lingua_scheduler.bench.measure import Track, resident_mb
 from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 
+# Sessions remember what they were sent lately, and Redis keeps jobs for a while: both have to fill up first.
+WARM_UP_S = 180.0
 WARM_UP_SHARE = 0.1
 READ_EVERY_S = 2.0
 HALF = 0.5
@@ -87,7 +89,9 @@ def _report(samples: Samples, who: str, points: Sequence[tuple[float, float]]) -
 
 def flatness(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
     """Once it is warm: the median, how far anything is from it in per cent, and by how much an hour it grows."""
-    warm = [(s, mb) for s, mb in points if s >= points[-1][0] * WARM_UP_SHARE]
+    took_s = points[-1][0]
+    warm_after_s = min(max(took_s * WARM_UP_SHARE, WARM_UP_S), took_s / 2)
+    warm = [(s, mb) for s, mb in points if s >= warm_after_s]
     middle_mb = median(mb for _, mb in warm)
     spread = max(abs(mb - middle_mb) for _, mb in warm) / middle_mb * 100
     if len(warm) < 2:

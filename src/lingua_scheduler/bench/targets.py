@@ -49,10 +49,13 @@ TARGETS = (
     Target("Redis memory per node, four pairs", "fleet/registered, 1 000 nodes/memory per node", 4096, "bytes"),
     Target("Redis CPU of an unchanged heartbeat", "fleet/heartbeat, 1 000 nodes/redis CPU", 15, "µs"),
     Target(
-        "final chunk to job_assign beyond the hangover, p99, JSON", "speakers/JSON/final to job_assign p99", 10, "ms"
+        "2 000 speakers: final chunk to job_assign beyond the hangover, p99, JSON",
+        "speakers/JSON/final to job_assign p99",
+        10,
+        "ms",
     ),
     Target(
-        "final chunk to job_assign beyond the hangover, p99, binary",
+        "2 000 speakers: final chunk to job_assign beyond the hangover, p99, binary",
         "speakers/binary/final to job_assign p99",
         10,
         "ms",
