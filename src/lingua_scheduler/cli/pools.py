@@ -12,22 +12,36 @@ from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
+from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.domain.languages import is_code
+from lingua_scheduler.domain.pools import Admission, Facet, pool_name
+from lingua_scheduler.services.explaining import Explainer
+from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.store import Store
 
 
 @click.command()
+@click.argument("src", required=False)
+@click.argument("tgt", required=False)
 @redis_options
 @click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-def pools(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
+def pools(
+    src: str | None, tgt: str | None, redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool
+) -> None:
     """Show every language pair: how many nodes serve it as speech and as text, and their free slots.
 
-    The last line is about the map the instances work with: its version, its age, and who leads.
+    The last line is about the map the instances work with: its version, its age, and who leads. With SRC and TGT, only
+    that pair: who serves it, or what is missing.
 
     \b
     lingua pools
+    lingua pools en fr
     lingua pools --json | jq '.pairs["en:zh"]'
     lingua pools --redis-url redis://db:6379/0
     """
+    if src is not None:
+        _show_pair(src, tgt, redis_url, data_dir, config, as_json=as_json)
+        return
     found = with_store(read, redis_url, data_dir, config)
     if as_json:
         click.echo(json.dumps(found))
@@ -45,6 +59,31 @@ def pools(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
     console = Console()
     console.print(table)
     console.print(Text(_about_the_map(found["map"]), style="dim"))
+
+
+def _show_pair(
+    src: str, tgt: str | None, redis_url: str | None, data_dir: str | None, config: Path | None, *, as_json: bool
+) -> None:
+    if tgt is None or not (is_code(src) and is_code(tgt)):
+        fail("a pair is two language codes, such as: lingua pools en fr", Exit.SETTINGS)
+    admission = Admission(load_settings(config, {}, ()).settings.pools.admission)
+    found = with_store(lambda store: read_pair(store, src, tgt, admission), redis_url, data_dir, config)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    for facet, nodes in found["nodes"].items():
+        served = f"{len(nodes)} nodes: {', '.join(nodes[:20])}{' …' if len(nodes) > 20 else ''}"
+        click.echo(f"{src} → {tgt} as {facet}: {served if nodes else found['missing'][facet]}")
+
+
+async def read_pair(store: Store, src: str, tgt: str, admission: Admission) -> dict[str, Any]:
+    """Who serves it, and where nobody does, why."""
+    explainer = Explainer(store, PoolMapCopy(store.pools), admission)
+    names = {facet.value: pool_name(src, tgt, facet) for facet in Facet}
+    views = await store.nodes.view()
+    nodes = {facet: sorted(view.node_id for view in views if name in view.pools) for facet, name in names.items()}
+    missing = {facet: await explainer.missing(name) for facet, name in names.items() if not nodes[facet]}
+    return {"src": src, "tgt": tgt, "nodes": nodes, "missing": missing}
 
 
 def _about_the_map(about: dict[str, Any]) -> str:

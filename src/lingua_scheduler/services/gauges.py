@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from lingua_scheduler.domain.figures import OTHER
+from lingua_scheduler.domain.pairs import is_echo, name_of
 from lingua_scheduler.domain.picture import PairLook, Picture
 from lingua_scheduler.telemetry import metrics
 
@@ -33,7 +34,8 @@ class PairGauges:
 
 def _rows(pairs: Sequence[PairLook], most: int) -> dict[tuple[str, str], tuple[int, int, int]]:
     # A pair that nobody serves is what alerts are made of: it comes before the well served ones.
-    ranked = sorted(pairs, key=lambda pair: (pair.nodes > 0, -pair.nodes, pair.src, pair.tgt))
+    wanted = (pair for pair in pairs if not is_echo(name_of(pair)))
+    ranked = sorted(wanted, key=lambda pair: (pair.nodes > 0, -pair.nodes, pair.src, pair.tgt))
     rows = {(pair.src, pair.tgt): (pair.nodes, pair.slots, pair.free) for pair in ranked[:most]}
     rest = [(pair.nodes, pair.slots, pair.free) for pair in ranked[most:]]
     if rest:
