@@ -117,3 +117,13 @@ async def test_a_herd_that_comes_back_is_let_in_by_portions_and_nobody_is_turned
         assert asyncio.get_running_loop().time() - began_s > 1.5
         # Those who come late because the machine is slow need not wait any more.
         assert 0 < metrics.REGISTRATIONS.labels("delayed")._value.get() - before <= 40
+
+
+async def test_two_people_whom_no_node_serves_both_ways_are_told_so_at_once(peers: Field) -> None:
+    one_way = {"asr_languages": ["en"], "semantic_languages": ["en"], "tts_languages": ["zh"]}
+    await peers.node(language_capabilities=one_way | {"nmt_capabilities": [{"from": "en", "to": "zh"}]})
+    client = await peers.client(src_lang="auto", mode="two_way_auto", lang_a="en", lang_b="zh")
+    await client.utterance(0, src_lang="auto", mode="two_way_auto", lang_a="en", lang_b="zh")
+    failure = await client.failure()
+    assert failure["error_code"] == "NO_CAPABLE_NODE"
+    assert "zh→en" in failure["hint"]

@@ -191,8 +191,8 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         fit = self.world.choices(pools, excluded, self.now)
         if not fit:
-            others = self.world.members(pools[0]) - set(excluded)
-            expected = "full" if others else "exhausted" if self.world.members(pools[0]) else "nobody"
+            able = set.intersection(*(set(self.world.members(pool)) for pool in pools))
+            expected = "nobody" if not able else "full" if able - set(excluded) else "exhausted"
             assert placed.outcome == expected
             return
         assert placed.outcome == "dispatched"

@@ -310,7 +310,7 @@ class Dispatcher:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"
         match outcome:
             case DispatchOutcome.NOBODY:
-                return ErrorCode.NO_CAPABLE_NODE, await self._explainer.missing(work.pools[0])
+                return ErrorCode.NO_CAPABLE_NODE, await self._explainer.missing_for(work.pools)
             case DispatchOutcome.UNFIT:
                 preferred = work.wish.preferred_node
                 return ErrorCode.PREFERRED_NODE_NOT_CAPABLE, f"{preferred} is not there or does not serve {src}→{tgt}"

@@ -44,6 +44,16 @@ class Explainer:
             return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(set(able)))}"
         return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _ in self._fleet])
 
+    async def missing_for(self, pools: Sequence[str]) -> str:
+        """For a job that needs a node in all of these."""
+        for pool in pools:
+            if pool not in self._pool_map.map:
+                return await self.missing(pool)
+        if len(pools) == 1:
+            return await self.missing(pools[0])
+        pairs = [pool.rpartition(":")[0].replace(":", "→") for pool in pools]
+        return f"no node serves {' and '.join(pairs)} by itself, and whoever speaks may speak either language"
+
     async def survey(self, pools: Sequence[str], tried: Sequence[str], headline: str = "") -> Explanation:
         """Each candidate and why it would not be taken at this moment; without a headline, one that sums it up."""
         shards = self._pool_map.map.shard_order(pools[0], 0.0)[:MAX_SHARDS]

@@ -55,7 +55,7 @@ class Placer:
         self._recorder = recorder
         # Asked when nobody serves a pool: whether somebody should, and is there again.
         self.recall: Callable[[str], Awaitable[bool]] = _nobody
-        self._served_at_s: dict[str, float] = {}
+        self._served_at_s: dict[tuple[str, ...], float] = {}
         self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
         self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
         self._rules = DispatchRules(
@@ -82,7 +82,7 @@ class Placer:
                 binding.node_id = ""
                 continue
             if placed.attempt is not None:
-                self._remember(work.pools[0])
+                self._remember(work.pools)
                 binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
                 if work.wish.affinity_key:
                     await self._store.affinity.bind(
@@ -90,16 +90,16 @@ class Placer:
                     )
             return placed
 
-    def _remember(self, pool: str) -> None:
-        if len(self._served_at_s) >= MAX_REMEMBERED_POOLS and pool not in self._served_at_s:
+    def _remember(self, pools: tuple[str, ...]) -> None:
+        if len(self._served_at_s) >= MAX_REMEMBERED_POOLS and pools not in self._served_at_s:
             self._served_at_s.clear()
-        self._served_at_s[pool] = monotonic()
+        self._served_at_s[pools] = monotonic()
 
     def _is_worth_waiting(self, outcome: DispatchOutcome, work: Work, wanted: Try) -> bool:
         if outcome is not DispatchOutcome.NOBODY:
             return outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)
         # Somebody served the pair a moment ago, so a node that died may be back, or replaced, in time.
-        served_at_s = self._served_at_s.get(work.pools[0], float("-inf"))
+        served_at_s = self._served_at_s.get(work.pools, float("-inf"))
         return wanted.number > 1 or work.is_adopted or monotonic() - served_at_s < SERVED_LATELY_S
 
     async def _binding(self, work: Work) -> Binding:

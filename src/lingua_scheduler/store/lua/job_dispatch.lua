@@ -3,7 +3,7 @@
 -- and chance decides between equals. The record is written before any frame leaves.
 -- A quarantined node gets a single job when its time is up, to prove itself; or when every other one is as bad, because
 -- a small fleet must not go dark. A node that lacks a service gets no job that needs it.
--- Replies: dispatched node owner | full | exhausted (every member is excluded) | nobody (the pool is empty)
+-- Replies: dispatched node owner | full | exhausted (every member is excluded) | nobody (no member is in all pools)
 --          | sick (only quarantined nodes could, and there may be better ones elsewhere)
 --          | busy (`only`, and the preferred node has no slot)
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
@@ -129,7 +129,10 @@ if not chosen then
       if chosen and last ~= '1' then return {'sick'} end
     end
     if not chosen then
-      for _, node in ipairs(looked) do
+      -- By now everybody in the pool has been looked at.
+      local fit = in_all(looked)
+      if #fit == 0 then return {'nobody'} end
+      for _, node in ipairs(fit) do
         if not out[node] then return {'full'} end
       end
       return {'exhausted'}
