@@ -5,9 +5,15 @@ export const LANGUAGES = { en: "English", zh: "中文" };
 
 let dictionary = {};
 let current = "en";
+let answeredAtMs = NaN;
 
 export function language() {
   return current;
+}
+
+/** The scheduler's clock when it gave the dictionary; not a number when it did not say. */
+export function answeredAt() {
+  return answeredAtMs;
 }
 
 export function preferredLanguage() {
@@ -20,6 +26,7 @@ export async function speak(code) {
   const response = await fetch(`dashboard/${code}.json`);
   dictionary = await response.json();
   current = code;
+  answeredAtMs = Date.parse(response.headers.get("Date"));
   document.documentElement.lang = code === "zh" ? "zh-CN" : code;
 }
 
