@@ -43,3 +43,46 @@ async def test_a_picture_that_became_old_does_not_turn_the_clock_back(opened: Br
         await expect(page.locator(".connection")).to_have_text("live")
         made.change(is_stale=True, at_ms=made.picture.at_ms - 300_000)
         await expect(page.locator(".verdict")).to_contain_text("What you see is from 5 min ago")
+
+
+async def test_old_news_stays_marked_however_long_nothing_comes(opened: Browser) -> None:
+    """Also when the page asks again because of the silence: that is no fault of the scheduler."""
+    async with watched(scenes.picture(scenes.many_nodes(3), is_stale=True)) as made, page_of(opened) as page:
+        await page.clock.install()
+        await open_at(page, made, "overview")
+        mark = page.locator(".connection")
+        for step_ms in (13_000, 13_000, 6_000):
+            await page.clock.run_for(step_ms)
+            await expect(mark).to_have_attribute("data-state", "stale")
+            await expect(mark).to_contain_text("old: Redis is away")
+            await expect(page.locator(".verdict")).to_contain_text("Redis is away")
+
+
+# Drained nodes, counts
+
+
+async def test_a_drained_node_is_a_node_to_look_at(opened: Browser) -> None:
+    nodes = [
+        scenes.node("gpu-1", state="draining", free=None, held=0),
+        scenes.node("gpu-2", state="draining", free=None, held=1),
+        scenes.node("gpu-3"),
+    ]
+    async with watched(scenes.picture(nodes)) as made, page_of(opened) as page:
+        await open_at(page, made, "overview")
+        card = page.locator(".card", has=page.get_by_role("heading", name="Nodes that need a look"))
+        await expect(card.locator("li")).to_have_count(1)
+        await expect(card.locator("li")).to_contain_text("gpu-1 drained; can be resumed")
+        await expect(card.get_by_text("All nodes are well")).to_be_hidden()
+        made.change(nodes=nodes[:2], alarms=[scenes.alarm("nodes.none", Level.CRITICAL, nodes=2)])
+        await expect(card.locator("li")).to_have_count(2)
+        await expect(card.locator("li").last).to_contain_text("gpu-2 finishes 1 job; can be resumed")
+
+
+async def test_chinese_says_how_many_more_not_how_many_in_all(opened: Browser) -> None:
+    at_ms = scenes.picture([]).at_ms
+    events = [
+        msgspec.structs.replace(scenes.event("node.left", name, node_id=name), at_ms=at_ms) for name in ("gpu-1", "gpu-2")
+    ]
+    async with watched(scenes.picture([]), events=events) as made, page_of(opened, language="zh-CN") as page:
+        await open_at(page, made, "overview")
+        await expect(page.locator(".events li")).to_contain_text("另有 1 项")

@@ -151,12 +151,18 @@ export function alarmsAbout(subject) {
 
 const SICK = new Set(["quarantined", "degraded", "probation"]);
 
-/** Nodes somebody should look at: sick by their state, or because an alarm says so. */
+/** Nodes somebody should look at: sick by their state or by an alarm, then those that could be resumed. */
 export function sickNodes() {
-  const named = new Set(
-    (world.picture?.alarms ?? []).filter((alarm) => alarm.code.startsWith("node.")).map((alarm) => alarm.subject),
-  );
-  return [...world.nodes.values()].filter((node) => SICK.has(node.state) || named.has(node.node_id));
+  const alarms = world.picture?.alarms ?? [];
+  const named = new Set(alarms.filter((alarm) => alarm.code.startsWith("node.")).map((alarm) => alarm.subject));
+  const isMissed = alarms.some((alarm) => alarm.code === "nodes.none");
+  const sick = [];
+  const resting = [];
+  for (const node of world.nodes.values()) {
+    if (SICK.has(node.state) || named.has(node.node_id)) sick.push(node);
+    else if (node.state === "draining" && (isMissed || node.held === 0)) resting.push(node);
+  }
+  return [...sick, ...resting];
 }
 
 /** How much of a pair is left, from 0 (nothing) to 1. */
