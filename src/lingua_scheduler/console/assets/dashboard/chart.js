@@ -91,24 +91,27 @@ export class LineChart {
 
   draw() {
     if (!this.width || this.endMs === undefined) return;
-    const top = ceiling(
-      Math.max(0, ...this.moments.flatMap((moment) => moment.values.filter((value) => value !== null))),
-    );
+    const known = this.moments.flatMap((moment) => moment.values.filter((value) => value !== null));
+    const top = ceiling(Math.max(0, ...known));
     this.x = (atMs) => LEFT + ((atMs - this.endMs + this.spanMs) / this.spanMs) * (this.width - LEFT - RIGHT);
     this.y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
     setAttribute(this.canvas, "width", this.width);
-    this.drawGrid(top);
+    this.drawGrid(top, known.length > 0);
     this.paths.forEach((path, place) => setAttribute(path, "d", this.path(place)));
     setAttribute(this.area, "d", this.shade());
     this.tell();
   }
 
-  drawGrid(top) {
+  drawGrid(top, hasScale) {
     const parts = [];
-    for (const share of [0, 0.5, 1]) {
+    const told = new Set();
+    // The middle comes last: where figures are too small to tell it from an end, it says nothing.
+    for (const share of [0, 1, 0.5]) {
       const y = this.y(top * share);
+      const words = this.format(top * share);
       parts.push(svg("line", { x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }));
-      parts.push(svg("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, this.format(top * share)));
+      if (hasScale && !told.has(words)) parts.push(svg("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, words));
+      told.add(words);
     }
     const step = this.spanMs / 5;
     for (let at = Math.ceil((this.endMs - this.spanMs) / step) * step; at <= this.endMs; at += step) {

@@ -7,18 +7,27 @@ let opened = 0;
 function open(title, body, actions) {
   opened += 1;
   const id = `dialog-${opened}`;
+  // A question about what is no longer shown is not asked.
+  const leave = () => dialog.close();
   const dialog = h(
     "dialog",
-    { "aria-labelledby": id, close: () => dialog.remove() },
+    {
+      "aria-labelledby": id,
+      close: () => {
+        removeEventListener("hashchange", leave);
+        dialog.remove();
+      },
+    },
     h("h2", { id }, title),
     h("div", { class: "dialog-body" }, body),
     h(
       "div",
       { class: "actions" },
-      actions(() => dialog.close()),
+      actions(leave),
     ),
   );
   document.body.append(dialog);
+  addEventListener("hashchange", leave);
   dialog.showModal();
   return dialog;
 }

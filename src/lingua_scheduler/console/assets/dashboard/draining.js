@@ -12,8 +12,9 @@ const began = new Map();
 
 export function askToDrain(nodeId) {
   const node = world.nodes.get(nodeId);
-  const lost = [...world.pairs.values()].filter((pair) => pair.hangs_on === nodeId);
-  const body = [h("p", {}, t("drain.what", { n: node?.held ?? 0, count: number(node?.held ?? 0) }))];
+  const lost = [...world.pairs.values()].filter((pair) => pair.hangs_on === nodeId && pair.src !== pair.tgt);
+  const held = node?.held ?? 0;
+  const body = [h("p", {}, t(held ? "drain.what" : "drain.what_idle", { n: held, count: number(held) }))];
   if (lost.length) {
     const named = lost.slice(0, SHOWN).map((pair) => h("li", {}, pairName(`${pair.src}:${pair.tgt}`)));
     if (lost.length > SHOWN) named.push(h("li", {}, t("drain.more_pairs", { n: lost.length - SHOWN })));

@@ -20,6 +20,7 @@ const COLUMNS = [
   "dead_letters",
 ];
 const WORDS = 4;
+const LETTER_COLUMNS = ["reason", "subject", "instance", "sender", "deliveries", "buried"];
 
 export class Instances {
   constructor() {
@@ -35,7 +36,7 @@ export class Instances {
     this.noLetters = h("p", { class: "calm inset" }, t("letters.none"));
     this.problem = h("p", { class: "problem inset", role: "alert" });
     this.letterTable = table(
-      ["kind", "reason", "subject", "instance", "sender", "deliveries", "buried"].map((name) => t(`letters.${name}`)),
+      ["kind", ...LETTER_COLUMNS].map((name) => t(`letters.${name}`)),
       this.letters,
       t("letters.title"),
     );
@@ -136,7 +137,7 @@ function table(names, body, title, words = names.length) {
     { class: "scroll", tabindex: "0", role: "region", "aria-label": title },
     h(
       "table",
-      { class: "table" },
+      { class: "table cards" },
       h(
         "thead",
         {},
@@ -155,7 +156,9 @@ class Row {
   constructor(instance) {
     this.mark = new Mark();
     this.words = h("span");
-    this.cells = COLUMNS.slice(2).map((_, place) => h("td", { class: place + 2 >= WORDS ? "figure" : null }));
+    this.cells = COLUMNS.slice(2).map((name, place) =>
+      h("td", { class: place + 2 >= WORDS ? "figure" : null, "data-name": t(`instances.${name}`) }),
+    );
     const state = h("td", {}, h("span", { class: "state" }, this.mark.element, this.words));
     this.element = h(
       "tr",
@@ -191,15 +194,15 @@ class Row {
 }
 
 function letterRow(letter) {
-  const buried = h("td", {}, ago(now() - letter.buried_at_ms));
-  const cells = [letter.reason, letter.subject || "–", letter.instance_id, letter.sender, number(letter.deliveries)];
+  const buried = ago(now() - letter.buried_at_ms);
+  const { reason, subject, instance_id: inbox, sender, deliveries } = letter;
+  const cells = [reason, subject || "–", inbox, sender, number(deliveries), buried];
   return {
     element: h(
       "tr",
       {},
       h("th", { scope: "row" }, letter.kind),
-      cells.map((cell) => h("td", {}, cell)),
-      buried,
+      cells.map((cell, place) => h("td", { "data-name": t(`letters.${LETTER_COLUMNS[place]}`) }, cell)),
     ),
   };
 }

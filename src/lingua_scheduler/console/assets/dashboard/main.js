@@ -14,8 +14,8 @@ import { empty, heading } from "./parts.js";
 import { current } from "./routes.js";
 import { Shell, VIEWS } from "./shell.js";
 import { Stream } from "./stream.js";
-import { choose, preferredLanguage, speak, t } from "./words.js";
-import { Changed, takeChange, takePicture, world } from "./world.js";
+import { answeredAt, choose, preferredLanguage, speak, t } from "./words.js";
+import { Changed, setClock, takeChange, takePicture, world } from "./world.js";
 
 const LISTS = { overview: Overview, pairs: Pairs, nodes: Nodes, jobs: Jobs, instances: Instances };
 const DETAILS = { pairs: Pair, nodes: Node, jobs: Job };
@@ -120,6 +120,8 @@ function furnish() {
 }
 
 await speak(preferredLanguage());
+// The first picture may be an old one.
+if (!Number.isNaN(answeredAt())) setClock(answeredAt());
 furnish();
 mount(false);
 stream.open();

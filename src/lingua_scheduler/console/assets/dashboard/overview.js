@@ -153,6 +153,10 @@ class PairLine {
   }
 }
 
+function resting({ held }) {
+  return held ? t("nodes.drains", { n: held, count: number(held) }) : t("nodes.drained");
+}
+
 class NodeLine {
   constructor(node) {
     this.state = new StateMark();
@@ -165,7 +169,7 @@ class NodeLine {
   update(node) {
     this.state.show(node.state);
     this.load.show(node.held, node.max_jobs);
-    setText(this.seen, seen(node));
+    setText(this.seen, node.state === "draining" ? resting(node) : seen(node));
   }
 }
 

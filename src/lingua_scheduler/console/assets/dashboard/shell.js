@@ -94,7 +94,7 @@ export class Shell {
     setText(this.detail, told.detail);
     const age = world.picture === null ? 0 : now() - world.picture.at_ms;
     const isOld = world.picture !== null && (connection !== "live" || world.picture.is_stale || age > FRESH_MS);
-    const state = world.picture?.is_stale && connection === "live" ? "stale" : connection;
+    const state = world.picture?.is_stale && connection !== "away" ? "stale" : connection;
     setText(this.state, connectionWord(state));
     setText(this.age, isOld ? ` · ${ago(age)}` : "");
     setAttribute(this.connection, "data-state", state);

@@ -63,10 +63,13 @@ export class Stream {
   look() {
     const silentMs = performance.now() - this.heardAt;
     if (silentMs > SILENT_MS && this.source.readyState === EventSource.OPEN) {
-      this.become("away");
+      // Nothing new is no fault: only who does not answer then is away.
+      this.become("connecting");
       this.open();
     } else if (silentMs > QUIET_MS && this.state === "live") {
       this.become("quiet");
+    } else if (silentMs > QUIET_MS && this.state === "connecting") {
+      this.become("away");
     }
   }
 

@@ -5,9 +5,15 @@ export const LANGUAGES = { en: "English", zh: "中文" };
 
 let dictionary = {};
 let current = "en";
+let answeredAtMs = NaN;
 
 export function language() {
   return current;
+}
+
+/** The scheduler's clock when it gave the dictionary; not a number when it did not say. */
+export function answeredAt() {
+  return answeredAtMs;
 }
 
 export function preferredLanguage() {
@@ -20,6 +26,7 @@ export async function speak(code) {
   const response = await fetch(`dashboard/${code}.json`);
   dictionary = await response.json();
   current = code;
+  answeredAtMs = Date.parse(response.headers.get("Date"));
   document.documentElement.lang = code === "zh" ? "zh-CN" : code;
 }
 
@@ -32,7 +39,7 @@ export function has(key) {
   return key in dictionary;
 }
 
-/** `{name}` stands for a value; `one|many` is decided by the value `n`. */
+/** `{name}` stands for a value; `one|many` is decided by the value `n`, `{name?one:many}` by the value it names. */
 export function t(key, values = {}) {
   return filled(dictionary[key] ?? key, values);
 }
@@ -45,8 +52,15 @@ export function tryT(key, values) {
   return needed.every((name) => values[name] !== undefined) ? filled(template, values) : null;
 }
 
+/** Numbers come as they are, or as people read them. */
+function isOne(value) {
+  return value === 1 || value === "1";
+}
+
 function filled(template, values) {
   const [one, many = one] = template.split("|");
-  const chosen = values.n === 1 || values.n === "1" ? one : many;
-  return chosen.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+  const chosen = isOne(values.n) ? one : many;
+  return chosen
+    .replace(/\{(\w+)\?([^:}]*):([^}]*)\}/g, (_, name, single, several) => (isOne(values[name]) ? single : several))
+    .replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }

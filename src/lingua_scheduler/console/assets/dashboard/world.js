@@ -23,8 +23,10 @@ export const world = {
   // Oldest first, both.
   history: [],
   events: [],
-  receivedAt: 0,
 };
+
+// What the scheduler's clock said, and when it was heard.
+let heard = null;
 
 export class Changed {
   constructor() {
@@ -42,7 +44,16 @@ export class Changed {
 
 /** The scheduler's clock, as far as it is known: people's own clocks are wrong. */
 export function now() {
-  return world.picture === null ? Date.now() : world.picture.at_ms + (performance.now() - world.receivedAt);
+  return heard === null ? Date.now() : heard.atMs + (performance.now() - heard.at);
+}
+
+export function setClock(atMs) {
+  heard = { atMs, at: performance.now() };
+}
+
+/** An old picture tells when it was made, not how late it is now. */
+function readClock({ at_ms: atMs, is_stale: isStale }) {
+  if (!isStale) setClock(atMs);
 }
 
 export function takePicture({ picture, history, events }, changed) {
@@ -52,7 +63,7 @@ export function takePicture({ picture, history, events }, changed) {
   world.pairs = new Map(pairs.map((pair) => [`${pair.src}:${pair.tgt}`, pair]));
   world.history = history;
   world.events = events;
-  world.receivedAt = performance.now();
+  readClock(picture);
   changed.isAll = true;
 }
 
@@ -67,7 +78,7 @@ export function takeChange(change, changed) {
       changed.keys.add(key);
     }
   }
-  world.receivedAt = performance.now();
+  readClock(change);
   changed.keys.add("now");
   takeEntries(world.nodes, change.nodes, changed.nodes);
   takeEntries(world.pairs, change.pairs, changed.pairs);
@@ -140,12 +151,18 @@ export function alarmsAbout(subject) {
 
 const SICK = new Set(["quarantined", "degraded", "probation"]);
 
-/** Nodes somebody should look at: sick by their state, or because an alarm says so. */
+/** Nodes somebody should look at: sick by their state or by an alarm, then those that could be resumed. */
 export function sickNodes() {
-  const named = new Set(
-    (world.picture?.alarms ?? []).filter((alarm) => alarm.code.startsWith("node.")).map((alarm) => alarm.subject),
-  );
-  return [...world.nodes.values()].filter((node) => SICK.has(node.state) || named.has(node.node_id));
+  const alarms = world.picture?.alarms ?? [];
+  const named = new Set(alarms.filter((alarm) => alarm.code.startsWith("node.")).map((alarm) => alarm.subject));
+  const isMissed = alarms.some((alarm) => alarm.code === "nodes.none");
+  const sick = [];
+  const resting = [];
+  for (const node of world.nodes.values()) {
+    if (SICK.has(node.state) || named.has(node.node_id)) sick.push(node);
+    else if (node.state === "draining" && (isMissed || node.held === 0)) resting.push(node);
+  }
+  return [...sick, ...resting];
 }
 
 /** How much of a pair is left, from 0 (nothing) to 1. */
