@@ -95,7 +95,7 @@ class JobLook(Look, frozen=True, kw_only=True):
 
 
 class Moment(Look, frozen=True, kw_only=True):
-    """A point of the curves: all instances together, since the moment before."""
+    """A point of the curves: all instances together; rates and latencies are those of the last 15 seconds."""
 
     at_ms: int
     # Jobs that ended, a second.
