@@ -113,6 +113,10 @@ class Moment(Look, frozen=True, kw_only=True):
     slots_taken: int
     slots_total: int
 
+    @property
+    def ended_per_s(self) -> float:
+        return self.done_per_s + self.no_text_per_s + self.failed_per_s + self.cancelled_per_s
+
 
 class Level(StrEnum):
     NOTICE = "notice"  # worth knowing
