@@ -112,6 +112,15 @@ def test_every_text_is_a_sentence_and_values_carry_what_it_names() -> None:
     assert all(one.text.endswith(".") for one in (full, thin))
 
 
+def test_one_is_not_many() -> None:
+    full = pair(nodes=1, slots=1, free=0)
+    jobs, letter = alarms(Sight(**(WELL | {"pairs": [full], "waiting": {"en:zh:speech": 1}, "dead_letters": 1})), [])[
+        ::-1
+    ]
+    assert jobs.text.startswith("1 job waits for en → zh: its one slot is taken.")
+    assert letter.text.startswith("1 letter could not be handled.")
+
+
 def test_a_pair_is_remembered_for_an_hour_after_it_was_last_served() -> None:
     served = served_lately({}, [pair(), pair("en:fr", nodes=0)], AT_MS)
     assert served == {"en:zh": AT_MS}

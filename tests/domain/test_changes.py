@@ -59,6 +59,11 @@ def test_values_carry_what_a_page_needs_to_say_it_in_its_language() -> None:
     assert failed.values == {"job_id": "j1", "src": "en", "tgt": "zh", "node_id": "n1", "reason": "JOB_TIMEOUT"}
 
 
+def test_one_is_not_many() -> None:
+    joined, died = changes(picture(), after(picture(), nodes=[node("n1", max_jobs=1)], dead_letters=1))
+    assert (joined.text, died.text) == ("n1 joined with 1 slot", "1 letter could not be handled")
+
+
 def test_of_a_thousand_newcomers_some_are_named_and_the_rest_counted() -> None:
     before = picture()
     events = changes(before, after(before, nodes=[node(f"n{number}") for number in range(1_000)]))

@@ -116,7 +116,9 @@ def _pairs_full(sight: Sight) -> Iterator[Alarm]:
     for pair in sight.pairs:
         jobs = waiting[name_of(pair)]
         if jobs and pair.nodes and not pair.free:
-            text = f"{jobs} jobs wait for {pair.src} → {pair.tgt}: all {pair.slots} slots are taken. Add nodes for it."
+            wait = "1 job waits" if jobs == 1 else f"{jobs} jobs wait"
+            taken = "its one slot is taken" if pair.slots == 1 else f"all {pair.slots} slots are taken"
+            text = f"{wait} for {pair.src} → {pair.tgt}: {taken}. Add nodes for it."
             values: Values = {"src": pair.src, "tgt": pair.tgt, "jobs": jobs, "slots": pair.slots}
             yield _alarm(sight, "pair.full", Level.WARNING, name_of(pair), text, values)
 
@@ -159,7 +161,8 @@ def _instances_dead(sight: Sight) -> Iterator[Alarm]:
 
 def _letters(sight: Sight) -> Iterator[Alarm]:
     if sight.dead_letters:
-        text = f"{sight.dead_letters} letters could not be handled. See lingua dead-letters; replay or purge them."
+        letters = "1 letter" if sight.dead_letters == 1 else f"{sight.dead_letters} letters"
+        text = f"{letters} could not be handled. See lingua dead-letters; replay or purge what is there."
         yield _alarm(sight, "letters.dead", Level.WARNING, "", text, {"letters": sight.dead_letters})
 
 

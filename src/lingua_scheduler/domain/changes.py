@@ -133,7 +133,7 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
             changed.append((then, node))
     for node in came:
         values: Values = {"node_id": node.node_id, "instance_id": node.instance_id, "slots": node.max_jobs}
-        text = f"{node.node_id} joined with {node.max_jobs} slots"
+        text = f"{node.node_id} joined with {node.max_jobs} {'slot' if node.max_jobs == 1 else 'slots'}"
         yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values)
     for node in known.values():
         yield _event(after, "node.left", Level.WARNING, node.node_id, f"{node.node_id} left", {"node_id": node.node_id})
@@ -184,7 +184,7 @@ def _leader(before: Picture, after: Picture) -> Iterator[Event]:
 def _letters(before: Picture, after: Picture) -> Iterator[Event]:
     died = after.dead_letters - before.dead_letters
     if died > 0:
-        text = f"{died} letters could not be handled"
+        text = f"{died} {'letter' if died == 1 else 'letters'} could not be handled"
         yield _event(after, "letters.died", Level.WARNING, "", text, {"letters": died, "total": after.dead_letters})
 
 
