@@ -51,6 +51,15 @@ def test_what_is_over_is_told_too() -> None:
     assert (event.kind, event.level, event.values) == ("alarm.cleared", Level.NOTICE, {"code": "leader.none"})
 
 
+def test_the_first_picture_raises_its_alarms_and_nothing_else() -> None:
+    first = picture(nodes=[node("n1")], pairs=[pair()], alarms=[alarm("leader.none"), alarm("letters.dead")])
+    found = [(event.kind, event.values["code"], event.level) for event in changes(None, first)]
+    assert found == [
+        ("alarm.raised", "leader.none", Level.WARNING),
+        ("alarm.raised", "letters.dead", Level.WARNING),
+    ]
+
+
 def test_values_carry_what_a_page_needs_to_say_it_in_its_language() -> None:
     later = after(BEFORE, nodes=[node("n1"), node("n2", state="quarantined")], failures=[job("j1")])
     state, failed = changes(BEFORE, later)

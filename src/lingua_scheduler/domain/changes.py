@@ -34,8 +34,10 @@ Values = dict[str, str | int | float]
 _FINE = ("ready", "probation", "registering", "draining")
 
 
-def changes(before: Picture, after: Picture) -> list[Event]:
-    """Every event at the time of the later picture, those of a kind together."""
+def changes(before: Picture | None, after: Picture) -> list[Event]:
+    """Every event at the time of the later picture, those of a kind together. The first one raises its alarms."""
+    if before is None:
+        return _bounded(list(_alarms([], after)))
     found = [
         *_nodes(before, after),
         *_pairs(before, after),
@@ -43,7 +45,7 @@ def changes(before: Picture, after: Picture) -> list[Event]:
         *_leader(before, after),
         *_letters(before, after),
         *_failures(before, after),
-        *_alarms(before, after),
+        *_alarms(before.alarms, after),
     ]
     return [event for _, some in groupby(found, key=lambda event: event.kind) for event in _bounded(list(some))]
 
@@ -197,8 +199,8 @@ def _failures(before: Picture, after: Picture) -> Iterator[Event]:
             yield _event(after, "job.failed", Level.WARNING, job.job_id, text, values)
 
 
-def _alarms(before: Picture, after: Picture) -> Iterator[Event]:
-    then, now = _by_name(before.alarms), _by_name(after.alarms)
+def _alarms(before: Sequence[Alarm], after: Picture) -> Iterator[Event]:
+    then, now = _by_name(before), _by_name(after.alarms)
     for kind, alarms, others, told in (
         ("alarm.raised", now, then, "{}"),
         ("alarm.cleared", then, now, "Over: {}"),
