@@ -60,6 +60,21 @@ def test_the_first_picture_raises_its_alarms_and_nothing_else() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("state", "level", "text"),
+    [
+        ("draining", Level.NOTICE, "n2 left, as announced"),
+        ("ready", Level.WARNING, "n2 vanished"),
+        ("quarantined", Level.WARNING, "n2 vanished"),
+    ],
+)
+def test_a_node_that_drained_before_it_left_is_told_from_one_that_vanished(state: str, level: Level, text: str) -> None:
+    before = picture(nodes=[node("n1"), node("n2", state=state)])
+    (left,) = changes(before, after(before, nodes=[node("n1")]))
+    assert (left.kind, left.level, left.text) == ("node.left", level, text)
+    assert left.values == {"node_id": "n2", "from": state}
+
+
 def test_values_carry_what_a_page_needs_to_say_it_in_its_language() -> None:
     later = after(BEFORE, nodes=[node("n1"), node("n2", state="quarantined")], failures=[job("j1")])
     state, failed = changes(BEFORE, later)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from lingua_scheduler.domain.nodes import NodeState
 from lingua_scheduler.domain.pairs import is_echo, name_of
 from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, NodeLook, PairLook, Picture
 
@@ -138,7 +139,11 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
         text = f"{node.node_id} joined with {node.max_jobs} {'slot' if node.max_jobs == 1 else 'slots'}"
         yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values)
     for node in known.values():
-        yield _event(after, "node.left", Level.WARNING, node.node_id, f"{node.node_id} left", {"node_id": node.node_id})
+        is_announced = node.state == NodeState.DRAINING
+        level = Level.NOTICE if is_announced else Level.WARNING
+        text = f"{node.node_id} left, as announced" if is_announced else f"{node.node_id} vanished"
+        values = {"node_id": node.node_id, "from": node.state}
+        yield _event(after, "node.left", level, node.node_id, text, values)
     for then, node in changed:
         level = Level.NOTICE if node.state in _FINE else Level.WARNING
         text = f"{node.node_id} is {node.state}, was {then.state}"
