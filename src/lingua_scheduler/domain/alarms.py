@@ -144,7 +144,9 @@ def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
         last = sight.served_by.get(pair, "")
         told = f"; {last} was the last" if last else ""
         said = f"Nobody serves {src} → {tgt}{told}. Bring a node back that does, or start one."
-        values: Values = {"src": src, "tgt": tgt} | ({"node_id": last} if last else {})
+        values: Values = {"src": src, "tgt": tgt}
+        if last:
+            values["node_id"] = last
         yield _alarm(sight, "pair.lost", Level.CRITICAL, pair, said, values)
 
 
