@@ -3,9 +3,20 @@
 import pytest
 
 from lingua_scheduler.cli import sheet
-from lingua_scheduler.cli.wording import bar, clock, latency, node_state, plain, rate, short_span, span, sparkline
+from lingua_scheduler.cli.wording import (
+    bar,
+    clock,
+    counted,
+    latency,
+    node_state,
+    plain,
+    rate,
+    short_span,
+    span,
+    sparkline,
+)
 from lingua_scheduler.domain.picture import Level
-from tests.support.watched import AT_MS, alarm, node, pair, picture
+from tests.support.watched import AT_MS, alarm, moment, node, pair, picture
 
 
 @pytest.mark.parametrize(
@@ -21,6 +32,17 @@ from tests.support.watched import AT_MS, alarm, node, pair, picture
 )
 def test_spans(ms: int, long: str, short: str) -> None:
     assert (span(ms), short_span(ms)) == (long, short)
+
+
+def test_one_is_not_many() -> None:
+    assert [counted(count, "slot") for count in (0, 1, 2)] == ["0 slots", "1 slot", "2 slots"]
+    speed, room = sheet.traffic_lines(
+        picture(
+            now=moment(done_per_s=1.01, failed_per_s=0.99, sessions=1, jobs_waiting=1, slots_taken=1, slots_total=1)
+        )
+    )
+    assert speed.plain.startswith("2.0 jobs/s, 0.99/s fail ")
+    assert room.plain.startswith("1 session, 1 job waits, 1 of 1 slot taken ")
 
 
 def test_latencies_and_rates() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.domain.alarms import CODES, Sight, alarms
+from lingua_scheduler.domain.alarms import CODES, Sight, alarms, lost_lately
 from lingua_scheduler.domain.changes import KINDS, changes
 from lingua_scheduler.domain.picture import Alarm, Event
 from tests.support import scenes
@@ -151,6 +151,7 @@ def every_alarm() -> list[Alarm]:
         jobs_failed=50,
         p95_ms=60_000.0,
         served_at_ms={"ja:ko": 9_000},
+        lost=lost_lately({}, [scenes.node("lost")], (), 9_000),
         waiting={"de:fr:speech": 3},
     )
     return [

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain import alarms as alarms_module
-from lingua_scheduler.domain.alarms import CODES, EACH_MAX, REMEMBERED_MS, Sight, alarms, served_lately
+from lingua_scheduler.domain.alarms import (
+    CODES,
+    EACH_MAX,
+    LOST_MAX,
+    LOST_MS,
+    REMEMBERED_MS,
+    Sight,
+    alarms,
+    last_to_serve,
+    lost_lately,
+    served_lately,
+)
 from lingua_scheduler.domain.picture import Level
 from tests.support.pictures import AT_MS, alarm, instance, node, pair
 from tools.docs import DOCS
@@ -112,11 +123,89 @@ def test_every_text_is_a_sentence_and_values_carry_what_it_names() -> None:
     assert all(one.text.endswith(".") for one in (full, thin))
 
 
+def test_one_is_not_many() -> None:
+    full = pair(nodes=1, slots=1, free=0)
+    jobs, letter = alarms(Sight(**(WELL | {"pairs": [full], "waiting": {"en:zh:speech": 1}, "dead_letters": 1})), [])[
+        ::-1
+    ]
+    assert jobs.text.startswith("1 job waits for en → zh: its one slot is taken.")
+    assert letter.text.startswith("1 letter could not be handled.")
+
+
 def test_a_pair_is_remembered_for_an_hour_after_it_was_last_served() -> None:
     served = served_lately({}, [pair(), pair("en:fr", nodes=0)], AT_MS)
     assert served == {"en:zh": AT_MS}
     assert served_lately(served, [], AT_MS + REMEMBERED_MS - 1) == served
     assert served_lately(served, [], AT_MS + REMEMBERED_MS) == {}
+
+
+# Nodes that vanished
+
+W3 = node("w3", speech=["en:en", "en:fr", "en:de"])
+
+
+def test_a_node_that_vanished_is_named_with_what_it_served() -> None:
+    lost = lost_lately({}, [W3], {"n1"}, AT_MS)
+    (found,) = alarms(Sight(**(WELL | {"lost": lost, "at_ms": AT_MS + 5_000})), [])
+    assert (found.code, found.level, found.subject, found.since_ms) == ("node.lost", W, "w3", AT_MS)
+    assert found.text == "w3 vanished; it served en:fr, en:de. See its machine, or start another."
+    assert found.values == {"node_id": "w3", "pairs": "en:fr, en:de"}
+
+
+def test_a_node_that_served_much_is_named_with_some_of_it() -> None:
+    lost = lost_lately({}, [node("w3", speech=[f"en:x{number}" for number in range(9)])], (), AT_MS)
+    (found,) = alarms(Sight(**(WELL | {"lost": lost})), [])
+    assert found.values["pairs"] == "en:x0, en:x1, en:x2, en:x3, en:x4 and 4 more"
+
+
+def test_a_node_that_spoke_nothing_is_named_with_what_it_wrote_if_anything() -> None:
+    lost = lost_lately({}, [node("w3", speech=[], text=["en:fr"]), node("w4", speech=[], text=[])], (), AT_MS)
+    found = alarms(Sight(**(WELL | {"lost": lost})), [])
+    assert [one.text.partition(".")[0] for one in found] == [
+        "w3 vanished; it served en:fr",
+        "w4 vanished; it served nothing",
+    ]
+
+
+def test_a_node_that_drained_before_it_left_is_not_lost() -> None:
+    assert lost_lately({}, [node("w3", state="draining")], (), AT_MS) == {}
+
+
+def test_a_node_is_lost_until_it_is_back_or_ten_minutes_are_over() -> None:
+    lost = lost_lately({}, [W3], (), AT_MS)
+    assert lost_lately(lost, [], {"n1"}, AT_MS + LOST_MS - 1) == lost
+    assert lost_lately(lost, [], {"w3"}, AT_MS + 1) == {}
+    assert lost_lately(lost, [], (), AT_MS + LOST_MS) == {}
+    again = lost_lately(lost, [W3], (), AT_MS + 9)
+    assert again["w3"].at_ms == AT_MS + 9
+
+
+def test_of_very_many_lost_nodes_the_latest_are_remembered_and_some_named() -> None:
+    lost = lost_lately({}, [W3], (), AT_MS)
+    lost = lost_lately(lost, [node(f"x{number}") for number in range(LOST_MAX)], (), AT_MS + 1)
+    assert len(lost) == LOST_MAX
+    assert "w3" not in lost
+    found = alarms(Sight(**(WELL | {"lost": lost})), [])
+    assert len(found) == EACH_MAX
+    assert [one.values for one in found if not one.subject] == [{"more": LOST_MAX - EACH_MAX + 1}]
+
+
+def test_a_lost_pair_names_the_node_that_served_it_last() -> None:
+    served_by = last_to_serve({}, [pair("en:fr", nodes=1, hangs_on="w3")], {"en:fr": AT_MS})
+    served_by = last_to_serve(served_by, [pair("en:fr", nodes=0)], {"en:fr": AT_MS})
+    lost = WELL | {"served_at_ms": {"en:fr": AT_MS}}
+    (named,) = alarms(Sight(**(lost | {"served_by": served_by})), [])
+    assert named.text == "Nobody serves en → fr; w3 was the last. Bring a node back that does, or start one."
+    assert named.values == {"src": "en", "tgt": "fr", "node_id": "w3"}
+    (unnamed,) = alarms(Sight(**lost), [])
+    assert unnamed.text == "Nobody serves en → fr. Bring a node back that does, or start one."
+
+
+def test_who_was_alone_once_is_not_the_last_when_others_came_and_nobody_is_remembered_for_ever() -> None:
+    thin, shared = pair("en:fr", nodes=1, hangs_on="w3"), pair("en:fr", nodes=2)
+    served_by = last_to_serve({}, [thin], {"en:fr": AT_MS})
+    assert last_to_serve(served_by, [], {}) == {}
+    assert not last_to_serve(served_by, [shared], {"en:fr": AT_MS}).get("en:fr")
 
 
 def test_every_alarm_there_may_be_is_known_and_explained() -> None:

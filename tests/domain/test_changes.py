@@ -51,12 +51,41 @@ def test_what_is_over_is_told_too() -> None:
     assert (event.kind, event.level, event.values) == ("alarm.cleared", Level.NOTICE, {"code": "leader.none"})
 
 
+def test_the_first_picture_raises_its_alarms_and_nothing_else() -> None:
+    first = picture(nodes=[node("n1")], pairs=[pair()], alarms=[alarm("leader.none"), alarm("letters.dead")])
+    found = [(event.kind, event.values["code"], event.level) for event in changes(None, first)]
+    assert found == [
+        ("alarm.raised", "leader.none", Level.WARNING),
+        ("alarm.raised", "letters.dead", Level.WARNING),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("state", "level", "text"),
+    [
+        ("draining", Level.NOTICE, "n2 left, as announced"),
+        ("ready", Level.WARNING, "n2 vanished"),
+        ("quarantined", Level.WARNING, "n2 vanished"),
+    ],
+)
+def test_a_node_that_drained_before_it_left_is_told_from_one_that_vanished(state: str, level: Level, text: str) -> None:
+    before = picture(nodes=[node("n1"), node("n2", state=state)])
+    (left,) = changes(before, after(before, nodes=[node("n1")]))
+    assert (left.kind, left.level, left.text) == ("node.left", level, text)
+    assert left.values == {"node_id": "n2", "from": state}
+
+
 def test_values_carry_what_a_page_needs_to_say_it_in_its_language() -> None:
     later = after(BEFORE, nodes=[node("n1"), node("n2", state="quarantined")], failures=[job("j1")])
     state, failed = changes(BEFORE, later)
     assert state.values == {"node_id": "n2", "from": "ready", "to": "quarantined"}
     assert (state.level, state.at_ms) == (Level.WARNING, later.at_ms)
     assert failed.values == {"job_id": "j1", "src": "en", "tgt": "zh", "node_id": "n1", "reason": "JOB_TIMEOUT"}
+
+
+def test_one_is_not_many() -> None:
+    joined, died = changes(picture(), after(picture(), nodes=[node("n1", max_jobs=1)], dead_letters=1))
+    assert (joined.text, died.text) == ("n1 joined with 1 slot", "1 letter could not be handled")
 
 
 def test_of_a_thousand_newcomers_some_are_named_and_the_rest_counted() -> None:

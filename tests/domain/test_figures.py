@@ -42,6 +42,29 @@ def test_one_that_has_not_told_anything_since_keeps_its_rate_and_a_dead_one_has_
     assert trend.look(60_000, {"x": told(5_000, done=50)}).ended["DONE"] == 0
 
 
+def test_a_sentence_now_and_then_is_a_steady_rate_with_steady_percentiles() -> None:
+    trend, counted, done = Trend(), Tally(), 0
+    seen = []
+    for second in range(60):
+        if second % 5 in (0, 2):
+            counted.add(700)
+            done += 1
+        at_ms = 1_000 * second
+        rates = trend.look(at_ms, {"x": told(at_ms, done=done, latency=list(counted.counts))})
+        seen.append((rates.ended["DONE"], rates.latency.percentile(50)))
+    assert all(0.3 < rate < 0.5 and p50 for rate, p50 in seen[15:])
+
+
+def test_what_is_called_now_is_over_after_its_window() -> None:
+    trend = Trend()
+    trend.look(0, {"x": told(0)})
+    assert trend.look(1_000, {"x": told(1_000, done=3)}).ended["DONE"] == 3
+    for second in range(2, 16):
+        rates = trend.look(1_000 * second, {"x": told(1_000 * second, done=3)})
+        assert rates.ended["DONE"] == 3 / second
+    assert trend.look(16_000, {"x": told(16_000, done=3)}).ended["DONE"] == 0
+
+
 def test_an_instance_that_comes_with_many_jobs_behind_it_does_not_make_a_peak() -> None:
     trend = Trend()
     trend.look(0, {"x": told(0)})

@@ -1,15 +1,23 @@
 """The one sentence somebody on call reads first."""
 
+import pytest
+
 from lingua_scheduler.domain.picture import Level
 from lingua_scheduler.domain.verdict import verdict, worst_first
-from tests.support.watched import alarm, moment, picture
+from tests.support.watched import AT_MS, alarm, moment, picture
 
 LOST = [alarm("pair.lost", Level.CRITICAL, name) for name in ("a:b", "c:d", "e:f", "g:h", "i:j")]
 
 
 def test_without_alarms_all_is_well() -> None:
     assert verdict(picture()) == (None, "All is well: people are being translated.")
-    assert verdict(picture(now=moment(sessions=0))) == (None, "All is well, and nobody is talking.")
+    assert verdict(picture(now=moment(sessions=0, done_per_s=0.0))) == (None, "All is well, and nobody is talking.")
+
+
+@pytest.mark.parametrize("ended", ["done_per_s", "no_text_per_s", "failed_per_s", "cancelled_per_s"])
+def test_whoever_talked_a_moment_ago_is_talking(ended: str) -> None:
+    now = moment(AT_MS, **({"sessions": 0, "done_per_s": 0.0} | {ended: 0.07}))
+    assert verdict(picture(now=now)).text == "All is well: people are being translated."
 
 
 def test_a_notice_spoils_nothing_but_is_not_hidden() -> None:

@@ -100,6 +100,29 @@ async def next_events(stream: Any) -> list[Any]:
     return list((await stream.change_with("events"))["events"])
 
 
+async def test_a_node_that_vanishes_is_an_alarm_until_it_is_back_and_one_that_drained_is_none(
+    server: RedisProcess,
+) -> None:
+    async with scheduler_on(server.url, **QUICK) as (here, _), field(here.port) as peers:
+        stays, vanishes, drains = [await peers.node(node_id=name) for name in ("stays", "w2", "w3")]
+        await until(partial(picture_with, peers, lambda seen: len(seen["nodes"]) == 3))
+        await peers.post(f"/v1/nodes/{drains.node_id}/drain")
+        await until(partial(picture_with, peers, lambda seen: "draining" in {one["state"] for one in seen["nodes"]}))
+        await drains.stop()
+        await vanishes.stop()
+        await until(partial(picture_with, peers, lambda seen: lost_in(seen) == ["w2"] and len(seen["nodes"]) == 1))
+        await peers.node(node_id="w2")
+        await until(partial(picture_with, peers, lambda seen: len(seen["nodes"]) == 2 and not lost_in(seen)))
+        _, told = await peers.get("/v1/events")
+        left = {one["subject"]: one["text"] for one in told["events"] if one["kind"] == "node.left"}
+        assert left == {"w2": "w2 vanished", "w3": "w3 left, as announced"}
+        await stays.stop()
+
+
+def lost_in(picture: Any) -> list[str]:
+    return [alarm["subject"] for alarm in picture["alarms"] if alarm["code"] == "node.lost"]
+
+
 @pytest.mark.timeout(180)
 async def test_a_thousand_nodes_are_a_few_kilobytes_a_second(server: RedisProcess) -> None:
     """Printed rather than judged closely: each beats every 15 s, as nodes do, and one in a hundred changes its load."""

@@ -146,6 +146,13 @@ async def test_when_redis_is_away_the_last_picture_stays_and_is_marked_once(
     assert len(snapshots.history) == 2
 
 
+async def test_what_holds_from_the_start_is_told_once(studio: Studio, snapshots: Snapshots) -> None:
+    studio.shows = lambda _: {"alarms": [alarm("nodes.none")]}
+    for _ in range(3):
+        await snapshots.build()
+    assert [(event.kind, event.values["code"]) for event in snapshots.events] == [("alarm.raised", "nodes.none")]
+
+
 async def test_history_and_events_are_bounded(studio: Studio) -> None:
     snapshots = Snapshots(studio, WatchSettings(history=5))
     studio.shows = lambda serial: {"nodes": [node(f"n{serial}-{number}") for number in range(60)]}

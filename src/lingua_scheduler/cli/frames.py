@@ -10,6 +10,7 @@ from lingua_scheduler.cli.wording import (
     LEVEL_STYLES,
     bar,
     clock,
+    counted,
     latency,
     node_state,
     plain,
@@ -94,11 +95,10 @@ def _top_lines(picture: Picture, view: View, at_ms: int, width: int) -> list[Tex
 
 def _traffic(picture: Picture, history: list[Moment], width: int) -> list[Text]:
     now = picture.now
-    ended = [one.done_per_s + one.no_text_per_s + one.failed_per_s + one.cancelled_per_s for one in history]
+    ended = [one.ended_per_s for one in history]
     p95s = [one.p95_ms for one in history]
-    ended_per_s = now.done_per_s + now.no_text_per_s + now.failed_per_s + now.cancelled_per_s
     figures: list[tuple[str, str, Sequence[float | None]]] = [
-        (f"{rate(ended_per_s)} jobs/s", "" if not now.failed_per_s else f"{rate(now.failed_per_s)}/s fail", ended),
+        (f"{rate(now.ended_per_s)} jobs/s", "" if not now.failed_per_s else f"{rate(now.failed_per_s)}/s fail", ended),
         (f"p95 {latency(now.p95_ms)}", f"p50 {latency(now.p50_ms)}  p99 {latency(now.p99_ms)}", p95s),
     ]
     lines = []
@@ -157,7 +157,7 @@ def _nodes(picture: Picture, view: View, at_ms: int, width: int, height: int) ->
             state.truncate(STATE_WIDTH - GAP, overflow="ellipsis", pad=True)
             state.append(" " * GAP).append(plain(" ".join(node.speech)), style="dim")
         lines.append(line.append_text(state))
-    return [*lines, *_and_more(more, "nodes")]
+    return [*lines, *_and_more(more, "node")]
 
 
 def headroom(pair: PairLook) -> tuple[float, int, str, str]:
@@ -176,7 +176,7 @@ def _pairs(picture: Picture, height: int) -> list[Text]:
         row.append(f"{f'{pair.free}/{pair.slots}':>9}").append(f"{pair.nodes:>6}")
         rows.append(row.append(" thin" if pair.hangs_on and len(picture.nodes) > 1 else "", style="yellow"))
     shown, more = _room(rows, height)
-    return [Text(f"{'pair':<9}{'free':>9}{'nodes':>6}", style="dim"), *shown, *_and_more(more, "pairs")]
+    return [Text(f"{'pair':<9}{'free':>9}{'nodes':>6}", style="dim"), *shown, *_and_more(more, "pair")]
 
 
 def _room(rows: list[T], height: int) -> tuple[list[T], int]:
@@ -188,7 +188,7 @@ def _room(rows: list[T], height: int) -> tuple[list[T], int]:
 
 
 def _and_more(count: int, what: str) -> list[Text]:
-    return [Text(f"and {count} more {what}", style="dim")] if count else []
+    return [Text(f"and {counted(count, f'more {what}')}", style="dim")] if count else []
 
 
 def _keys(picture: Picture, view: View) -> Text:

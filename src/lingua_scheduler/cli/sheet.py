@@ -12,6 +12,7 @@ from lingua_scheduler.cli.wording import (
     LEVEL_STYLES,
     STATE_STYLES,
     bar,
+    counted,
     latency,
     node_state,
     plain,
@@ -41,16 +42,16 @@ def scheduler_line(picture: Picture, at_ms: int) -> Text:
 
 def traffic_lines(picture: Picture) -> list[Text]:
     now = picture.now
-    ended_per_s = now.done_per_s + now.no_text_per_s + now.failed_per_s + now.cancelled_per_s
-    speed = Text(f"{rate(ended_per_s)} jobs/s")
+    speed = Text(f"{rate(now.ended_per_s)} jobs/s")
     if now.failed_per_s:
-        speed.append(f", {rate(now.failed_per_s)} of them fail", style="red")
+        speed.append(f", {rate(now.failed_per_s)}/s fail", style="red")
     if now.retries_per_s:
         speed.append(f", {rate(now.retries_per_s)} retries/s", style="yellow")
     speed.append(f"   p50 {latency(now.p50_ms)}  p95 {latency(now.p95_ms)}  p99 {latency(now.p99_ms)}")
-    room = Text(f"{now.sessions} session{'s' if now.sessions != 1 else ''}, ")
-    room.append(f"{now.jobs_waiting} jobs wait", style="yellow" if now.jobs_waiting else "")
-    room.append(f", {now.slots_taken} of {now.slots_total} slots taken ")
+    room = Text(f"{counted(now.sessions, 'session')}, ")
+    waiting = f"{counted(now.jobs_waiting, 'job')} {'waits' if now.jobs_waiting == 1 else 'wait'}"
+    room.append(waiting, style="yellow" if now.jobs_waiting else "")
+    room.append(f", {now.slots_taken} of {counted(now.slots_total, 'slot')} taken ")
     return [speed, room + bar(now.slots_taken, now.slots_total, 10)]
 
 
@@ -68,7 +69,10 @@ def alarm_lines(alarms: list[Alarm], at_ms: int, width: int, most: int) -> list[
         # One line is kept for saying that there are more.
         if len(shown) + len(lines) > most - (number < len(said) - 1):
             unsaid = sum(map(len, kinds[number:]))
-            return [*shown, Text(f"   and {unsaid} more alarms; lingua status --json has all of them", style="dim")]
+            return [
+                *shown,
+                Text(f"   and {counted(unsaid, 'more alarm')}; lingua status --json has all of them", style="dim"),
+            ]
         shown += lines
     return shown
 
@@ -167,8 +171,8 @@ def node_line(picture: Picture) -> Text:
         return Text("none; start one with: lingua node --engine sim", style="red")
     line = Text(f"{len(picture.nodes)}: ")
     order = [*STATE_STYLES, *sorted(states.keys() - STATE_STYLES.keys())]
-    counted = [Text(f"{states[state]} {plain(state)}", STATE_STYLES.get(state, "")) for state in order if states[state]]
-    return line + Text(", ").join(counted)
+    each = [Text(f"{states[state]} {plain(state)}", STATE_STYLES.get(state, "")) for state in order if states[state]]
+    return line + Text(", ").join(each)
 
 
 def ailing(picture: Picture) -> list[NodeLook]:
@@ -217,7 +221,7 @@ def redis_line(picture: Picture) -> Text:
         return Text("away; lingua redis check tells more once it is back", style="red")
     line = Text(f"{plain(picture.redis_version)}, keys {plain(picture.key_prefix)}, map version {picture.map_version}")
     if picture.dead_letters:
-        line.append(f", {picture.dead_letters} dead letters", style="yellow")
+        line.append(f", {counted(picture.dead_letters, 'dead letter')}", style="yellow")
     return line
 
 

@@ -43,6 +43,10 @@ def plain(text: str) -> str:
     return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") else letter for letter in text)
 
 
+def counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def span(ms: float) -> str:
     """How long, to two parts at most."""
     seconds = max(0, int(ms / 1000))

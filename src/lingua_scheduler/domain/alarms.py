@@ -1,16 +1,22 @@
 """What somebody should know about, from what a look at everything found: each with a level and the next step."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from lingua_scheduler.domain.nodes import NodeState
 from lingua_scheduler.domain.pairs import QUARANTINED, is_echo, name_of, takes_work
 from lingua_scheduler.domain.picture import Alarm, InstanceLook, Level, NodeLook, PairLook
 from lingua_scheduler.domain.pools import Facet
+from lingua_scheduler.domain.verdict import listed
 
 # Of one kind no more than this are told apart; the rest are counted.
 EACH_MAX = 50
 REMEMBERED_MS = 3_600_000
+# A node that vanished is expected back for so long, and of so many.
+LOST_MS = 600_000
+LOST_MAX = 1_000
+MOST_PAIRS = 5
 FAILING_PERCENT = 5.0
 FAILING_SOME_PERCENT = 1.0
 FEWEST_JOBS = 5
@@ -27,6 +33,7 @@ CODES = frozenset(
         "pair.thin",
         "node.quarantined",
         "node.silent",
+        "node.lost",
         "instance.dead",
         "letters.dead",
         "leader.none",
@@ -36,6 +43,13 @@ CODES = frozenset(
 )
 
 Values = dict[str, str | int | float]
+
+
+class Lost(NamedTuple):
+    """A node that vanished, as it was."""
+
+    node: NodeLook
+    at_ms: int
 
 
 class Sight(NamedTuple):
@@ -54,6 +68,10 @@ class Sight(NamedTuple):
     p95_ms: float | None = None
     # src:tgt → when it was last served as speech.
     served_at_ms: Mapping[str, int] = {}
+    # src:tgt → the only node that served it last; empty where there were several.
+    served_by: Mapping[str, str] = {}
+    # Nodes that vanished and are not back.
+    lost: Mapping[str, Lost] = {}
     # Pools (src:tgt:facet) that sessions ask for, and how many jobs wait for which.
     wanted: Iterable[str] = ()
     waiting: Mapping[str, int] = {}
@@ -78,6 +96,24 @@ def served_lately(before: Mapping[str, int], pairs: Iterable[PairLook], at_ms: i
     """When each pair was last served, as far back as it matters."""
     kept = {pair: served for pair, served in before.items() if at_ms - served < REMEMBERED_MS}
     return kept | {name_of(pair): at_ms for pair in pairs if pair.nodes}
+
+
+def last_to_serve(before: Mapping[str, str], pairs: Iterable[PairLook], served: Container[str]) -> dict[str, str]:
+    """Who was alone with each pair when it was last served; only of pairs that are remembered."""
+    kept = {pair: node_id for pair, node_id in before.items() if pair in served}
+    return kept | {name_of(pair): pair.hangs_on for pair in pairs if pair.nodes}
+
+
+def lost_lately(
+    before: Mapping[str, Lost], gone: Iterable[NodeLook], here: Container[str], at_ms: int
+) -> dict[str, Lost]:
+    """Nodes that went without draining first, until they are back or nobody expects them any more."""
+    kept = {name: lost for name, lost in before.items() if name not in here and at_ms - lost.at_ms < LOST_MS}
+    for node in gone:
+        if node.state != NodeState.DRAINING:
+            kept.pop(node.node_id, None)
+            kept[node.node_id] = Lost(node, at_ms)
+    return dict(list(kept.items())[-LOST_MAX:])
 
 
 def _redis(sight: Sight) -> Iterator[Alarm]:
@@ -105,8 +141,13 @@ def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
             lost.add(pair)
     for pair in sorted(lost):
         src, _, tgt = pair.partition(":")
-        said = f"Nobody serves {src} → {tgt}. Bring a node back that does, or start one."
-        yield _alarm(sight, "pair.lost", Level.CRITICAL, pair, said, {"src": src, "tgt": tgt})
+        last = sight.served_by.get(pair, "")
+        told = f"; {last} was the last" if last else ""
+        said = f"Nobody serves {src} → {tgt}{told}. Bring a node back that does, or start one."
+        values: Values = {"src": src, "tgt": tgt}
+        if last:
+            values["node_id"] = last
+        yield _alarm(sight, "pair.lost", Level.CRITICAL, pair, said, values)
 
 
 def _pairs_full(sight: Sight) -> Iterator[Alarm]:
@@ -116,7 +157,9 @@ def _pairs_full(sight: Sight) -> Iterator[Alarm]:
     for pair in sight.pairs:
         jobs = waiting[name_of(pair)]
         if jobs and pair.nodes and not pair.free:
-            text = f"{jobs} jobs wait for {pair.src} → {pair.tgt}: all {pair.slots} slots are taken. Add nodes for it."
+            wait = "1 job waits" if jobs == 1 else f"{jobs} jobs wait"
+            taken = "its one slot is taken" if pair.slots == 1 else f"all {pair.slots} slots are taken"
+            text = f"{wait} for {pair.src} → {pair.tgt}: {taken}. Add nodes for it."
             values: Values = {"src": pair.src, "tgt": pair.tgt, "jobs": jobs, "slots": pair.slots}
             yield _alarm(sight, "pair.full", Level.WARNING, name_of(pair), text, values)
 
@@ -148,6 +191,15 @@ def _nodes_silent(sight: Sight) -> Iterator[Alarm]:
             yield _alarm(sight, "node.silent", Level.WARNING, node.node_id, text, values)
 
 
+def _nodes_lost(sight: Sight) -> Iterator[Alarm]:
+    for name, (node, at_ms) in sight.lost.items():
+        pairs = [pair for pair in node.speech or node.text if not is_echo(pair)]
+        served = listed(pairs, 0, MOST_PAIRS) or "nothing"
+        text = f"{name} vanished; it served {served}. See its machine, or start another."
+        values: Values = {"node_id": name, "pairs": served}
+        yield _since(_alarm(sight, "node.lost", Level.WARNING, name, text, values), at_ms)
+
+
 def _instances_dead(sight: Sight) -> Iterator[Alarm]:
     for instance in sight.instances:
         if not instance.is_alive and not instance.has_left:
@@ -159,7 +211,8 @@ def _instances_dead(sight: Sight) -> Iterator[Alarm]:
 
 def _letters(sight: Sight) -> Iterator[Alarm]:
     if sight.dead_letters:
-        text = f"{sight.dead_letters} letters could not be handled. See lingua dead-letters; replay or purge them."
+        letters = "1 letter" if sight.dead_letters == 1 else f"{sight.dead_letters} letters"
+        text = f"{letters} could not be handled. See lingua dead-letters; replay or purge what is there."
         yield _alarm(sight, "letters.dead", Level.WARNING, "", text, {"letters": sight.dead_letters})
 
 
@@ -196,6 +249,7 @@ _LOOKS = (
     _pairs_thin,
     _nodes_sick,
     _nodes_silent,
+    _nodes_lost,
     _instances_dead,
     _letters,
     _leader,

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from lingua_scheduler.domain.nodes import NodeState
 from lingua_scheduler.domain.pairs import is_echo, name_of
 from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, NodeLook, PairLook, Picture
 
@@ -34,8 +35,10 @@ Values = dict[str, str | int | float]
 _FINE = ("ready", "probation", "registering", "draining")
 
 
-def changes(before: Picture, after: Picture) -> list[Event]:
-    """Every event at the time of the later picture, those of a kind together."""
+def changes(before: Picture | None, after: Picture) -> list[Event]:
+    """Every event at the time of the later picture, those of a kind together. The first one raises its alarms."""
+    if before is None:
+        return _bounded(list(_alarms([], after)))
     found = [
         *_nodes(before, after),
         *_pairs(before, after),
@@ -43,7 +46,7 @@ def changes(before: Picture, after: Picture) -> list[Event]:
         *_leader(before, after),
         *_letters(before, after),
         *_failures(before, after),
-        *_alarms(before, after),
+        *_alarms(before.alarms, after),
     ]
     return [event for _, some in groupby(found, key=lambda event: event.kind) for event in _bounded(list(some))]
 
@@ -133,10 +136,14 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
             changed.append((then, node))
     for node in came:
         values: Values = {"node_id": node.node_id, "instance_id": node.instance_id, "slots": node.max_jobs}
-        text = f"{node.node_id} joined with {node.max_jobs} slots"
+        text = f"{node.node_id} joined with {node.max_jobs} {'slot' if node.max_jobs == 1 else 'slots'}"
         yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values)
     for node in known.values():
-        yield _event(after, "node.left", Level.WARNING, node.node_id, f"{node.node_id} left", {"node_id": node.node_id})
+        is_announced = node.state == NodeState.DRAINING
+        level = Level.NOTICE if is_announced else Level.WARNING
+        text = f"{node.node_id} left, as announced" if is_announced else f"{node.node_id} vanished"
+        values = {"node_id": node.node_id, "from": node.state}
+        yield _event(after, "node.left", level, node.node_id, text, values)
     for then, node in changed:
         level = Level.NOTICE if node.state in _FINE else Level.WARNING
         text = f"{node.node_id} is {node.state}, was {then.state}"
@@ -184,7 +191,7 @@ def _leader(before: Picture, after: Picture) -> Iterator[Event]:
 def _letters(before: Picture, after: Picture) -> Iterator[Event]:
     died = after.dead_letters - before.dead_letters
     if died > 0:
-        text = f"{died} letters could not be handled"
+        text = f"{died} {'letter' if died == 1 else 'letters'} could not be handled"
         yield _event(after, "letters.died", Level.WARNING, "", text, {"letters": died, "total": after.dead_letters})
 
 
@@ -197,8 +204,8 @@ def _failures(before: Picture, after: Picture) -> Iterator[Event]:
             yield _event(after, "job.failed", Level.WARNING, job.job_id, text, values)
 
 
-def _alarms(before: Picture, after: Picture) -> Iterator[Event]:
-    then, now = _by_name(before.alarms), _by_name(after.alarms)
+def _alarms(before: Sequence[Alarm], after: Picture) -> Iterator[Event]:
+    then, now = _by_name(before), _by_name(after.alarms)
     for kind, alarms, others, told in (
         ("alarm.raised", now, then, "{}"),
         ("alarm.cleared", then, now, "Over: {}"),

@@ -1,7 +1,7 @@
 """What an instance counts and tells the others; and what all of them did between two looks."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,8 @@ NAMED_MAX = 200
 JOBS_MAX = 20
 OTHER = "other"
 MINUTE_MS = 60_000
+# What is called "now": shorter, and the pause between two sentences would look like a standstill.
+WINDOW_MS = 15_000
 # Older figures say nothing of what goes on now.
 FRESH_MS = 30_000
 # In less than this a single job looks like a rush, and none like a standstill.
@@ -81,11 +83,11 @@ class Trend:
 
     def __init__(self) -> None:
         self._figures: dict[str, Figures] = {}
-        self._growths: dict[str, Growth] = {}
+        self._growths: dict[str, list[Growth]] = {}
         self._minute: list[Growth] = []
 
     def look(self, now_ms: int, living: Mapping[str, Figures]) -> Rates:
-        """Each instance tells at its own pace, so each has the rate of its own last interval."""
+        """Each instance tells at its own pace, so each has the rate of its own last intervals."""
         for instance, figures in living.items():
             before = self._figures.get(instance)
             if before is not None and before.life == figures.life and figures.at_ms - before.at_ms < SHORTEST_MS:
@@ -95,13 +97,13 @@ class Trend:
             if grown is not None:
                 # When we heard of it: their clock may not be ours.
                 grown = grown._replace(at_ms=now_ms)
-                self._growths[instance] = grown
+                self._growths.setdefault(instance, []).append(grown)
                 self._minute.append(grown)
         self._figures = {instance: figures for instance, figures in self._figures.items() if instance in living}
         self._growths = {
-            instance: grown
-            for instance, grown in self._growths.items()
-            if instance in living and now_ms - grown.at_ms < FRESH_MS
+            instance: lately
+            for instance, growths in self._growths.items()
+            if instance in living and (lately := _lately(growths, now_ms))
         }
         self._minute = [grown for grown in self._minute if now_ms - grown.at_ms < MINUTE_MS]
         return rates(self._growths.values())
@@ -115,10 +117,15 @@ class Trend:
         )
 
 
-def rates(growths: Iterable[Growth]) -> Rates:
-    known = list(growths)
-    ended = {state.value: sum(g.ended[state.value] * 1000 / g.took_ms for g in known) for state in ENDED}
-    return Rates(ended, sum(g.retries * 1000 / g.took_ms for g in known), merged(g.latency for g in known))
+def rates(instances: Iterable[Sequence[Growth]]) -> Rates:
+    """Each instance's jobs by the time in which it did them, all instances summed."""
+    known = [(growths, sum(g.took_ms for g in growths) / 1000) for growths in instances]
+    ended = {
+        state.value: sum(sum(g.ended[state.value] for g in growths) / took_s for growths, took_s in known)
+        for state in ENDED
+    }
+    retries = sum(sum(g.retries for g in growths) / took_s for growths, took_s in known)
+    return Rates(ended, retries, merged(g.latency for growths, _ in known for g in growths))
 
 
 def summed(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -143,3 +150,9 @@ def latest_jobs(*lists: Iterable[JobLook], since_ms: int = 0, most: int = JOBS_M
 
 def _risen(before: Mapping[str, int], after: Mapping[str, int], name: str) -> int:
     return max(0, after.get(name, 0) - before.get(name, 0))
+
+
+def _lately(growths: Sequence[Growth], now_ms: int) -> list[Growth]:
+    """Those of the window; of one that tells seldom its last, unless that is old."""
+    last = [grown for grown in growths[-1:] if now_ms - grown.at_ms < FRESH_MS]
+    return [grown for grown in growths if now_ms - grown.at_ms < WINDOW_MS] or last

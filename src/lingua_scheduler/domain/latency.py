@@ -1,14 +1,19 @@
-"""How long things took, counted in steps that grow by a constant factor: small, mergeable, exact to a few percent."""
+"""How long things took, counted in steps that grow by a constant factor: small, mergeable, exact to 2.5 percent."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import pairwise
+from math import sqrt
+from operator import add
 
 FIRST_MS = 1.0
 LAST_MS = 60_000.0
-STEPS = 80
+STEPS = 240
 
 # The upper bound of each step; the first holds all that is shorter, the last all that is longer.
 BOUNDS_MS: tuple[float, ...] = tuple(FIRST_MS * (LAST_MS / FIRST_MS) ** (step / STEPS) for step in range(STEPS + 1))
+# What a step is read as; at both ends its only bound.
+_MIDDLES_MS = (FIRST_MS, *(sqrt(low * high) for low, high in pairwise(BOUNDS_MS)), LAST_MS)
 
 
 class Tally:
@@ -31,17 +36,15 @@ class Tally:
         return Tally(max(0, now - then) for now, then in zip(self.counts, before.counts, strict=True))
 
     def percentile(self, percent: float) -> float | None:
-        """Between the bounds of a step as if all in it were spread evenly; None when there is nothing."""
+        """The middle of the step it lies in; None when there is nothing."""
         total = len(self)
         if not total:
             return None
-        wanted, passed = total * percent / 100, 0.0
+        wanted, passed = total * percent / 100, 0
         for step, count in enumerate(self.counts):
-            if count and passed + count >= wanted:
-                low = BOUNDS_MS[step - 1] if step else 0.0
-                high = BOUNDS_MS[min(step, len(BOUNDS_MS) - 1)]
-                return low + (high - low) * (wanted - passed) / count
             passed += count
+            if count and passed >= wanted:
+                return _MIDDLES_MS[step]
         return LAST_MS
 
 
@@ -49,7 +52,7 @@ def merged(tallies: Iterable[Tally]) -> Tally:
     """All of them as one."""
     total = Tally()
     for tally in tallies:
-        total.counts = [one + other for one, other in zip(total.counts, tally.counts, strict=True)]
+        total.counts = list(map(add, total.counts, tally.counts))
     return total
 
 

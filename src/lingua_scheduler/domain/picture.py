@@ -95,7 +95,7 @@ class JobLook(Look, frozen=True, kw_only=True):
 
 
 class Moment(Look, frozen=True, kw_only=True):
-    """A point of the curves: all instances together, since the moment before."""
+    """A point of the curves: all instances together; rates and latencies are those of the last 15 seconds."""
 
     at_ms: int
     # Jobs that ended, a second.
@@ -112,6 +112,10 @@ class Moment(Look, frozen=True, kw_only=True):
     jobs_waiting: int
     slots_taken: int
     slots_total: int
+
+    @property
+    def ended_per_s(self) -> float:
+        return self.done_per_s + self.no_text_per_s + self.failed_per_s + self.cancelled_per_s
 
 
 class Level(StrEnum):

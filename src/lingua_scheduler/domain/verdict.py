@@ -35,7 +35,8 @@ def verdict(picture: Picture) -> Verdict:
             f"People are being translated; {warnings} {'thing needs' if warnings == 1 else 'things need'} a look.",
         )
     level = Level.NOTICE if picture.alarms else None
-    if not picture.now.sessions:
+    # Who asks over HTTP has no session, and sessions of one sentence are over in no time.
+    if not picture.now.sessions and not picture.now.ended_per_s:
         return Verdict(level, "All is well, and nobody is talking.")
     return Verdict(level, "All is well: people are being translated.")
 

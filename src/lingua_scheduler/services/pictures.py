@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.alarms import Sight, alarms, served_lately
+from lingua_scheduler.domain.alarms import Lost, Sight, alarms, last_to_serve, lost_lately, served_lately
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.figures import Figures, Rates, Trend, latest_jobs, most_common, summed
 from lingua_scheduler.domain.instances import Instance
@@ -48,6 +48,8 @@ class PictureMaker:
         # Nodes that did not change look the same, literally: whoever compares two pictures sees it at once.
         self._looks: dict[str, tuple[Row, Said, NodeLook]] = {}
         self._served_at_ms: dict[str, int] = {}
+        self._served_by: dict[str, str] = {}
+        self._lost: dict[str, Lost] = {}
         self._sight = Sight(0)
 
     async def make(self, before: Picture | None) -> Picture:
@@ -66,6 +68,7 @@ class PictureMaker:
         self._served_at_ms = served_lately(self._served_at_ms, (), now_ms)
         fleet = await self._fleet(now_ms, self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted})
         self._served_at_ms = served_lately(self._served_at_ms, fleet.pairs, now_ms)
+        self._served_by = last_to_serve(self._served_by, fleet.pairs, self._served_at_ms)
         leads = leader.instance if leader else None
         instances = await self._instances(known, shown, told, fleet.nodes, leads)
         rates = self._trend.look(now_ms, told)
@@ -123,6 +126,8 @@ class PictureMaker:
             pairs.add(node)
             if place % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
+        gone = [self._looks[name][2] for name in sorted(self._looks.keys() - looks.keys())]
+        self._lost = lost_lately(self._lost, gone, looks, now_ms)
         self._looks = looks
         for pair in missed:
             pairs.mention(pair)
@@ -190,6 +195,8 @@ class PictureMaker:
             jobs_failed=failed,
             p95_ms=latency.percentile(95),
             served_at_ms=self._served_at_ms,
+            served_by=self._served_by,
+            lost=self._lost,
             slow_ms=self._settings.watch.slow_ms,
             missed_heartbeats=self._settings.nodes.missed_heartbeats,
         )

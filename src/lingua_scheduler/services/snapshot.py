@@ -200,7 +200,7 @@ class Snapshots:
         else:
             self._took_s = self._clock() - began_s
             self.made_at_s = self._clock()
-            events = [] if before is None else changes(before, picture)
+            events = changes(before, picture)
             self._remember(picture.now)
         finally:
             self._building = None

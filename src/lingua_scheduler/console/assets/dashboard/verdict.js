@@ -30,7 +30,7 @@ export function verdict(connection) {
 }
 
 function isBusy({ now: moment }) {
-  return moment.sessions > 0 || moment.done_per_s > 0 || moment.slots_taken > 0;
+  return moment.sessions > 0 || jobsPerSecond(moment) > 0;
 }
 
 /** The nodes that take work. */
