@@ -111,6 +111,7 @@ const directions = new Directions(socketUrl(), {
   partial: (direction, message) => results.partial(direction, message),
   trouble: (direction, message) => results.trouble(direction, message),
   lost: (direction, count) => conversation.restart(direction, count),
+  settled: (direction) => conversation.settle(direction),
   refused: (direction, reason) => notice(direction.side, "refused", { reason }),
 });
 
