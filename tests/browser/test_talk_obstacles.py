@@ -34,7 +34,7 @@ async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, 
         assert await talk.speak("a").is_disabled()
         hint = talk.half("a").locator(".hint")
         assert await hint.text_content() == "You cannot talk right now"
-        assert await talk.page.locator("#state").text_content() == "No language is served yet"
+        assert await talk.page.locator("#state").text_content() == "No languages yet"
         async with recording_node(scheduler.port, Recorder(), "en", "zh"):
             await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
             assert await notice.is_hidden()

@@ -29,7 +29,7 @@ const WORDS = {
     state_paused: "Busy, one moment",
     state_refused: "Refused",
     state_idle: "Ready",
-    state_unserved: "No language is served yet",
+    state_unserved: "No languages yet",
     unserved: "Nobody translates {source} to {target} right now.",
     text_only: "{target} can be written but not spoken by anybody right now.",
     no_nodes:
@@ -82,7 +82,7 @@ const WORDS = {
     state_paused: "繁忙，请稍候",
     state_refused: "被拒绝",
     state_idle: "就绪",
-    state_unserved: "还没有可用的语言",
+    state_unserved: "还没有语言",
     unserved: "现在没有节点把{source}翻译成{target}。",
     text_only: "现在{target}只能译成文字，没有语音。",
     no_nodes: "还没有节点连接。可以在本机启动一个：lingua node（没有语音引擎时试用：lingua node --engine sim）",
