@@ -91,6 +91,42 @@ async def test_a_session_that_is_forgotten_is_begun_anew_with_what_was_not_answe
     assert samples_of(recorder.audio) == said
 
 
+async def test_sentences_said_during_a_break_stay_sentences(port: int, recorder: Recorder, humming: Browser) -> None:
+    async with Proxy(port) as proxy, talk_page(humming) as talk:
+        await talk.open(proxy.port)
+        proxy.is_cut = True
+        await talk.page.wait_for_selector("html[data-state=away]")
+        for _ in range(3):
+            await talk.talk("a", seconds=0.5)
+        proxy.is_cut = False
+        await until(lambda: talk.shows(3), 30, "three translations")
+        assert await talk.texts("b") == [f"<b>said</b> {number} in zh" for number in (1, 2, 3)]
+        assert await talk.half("a").locator("li").count() == 3
+
+
+async def test_a_sentence_that_became_part_of_another_does_not_wait_for_ever(
+    server: RedisProcess, recorder: Recorder, humming: Browser
+) -> None:
+    # So long a wait for late audio takes what follows for a part of it.
+    async with scheduler_on(server.url, sessions__hangover_manual_ms=2_500) as (scheduler, _):
+        async with recording_node(scheduler.port, recorder, "en", "zh"), talk_page(humming) as talk:
+            recorder.may_answer.clear()
+            await talk.open(scheduler.port)
+            await talk.talk("a", seconds=0.5)
+            await talk.talk("a", seconds=0.5)
+            await until(lambda: recorder.jobs, 20, "the job is under way")
+            # Longer than it takes to settle: while something is under way, nothing is given up.
+            await asyncio.sleep(6)
+            assert await talk.half("a").locator("li").count() == 2
+            recorder.may_answer.set()
+            await until(lambda: talk.shows(1), 20, "a translation")
+            await until(lambda: talk.is_without("li.pending, li.partial"), 20, "nothing waits any more")
+            await talk.talk("a", seconds=0.5)
+            await until(lambda: talk.shows(2), 20, "the next translation")
+            assert await talk.texts("b") == ["<b>said</b> 1 in zh", "<b>said</b> 2 in zh"]
+            assert await talk.half("a").locator("li").count() == 2
+
+
 async def test_a_pause_is_obeyed_and_nothing_is_lost_by_it(port: int, recorder: Recorder, humming: Browser) -> None:
     sent: list[tuple[float, int]] = []
     asked: list[float] = []

@@ -30,11 +30,17 @@ async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, 
         await talk.page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
         notice = talk.half("a").locator(".notice")
         await until(lambda: notice.is_visible(), 10, "a notice")
-        assert "lingua node" in (await notice.text_content() or "")
+        assert "Start one on this machine: lingua node (" in (await notice.text_content() or "")
         assert await talk.speak("a").is_disabled()
+        hint = talk.half("a").locator(".hint")
+        assert await hint.text_content() == "You cannot talk right now"
+        assert await talk.page.locator("#state").text_content() == "No languages yet"
         async with recording_node(scheduler.port, Recorder(), "en", "zh"):
             await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
             assert await notice.is_hidden()
+            assert await hint.text_content() == "Hold to talk, or tap"
+            await until(lambda: talk.page.locator("html[data-state=open]").count(), 10, "a session")
+            assert await talk.page.locator("#state").text_content() == "Connected"
 
 
 async def test_a_page_from_another_host_without_https_is_told_why(port: int) -> None:

@@ -123,6 +123,9 @@ class TalkPage:
         """So many translations, and no more."""
         return len(await self.texts("b")) == count
 
+    async def is_without(self, selector: str) -> bool:
+        return await self.page.locator(selector).count() == 0
+
     async def captured(self) -> "array[int]":
         """Every sample that was taken; needs UNTOUCHED."""
         return array("h", await self.page.evaluate("captured"))

@@ -64,6 +64,12 @@ export class Conversation {
     waiting.slice(0, lost).forEach((one) => this.change(one, { state: "missing", reason: "lost" }));
   }
 
+  /** Whatever was said has its outcome. What waits nevertheless became a part of a sentence before it. */
+  settle(direction) {
+    const isJoined = (one) => one.direction === direction && (one.state === "pending" || one.state === "partial");
+    this.#sentences.filter(isJoined).forEach((one) => this.remove(one));
+  }
+
   #giveUp() {
     const since = Date.now() - FORGET_AFTER_MS;
     this.#sentences

@@ -11,7 +11,8 @@ export class Directions {
   #on;
   #open = new Map();
 
-  /** `on` hears: state(), outcome, partial, trouble(direction, message), lost(direction, count), refused(…, text). */
+  /** `on` hears: state(), outcome, partial, trouble(direction, message), lost(direction, count), settled(direction),
+   * refused(direction, text). */
   constructor(url, on) {
     this.#url = url;
     this.#on = on;
@@ -57,6 +58,7 @@ export class Directions {
       partial: (message) => this.#on.partial(direction, message),
       trouble: (message) => this.#on.trouble(direction, message),
       lost: (count) => this.#on.lost(direction, count),
+      settled: () => this.#on.settled(direction),
       refused: (text) => {
         direction.state = "refused";
         this.#on.refused(direction, text);

@@ -13,12 +13,17 @@ const BEAT_MS = 2_000;
 const ANSWER_WITHIN_MS = 5_000;
 const IDLE_BEATS = 10;
 const CLOSE_WITHIN_MS = 30_000;
+// What follows a final too soon is taken for a part of it. After a break all comes at once, so the next utterance waits
+// until the one before it has ended, or for so long where nobody tells.
+const APART_MS = 1_000;
+const SETTLED_AFTER_MS = 3_000;
 // What no second try will mend.
 const REFUSED = new Set(["INVALID_MESSAGE", "UNSUPPORTED_FEATURE", "INVALID_PAIRING_CODE"]);
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
-/** `on` hears: state(word), outcome(message), partial(message), trouble(message), lost(count), refused(text). */
+/** `on` hears: state(word), outcome(message), partial(message), trouble(message), lost(count), settled(),
+ * refused(text). */
 export class Link {
   #url;
   #init;
@@ -28,6 +33,10 @@ export class Link {
   #sessionId = "";
   #binary = false;
   #lastOutcome = null;
+  // The last utterance that the session has spoken of.
+  #lastAnnounced = null;
+  #apartUntil = 0;
+  #lastSentAt = 0;
   #pausedUntil = 0;
   #pumpTimer = 0;
   #beatTimer = 0;
@@ -152,8 +161,9 @@ export class Link {
     if (ack.resumed) {
       this.timesResumed += 1;
       this.#outgoing.resumed(ack.next_seq ?? 0);
+      if (this.#lastAnnounced !== null) this.#lastAnnounced = (ack.next_utterance_index ?? 0) - 1;
     } else if (isSecond) {
-      this.#lastOutcome = null;
+      this.#lastOutcome = this.#lastAnnounced = null;
       this.#on.lost(this.#outgoing.restarted());
     }
     this.#on.state("open");
@@ -180,18 +190,28 @@ export class Link {
         this.#on.partial(message);
         break;
       case "ui_event":
-        if (message.status === "error") this.#on.trouble(message);
+        this.#told(message);
         break;
       case "backpressure":
         this.#pauseFor(Number(message.resume_after_ms) || 0);
         break;
       case "session_close_ack":
+        this.#on.settled();
         this.#end();
         break;
       case "error":
         this.#complained(message);
         break;
     }
+  }
+
+  #told(message) {
+    // Troubles are always told, the other steps perhaps not; see `#isSettled`.
+    if (message.status === "error") return this.#on.trouble(message);
+    this.#lastAnnounced = Math.max(this.#lastAnnounced ?? 0, message.utterance_index);
+    if (message.event !== "INPUT_ENDED" || !this.#apartUntil) return;
+    this.#apartUntil = 0;
+    this.#pump();
   }
 
   #complained({ code }) {
@@ -218,8 +238,12 @@ export class Link {
   #pump() {
     if (!this.isOpen || this.isPaused) return;
     while (this.#socket.bufferedAmount < MAX_BUFFERED_BYTES) {
+      const now = performance.now();
+      if (this.#outgoing.hasUnsent && now < this.#apartUntil) return this.#pumpLater(this.#apartUntil - now);
       const chunk = this.#outgoing.take();
       if (!chunk) return this.#allSent();
+      this.#apartUntil = chunk.isFinal ? now + APART_MS : 0;
+      this.#lastSentAt = now;
       this.#socket.send(this.#binary ? binaryChunk(this.#sessionId, chunk) : textChunk(this.#sessionId, chunk));
     }
     this.#pumpLater(100);
@@ -229,10 +253,22 @@ export class Link {
     if (this.#isClosing) this.#post({ type: "session_close", session_id: this.#sessionId, reason: "done" });
   }
 
+  /** The session has heard everything, and all that it made of it has its outcome. */
+  get #isSettled() {
+    if (this.#silentSince || this.isPaused || !this.#outgoing.isIdle || this.#lastOutcome === null) return false;
+    // Where nobody tells which utterances there are, nobody knows whether one is still to come.
+    const isTold = this.#lastAnnounced !== null && this.#lastAnnounced <= this.#lastOutcome;
+    return isTold && performance.now() - this.#lastSentAt > SETTLED_AFTER_MS;
+  }
+
   /** Often while somebody waits, else every twenty seconds. */
   #beat() {
     this.#beats += 1;
     if (!this.isOpen) return;
+    if (this.#isSettled) {
+      this.#outgoing.settled();
+      this.#on.settled();
+    }
     const now = performance.now();
     if (this.#silentSince && now - this.#silentSince > ANSWER_WITHIN_MS) {
       this.#silentSince = 0;

@@ -111,6 +111,7 @@ const directions = new Directions(socketUrl(), {
   partial: (direction, message) => results.partial(direction, message),
   trouble: (direction, message) => results.trouble(direction, message),
   lost: (direction, count) => conversation.restart(direction, count),
+  settled: (direction) => conversation.settle(direction),
   refused: (direction, reason) => notice(direction.side, "refused", { reason }),
 });
 
@@ -129,10 +130,16 @@ function connect() {
 function showState() {
   const state = directions.state;
   root.dataset.state = state;
-  const told = say(choices.interface, `state_${state}`);
+  const told = say(choices.interface, `state_${state === "idle" ? idleness() : state}`);
   if ($("#state .told").textContent !== told) $("#state .told").textContent = told;
   $("#state").title = told;
   root.dataset.timesResumed = directions.all.reduce((sum, { link }) => sum + (link?.timesResumed ?? 0), 0);
+}
+
+/** Why there is no session. */
+function idleness() {
+  if (!offers.isKnown) return "connecting";
+  return offers.languages.length ? "idle" : "unserved";
 }
 
 // Languages
@@ -185,12 +192,22 @@ function notice(side, key, values) {
 }
 
 function showNotice(side) {
-  const told = obstacle(side) ?? notices[side];
+  const hindrance = obstacle(side);
+  const told = hindrance ?? notices[side];
   const element = $(".notice", halves[side]);
   element.textContent = told?.[0] ? word(side, ...told) : "";
   element.hidden = !element.textContent;
   // The other half tells the same; once is enough when both are of one mind.
-  $(".speak", halves[side]).disabled = Boolean(obstacle(side)) && talker.side !== side;
+  $(".speak", halves[side]).disabled = Boolean(hindrance) && talker.side !== side;
+  showHint(side);
+}
+
+function showHint(side) {
+  const hindrance = obstacle(side);
+  // Before the first answer nobody knows.
+  const idle = hindrance ? hindrance[0] && "cannot" : "hold";
+  const key = phases[side] === "idle" ? idle : phases[side];
+  $(".hint", halves[side]).textContent = key && word(side, key);
 }
 
 // Talking
@@ -213,7 +230,7 @@ function showTalk() {
     button.setAttribute("aria-pressed", String(phase !== "idle"));
     button.setAttribute("aria-label", word(side, "talk_in", { language: nameOf(languages[side] || "en", reads(side)) }));
     $("use", button).setAttribute("href", phase === "listening_tap" ? "#icon-stop" : "#icon-mic");
-    $(".hint", halves[side]).textContent = word(side, phase === "idle" ? "hold" : phase);
+    showHint(side);
   }
 }
 

@@ -22,6 +22,15 @@ export class Outgoing {
     return this.#unanswered.length === 0;
   }
 
+  get hasUnsent() {
+    return this.#sendFrom < this.#nextSeq;
+  }
+
+  /** Nothing is being said, and nothing of it waits here. */
+  get isIdle() {
+    return !this.hasUnsent && this.#unanswered.at(-1)?.end !== null;
+  }
+
   add(audio, isFinal) {
     const chunk = { seq: this.#nextSeq++, audio, isFinal, at: Date.now() };
     let spoken = this.#unanswered.at(-1);
@@ -45,6 +54,11 @@ export class Outgoing {
   /** An outcome has come: the oldest finished utterance has its answer. */
   answered() {
     if (this.#unanswered[0]?.end != null) this.#unanswered.shift();
+  }
+
+  /** Every outcome has come, though there may have been fewer than utterances: some were taken for one. */
+  settled() {
+    this.#unanswered = [];
   }
 
   /** The session goes on, and this is the first chunk it does not have. */

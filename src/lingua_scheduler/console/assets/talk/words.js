@@ -4,6 +4,7 @@ const WORDS = {
   en: {
     title: "Talk",
     hold: "Hold to talk, or tap",
+    cannot: "You cannot talk right now",
     opening: "Opening the microphone …",
     listening: "Listening …",
     listening_tap: "Listening … tap to end",
@@ -28,9 +29,11 @@ const WORDS = {
     state_paused: "Busy, one moment",
     state_refused: "Refused",
     state_idle: "Ready",
+    state_unserved: "No languages yet",
     unserved: "Nobody translates {source} to {target} right now.",
     text_only: "{target} can be written but not spoken by anybody right now.",
-    no_nodes: "No node is connected yet. Start one on this machine: lingua node --engine sim",
+    no_nodes:
+      "No node is connected yet. Start one on this machine: lingua node (to try it without speech engines: lingua node --engine sim)",
     same: "Choose two different languages.",
     unreachable: "The scheduler does not answer. Is it running?",
     mic_insecure:
@@ -54,6 +57,7 @@ const WORDS = {
   zh: {
     title: "对话翻译",
     hold: "按住说话，或点一下",
+    cannot: "现在不能说话",
     opening: "正在打开麦克风…",
     listening: "正在听…",
     listening_tap: "正在听…再点一下结束",
@@ -78,9 +82,10 @@ const WORDS = {
     state_paused: "繁忙，请稍候",
     state_refused: "被拒绝",
     state_idle: "就绪",
+    state_unserved: "还没有语言",
     unserved: "现在没有节点把{source}翻译成{target}。",
     text_only: "现在{target}只能译成文字，没有语音。",
-    no_nodes: "还没有节点连接。可以在本机启动一个：lingua node --engine sim",
+    no_nodes: "还没有节点连接。可以在本机启动一个：lingua node（没有语音引擎时试用：lingua node --engine sim）",
     same: "请选择两种不同的语言。",
     unreachable: "调度器没有响应。它在运行吗？",
     mic_insecure: "浏览器只允许 https 或 localhost 页面使用麦克风。请用 https:// 打开本页（见 docs/talk.md），或在本机打开。",
