@@ -21,9 +21,10 @@ from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.sdk import microphone, wav
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.audio import CHUNK_MS, SAMPLE_RATE
-from lingua_scheduler.sdk.client import Client, Heard, SessionFailed, paced
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
+from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
 from lingua_scheduler.sdk.microphone import Gate, NoMicrophone
+from lingua_scheduler.sdk.recording import played
 
 # The meter shows this many decibels below the loudest sound there is.
 METER_DB = 60
@@ -67,6 +68,8 @@ def translate(
     lingua translate speech.wav --from en --to es --save spanish.wav --fast
     lingua translate speech.wav --from en --to es --json | jq .text_translated
     lingua translate --microphone --from en --to zh
+
+    A sentence ends at a pause of a second or more in the file; the pause itself is not sent.
 
     With a microphone the first Ctrl-C says that you have finished, and the rest is still translated; a second one
     leaves at once.
@@ -164,15 +167,15 @@ async def _hear(client: Client, as_json: bool) -> bytes:
 
 
 async def _play(client: Client, pcm16: bytes, is_fast: bool, is_quiet: bool, timeout_s: float) -> None:
-    """Send a recording, at the pace of speech."""
+    """Send a recording, at the pace of speech; its sentences end at its pauses."""
     columns = (TextColumn("speaking"), BarColumn(), TextColumn("{task.completed:.1f} of {task.total:.1f} s"))
     seconds = len(pcm16) / 2 / SAMPLE_RATE
     with _bar(*columns, TimeRemainingColumn(), is_quiet=is_quiet) as progress:
         bar = progress.add_task("", total=seconds)
         async with asyncio.timeout(seconds + timeout_s):
-            async for chunk in paced(pcm16, is_fast=is_fast):
-                await client.send(chunk)
-                progress.update(bar, advance=CHUNK_MS / 1000)
+            async for part in played(pcm16, is_fast=is_fast):
+                await client.send(part.audio, is_final=not part.audio)
+                progress.update(bar, completed=part.begins_ms / 1000 + len(part.audio) / 2 / SAMPLE_RATE)
             await client.final()
             await client.finish()
 
