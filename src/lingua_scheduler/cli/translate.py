@@ -46,7 +46,9 @@ Speak = Callable[[Client], Awaitable[None]]
 )
 @click.option("--save", type=click.Path(path_type=Path), help="Write the translated speech to this WAV file.")
 @click.option("--fast", is_flag=True, help="Send a file as fast as it goes instead of at the pace of speech.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: results, gaps and events.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line, as they come: results, gaps, partials, events."
+)
 @click.option(
     "--timeout", "timeout_s", type=float, default=60, show_default=True, help="Seconds to wait for the last result."
 )
@@ -66,7 +68,7 @@ def translate(
     \b
     lingua translate speech.wav --from en --to zh
     lingua translate speech.wav --from en --to es --save spanish.wav --fast
-    lingua translate speech.wav --from en --to es --json | jq .text_translated
+    lingua translate speech.wav --from en --to es --json | jq '.text_translated // empty'
     lingua translate --microphone --from en --to zh
 
     A sentence ends at a pause of a second or more in the file; the pause itself is not sent.
@@ -136,7 +138,7 @@ def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, time
 
 async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
     """Speak, show what comes back meanwhile and after it; return the speech of all results."""
-    async with Client(url, *languages) as client:
+    async with Client(url, *languages, partials=as_json) as client:
         speaking = asyncio.ensure_future(speak(client))
         hearing = asyncio.ensure_future(_hear(client, as_json))
         try:
@@ -155,7 +157,7 @@ async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json:
 async def _hear(client: Client, as_json: bool) -> bytes:
     speech = bytearray()
     translated = failed = 0
-    async for heard in client.heard():
+    async for heard in client.heard(steps=as_json):
         speech += show(heard, as_json)
         translated += isinstance(heard, TranslationResult)
         failed += isinstance(heard, MissingResult) and heard.reason == "job_failed"
