@@ -496,6 +496,7 @@ async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: 
     ) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
+    assert "(kept only while the demo runs; --save FILE keeps it)" in said
     assert "2 connected" in said
     assert "understood  (simulated) I heard" in said
     assert "translated  （模拟）我听到了" in said
@@ -509,6 +510,7 @@ async def test_the_demo_says_why_its_nodes_are_simulated_and_keeps_the_speech_if
     async with started("demo", "--once", "--port", "0", "--to", "ja", "--save", str(kept)) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
+    assert "kept only" not in said
     assert "Without real speech engines: " in said
     assert "lingua node --list" in " ".join(said.split())
     assert wav.read(kept)
