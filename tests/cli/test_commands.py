@@ -256,8 +256,9 @@ def test_every_line_for_scripts_is_a_json_object(scheduler: str, speech: Path) -
     shown = lingua("translate", str(speech), "--from", "en", "--to", "es", "--fast", "--json", "--url", scheduler)
     assert shown.exit_code == 0
     lines = [json.loads(line) for line in shown.stdout.splitlines()]
-    assert [line["type"] for line in lines] == ["translation_result"]
-    assert lines[0]["text_translated"] == "(simulado) Escuché 1.0 segundos de voz."
+    assert [line["type"] for line in lines if line["type"] != "ui_event"] == ["asr_partial", "translation_result"]
+    assert "NODE_ACCEPTED" in [line["event"] for line in lines if line["type"] == "ui_event"]
+    assert lines[-1]["text_translated"] == "(simulado) Escuché 1.0 segundos de voz."
 
 
 def test_the_translated_speech_is_saved_as_long_as_it_is(scheduler: str, speech: Path, tmp_path: Path) -> None:
@@ -276,7 +277,8 @@ def test_a_long_sound_is_several_utterances_whose_speech_is_saved_in_one_file(sc
     wav.write(long, bytes(20 * 2 * SAMPLE_RATE))
     languages = ("--from", "en", "--to", "en")
     shown = lingua("translate", str(long), *languages, "--fast", "--json", "--save", str(saved), "--url", scheduler)
-    results = [json.loads(line) for line in shown.stdout.splitlines()]
+    lines = [json.loads(line) for line in shown.stdout.splitlines()]
+    results = [line for line in lines if line["type"] == "translation_result"]
     # Cut where an utterance has as many bytes as it may have; the last chunk is kept for the end of the turn.
     assert [(result["utterance_index"], result["text_asr"]) for result in results] == [
         (0, "(simulated) I heard 15.8 seconds of speech."),
@@ -494,6 +496,7 @@ async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: 
     ) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
+    assert "(kept only while the demo runs; --save FILE keeps it)" in said
     assert "2 connected" in said
     assert "understood  (simulated) I heard" in said
     assert "translated  （模拟）我听到了" in said
@@ -507,6 +510,7 @@ async def test_the_demo_says_why_its_nodes_are_simulated_and_keeps_the_speech_if
     async with started("demo", "--once", "--port", "0", "--to", "ja", "--save", str(kept)) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
+    assert "kept only" not in said
     assert "Without real speech engines: " in said
     assert "lingua node --list" in " ".join(said.split())
     assert wav.read(kept)

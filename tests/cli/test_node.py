@@ -130,12 +130,25 @@ def test_an_engine_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatc
         (("--engine", "sim", "--list"), "--list is about real engines"),
         (("--whisper-model", "/nowhere"), "/nowhere"),
         (("--engine", "sim", "--url", "ftp://x"), "ftp"),
+        (("--delay-ms", "5"), "--delay-ms goes with --engine sim"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused_in_words(arguments: tuple[str, ...], said: str) -> None:
     refused = lingua("node", *arguments)
     assert refused.exit_code == SETTINGS
     assert said in refused.stderr
+
+
+def test_an_address_that_is_none_is_refused_before_engines_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = lingua("node", "--url", "nonsense://x", parts=(EAR, TONGUE), patch=monkeypatch)
+    assert refused.exit_code == SETTINGS
+    assert refused.output.startswith("lingua: 'nonsense://x' is not an address")
+
+
+def test_languages_that_leave_no_pair_are_told_from_engines_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = lingua("node", "--languages", "en,zh", "--list", parts=(EAR, TONGUE), patch=monkeypatch)
+    assert shown.exit_code == ENGINES
+    assert shown.stderr == "lingua: --languages en,zh leaves no pair; without it: en → pt, en → es\n"
 
 
 def test_models_are_listed_with_where_they_are(tmp_path: Path) -> None:

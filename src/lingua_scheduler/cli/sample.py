@@ -19,7 +19,7 @@ PLAYED_WITHIN_S = 20.0
 PLAYERS = (("paplay",), ("aplay", "-q"), ("afplay",), ("play", "-q"), ("ffplay", "-nodisp", "-autoexit", "-v", "quiet"))
 
 
-async def translate(console: Console, address: str, tgt_lang: str, save: Path) -> bool:
+async def translate(console: Console, address: str, tgt_lang: str, save: Path, *, is_kept: bool) -> bool:
     """Speak the sample sentence and wait for its translation; whether it came."""
     is_translated = False
     with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
@@ -37,17 +37,18 @@ async def translate(console: Console, address: str, tgt_lang: str, save: Path) -
                 took_ms = (asyncio.get_running_loop().time() - started) * 1000
                 console.print(f"understood  {heard.text_asr}", highlight=False, markup=False)
                 console.print(f"translated  {heard.text_translated}", style="bold green", highlight=False, markup=False)
-                await _hear(console, Audio(base64.b64decode(heard.tts_audio)), save)
+                await _hear(console, Audio(base64.b64decode(heard.tts_audio)), save, is_kept)
                 console.print(f"took        {took_ms:.0f} ms after the end of the sentence{_stages(heard)}")
     return is_translated
 
 
-async def _hear(console: Console, speech: Audio, save: Path) -> None:
+async def _hear(console: Console, speech: Audio, save: Path, is_kept: bool) -> None:
     if not speech.samples:
         console.print("spoken      not at all: no voice of a node speaks this language")
         return
     wav.write(save, speech.samples, SAMPLE_RATE)
-    console.print(f"spoken      {speech.seconds:.1f} s, in {save}", highlight=False, soft_wrap=True)
+    how_long = "" if is_kept else " (kept only while the demo runs; --save FILE keeps it)"
+    console.print(f"spoken      {speech.seconds:.1f} s, in {save}{how_long}", highlight=False, soft_wrap=True)
     # Nobody listens to a log.
     player = _player() if console.is_terminal else None
     if player is not None:

@@ -21,9 +21,10 @@ from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.sdk import microphone, wav
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.audio import CHUNK_MS, SAMPLE_RATE
-from lingua_scheduler.sdk.client import Client, Heard, SessionFailed, paced
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
+from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
 from lingua_scheduler.sdk.microphone import Gate, NoMicrophone
+from lingua_scheduler.sdk.recording import played
 
 # The meter shows this many decibels below the loudest sound there is.
 METER_DB = 60
@@ -45,7 +46,9 @@ Speak = Callable[[Client], Awaitable[None]]
 )
 @click.option("--save", type=click.Path(path_type=Path), help="Write the translated speech to this WAV file.")
 @click.option("--fast", is_flag=True, help="Send a file as fast as it goes instead of at the pace of speech.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: results, gaps and events.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line, as they come: results, gaps, partials, events."
+)
 @click.option(
     "--timeout", "timeout_s", type=float, default=60, show_default=True, help="Seconds to wait for the last result."
 )
@@ -65,8 +68,10 @@ def translate(
     \b
     lingua translate speech.wav --from en --to zh
     lingua translate speech.wav --from en --to es --save spanish.wav --fast
-    lingua translate speech.wav --from en --to es --json | jq .text_translated
+    lingua translate speech.wav --from en --to es --json | jq '.text_translated // empty'
     lingua translate --microphone --from en --to zh
+
+    A sentence ends at a pause of a second or more in the file; the pause itself is not sent.
 
     With a microphone the first Ctrl-C says that you have finished, and the rest is still translated; a second one
     leaves at once.
@@ -133,7 +138,7 @@ def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, time
 
 async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
     """Speak, show what comes back meanwhile and after it; return the speech of all results."""
-    async with Client(url, *languages) as client:
+    async with Client(url, *languages, partials=as_json) as client:
         speaking = asyncio.ensure_future(speak(client))
         hearing = asyncio.ensure_future(_hear(client, as_json))
         try:
@@ -152,7 +157,7 @@ async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json:
 async def _hear(client: Client, as_json: bool) -> bytes:
     speech = bytearray()
     translated = failed = 0
-    async for heard in client.heard():
+    async for heard in client.heard(steps=as_json):
         speech += show(heard, as_json)
         translated += isinstance(heard, TranslationResult)
         failed += isinstance(heard, MissingResult) and heard.reason == "job_failed"
@@ -164,15 +169,15 @@ async def _hear(client: Client, as_json: bool) -> bytes:
 
 
 async def _play(client: Client, pcm16: bytes, is_fast: bool, is_quiet: bool, timeout_s: float) -> None:
-    """Send a recording, at the pace of speech."""
+    """Send a recording, at the pace of speech; its sentences end at its pauses."""
     columns = (TextColumn("speaking"), BarColumn(), TextColumn("{task.completed:.1f} of {task.total:.1f} s"))
     seconds = len(pcm16) / 2 / SAMPLE_RATE
     with _bar(*columns, TimeRemainingColumn(), is_quiet=is_quiet) as progress:
         bar = progress.add_task("", total=seconds)
         async with asyncio.timeout(seconds + timeout_s):
-            async for chunk in paced(pcm16, is_fast=is_fast):
-                await client.send(chunk)
-                progress.update(bar, advance=CHUNK_MS / 1000)
+            async for part in played(pcm16, is_fast=is_fast):
+                await client.send(part.audio, is_final=not part.audio)
+                progress.update(bar, completed=part.begins_ms / 1000 + len(part.audio) / 2 / SAMPLE_RATE)
             await client.final()
             await client.finish()
 

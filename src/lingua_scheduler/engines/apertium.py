@@ -18,6 +18,9 @@ END_WITHIN_S = 5.0
 # What the stream between its programs is made of; in a text each is written with a backslash.
 _MARKS = re.compile(r"([\[\]{}^$/\\@<>])")
 _ESCAPED = re.compile(r"\\(.)")
+# Ten at the end of a sentence, which it takes for the short form of December; not in "dez. de 2020".
+_TEN = re.compile(r"\b(dez)\.(?!\s*(?:de\s+)?\d)", re.IGNORECASE)
+_APART = re.compile(r"\b(diez) \.", re.IGNORECASE)
 # Of the two kinds of Portuguese the one our voices speak; it sorts behind the other, and so takes its place.
 _MODE_NAME = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?:_BR)?")
 # Modes are named by either kind of code.
@@ -49,7 +52,11 @@ class Apertium:
         self.pairs: Sequence[tuple[str, str]] = tuple(self._chains)
 
     def translate(self, text: str, source: str, target: str) -> str:
-        translated = " ".join(self._chains[source, target].ask(text).split())
+        is_spanish = (source, target) == ("pt", "es")
+        asked = _TEN.sub(r"\1 .", text) if is_spanish else text
+        translated = " ".join(self._chains[source, target].ask(asked).split())
+        if is_spanish:
+            translated = _APART.sub(r"\1.", translated)
         # It forgets that a sentence began with a capital when the first two words become one.
         if text[:1].isupper():
             translated = translated[:1].upper() + translated[1:]

@@ -21,8 +21,9 @@ class Crew:
         self._tell = tell
         heard = _languages(self._engines["recogniser"])
         self._translators = Translators(self._engines["translator"], tell)
-        wanted = [pair for pair in self._translators.pairs if pair[0] in heard and _is_asked(pair, choices.languages)]
-        self.pairs = wanted[:MAX_PAIRS]
+        # What could be had if all languages were asked for.
+        self.possible = [pair for pair in self._translators.pairs if pair[0] in heard]
+        self.pairs = [pair for pair in self.possible if _is_asked(pair, choices.languages)][:MAX_PAIRS]
         self._translators.pairs = self.pairs
         self.sources = _each_once(source for source, _ in self.pairs)[:MAX_LANGUAGES]
         if "repairer" not in choices.only:

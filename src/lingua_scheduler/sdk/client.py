@@ -30,8 +30,9 @@ from lingua_scheduler.protocol.session import (
     Utterance,
 )
 from lingua_scheduler.protocol.shapes import ErrorMessage, PipelineChoice
-from lingua_scheduler.sdk.audio import CHUNK_BYTES, CHUNK_MS, SAMPLE_RATE
+from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.line import Line, SessionFailed
+from lingua_scheduler.sdk.recording import paced
 from lingua_scheduler.sdk.results import Failed, Gap, Heard, NoText, Partial, Reading, Result, Translation
 from lingua_scheduler.sdk.spoken import Chunk, Spoken
 
@@ -137,9 +138,9 @@ class Client:
         await self.send(b"", is_final=True)
 
     async def stream(self, chunks: AsyncIterable[bytes]) -> None:
-        """Send chunks as they come, then a final."""
+        """Send chunks as they come, then a final; an empty one says that a sentence has ended."""
         async for chunk in chunks:
-            await self.send(chunk)
+            await self.send(chunk, is_final=not chunk)
         await self.final()
 
     async def finish(self) -> None:
@@ -336,16 +337,6 @@ class Client:
                     raise SessionFailed(f"the connection broke and did not come back: {error}") from error
             await asyncio.sleep(random.uniform(0, pause_s))
             pause_s = min(pause_s * 2, 5.0)
-
-
-async def paced(pcm16: bytes, *, is_fast: bool = False) -> AsyncIterator[bytes]:
-    """A recording (16 kHz) in chunks, at the pace of speech; or as fast as it goes."""
-    loop = asyncio.get_running_loop()
-    began_s = loop.time()
-    for number, place in enumerate(range(0, len(pcm16), CHUNK_BYTES)):
-        if not is_fast:
-            await asyncio.sleep(max(0, began_s + number * CHUNK_MS / 1000 - loop.time()))
-        yield pcm16[place : place + CHUNK_BYTES]
 
 
 def _is_step(message: Heard) -> bool:
