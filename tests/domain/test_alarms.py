@@ -171,6 +171,10 @@ def test_a_node_that_drained_before_it_left_is_not_lost() -> None:
     assert lost_lately({}, [node("w3", state="draining")], (), AT_MS) == {}
 
 
+def test_a_node_that_said_goodbye_is_not_lost_though_no_picture_saw_it_drain() -> None:
+    assert lost_lately({}, [W3], (), AT_MS, {"w3"}) == {}
+
+
 def test_a_node_is_lost_until_it_is_back_or_ten_minutes_are_over() -> None:
     lost = lost_lately({}, [W3], (), AT_MS)
     assert lost_lately(lost, [], {"n1"}, AT_MS + LOST_MS - 1) == lost

@@ -64,11 +64,11 @@ def test_the_first_picture_raises_its_alarms_and_nothing_else() -> None:
     ("state", "level", "text"),
     [
         ("draining", Level.NOTICE, "n2 left, as announced"),
-        ("ready", Level.WARNING, "n2 vanished"),
-        ("quarantined", Level.WARNING, "n2 vanished"),
+        ("ready", Level.NOTICE, "n2 left"),
+        ("quarantined", Level.NOTICE, "n2 left"),
     ],
 )
-def test_a_node_that_drained_before_it_left_is_told_from_one_that_vanished(state: str, level: Level, text: str) -> None:
+def test_a_node_that_drained_before_it_left_is_told_from_others(state: str, level: Level, text: str) -> None:
     before = picture(nodes=[node("n1"), node("n2", state=state)])
     (left,) = changes(before, after(before, nodes=[node("n1")]))
     assert (left.kind, left.level, left.text) == ("node.left", level, text)

@@ -105,12 +105,16 @@ def last_to_serve(before: Mapping[str, str], pairs: Iterable[PairLook], served: 
 
 
 def lost_lately(
-    before: Mapping[str, Lost], gone: Iterable[NodeLook], here: Container[str], at_ms: int
+    before: Mapping[str, Lost],
+    gone: Iterable[NodeLook],
+    here: Container[str],
+    at_ms: int,
+    goodbyes: Container[str] = (),
 ) -> dict[str, Lost]:
-    """Nodes that went without draining first, until they are back or nobody expects them any more."""
+    """Nodes that went without a word and were not drained, until they are back or nobody expects them any more."""
     kept = {name: lost for name, lost in before.items() if name not in here and at_ms - lost.at_ms < LOST_MS}
     for node in gone:
-        if node.state != NodeState.DRAINING:
+        if node.state != NodeState.DRAINING and node.node_id not in goodbyes:
             kept.pop(node.node_id, None)
             kept[node.node_id] = Lost(node, at_ms)
     return dict(list(kept.items())[-LOST_MAX:])

@@ -139,11 +139,10 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
         text = f"{node.node_id} joined with {node.max_jobs} {'slot' if node.max_jobs == 1 else 'slots'}"
         yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values)
     for node in known.values():
-        is_announced = node.state == NodeState.DRAINING
-        level = Level.NOTICE if is_announced else Level.WARNING
-        text = f"{node.node_id} left, as announced" if is_announced else f"{node.node_id} vanished"
+        # Whether it said goodbye is not in the picture; if it did not, there is an alarm.
+        announced = ", as announced" if node.state == NodeState.DRAINING else ""
         values = {"node_id": node.node_id, "from": node.state}
-        yield _event(after, "node.left", level, node.node_id, text, values)
+        yield _event(after, "node.left", Level.NOTICE, node.node_id, f"{node.node_id} left{announced}", values)
     for then, node in changed:
         level = Level.NOTICE if node.state in _FINE else Level.WARNING
         text = f"{node.node_id} is {node.state}, was {then.state}"

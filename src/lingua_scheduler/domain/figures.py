@@ -34,6 +34,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     wanted: list[str] = []
     waiting: dict[str, int] = {}
     nodes: int = 0
+    # Nodes that said they take no more work, and then left, a moment ago.
+    goodbyes: list[str] = []
     jobs_waiting: int = 0
     jobs_ended: dict[str, int] = {}
     retries: int = 0

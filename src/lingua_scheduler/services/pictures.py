@@ -1,7 +1,7 @@
 """Makes a picture of the whole scheduler: a few pipelined round trips to Redis, put together in slices."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -66,7 +66,9 @@ class PictureMaker:
         living = list(told.values())
         wanted = {pool for figures in living for pool in figures.wanted}
         self._served_at_ms = served_lately(self._served_at_ms, (), now_ms)
-        fleet = await self._fleet(now_ms, self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted})
+        goodbyes = {name for figures in living for name in figures.goodbyes}
+        missed = self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted}
+        fleet = await self._fleet(now_ms, missed, goodbyes)
         self._served_at_ms = served_lately(self._served_at_ms, fleet.pairs, now_ms)
         self._served_by = last_to_serve(self._served_by, fleet.pairs, self._served_at_ms)
         leads = leader.instance if leader else None
@@ -112,7 +114,7 @@ class PictureMaker:
         seconds, micros = await self._store.line.call("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
-    async def _fleet(self, now_ms: int, missed: Iterable[str]) -> Fleet:
+    async def _fleet(self, now_ms: int, missed: Iterable[str], goodbyes: Container[str]) -> Fleet:
         rows: list[Row] = []
         async for some in self._store.looks.rows():
             rows += some
@@ -127,7 +129,7 @@ class PictureMaker:
             if place % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         gone = [self._looks[name][2] for name in sorted(self._looks.keys() - looks.keys())]
-        self._lost = lost_lately(self._lost, gone, looks, now_ms)
+        self._lost = lost_lately(self._lost, gone, looks, now_ms, goodbyes)
         self._looks = looks
         for pair in missed:
             pairs.mention(pair)

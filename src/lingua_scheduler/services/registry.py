@@ -3,6 +3,7 @@
 import asyncio
 import re
 import secrets
+from collections import deque
 from time import monotonic
 from typing import NamedTuple
 
@@ -36,6 +37,8 @@ from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 PING_WITHIN_S = 2.0
+# So long it is told, and of so many nodes, that they left as they had said they would.
+GOODBYE_S, MAX_GOODBYES = 60.0, 1_000
 
 REGISTRATIONS = metrics.by(metrics.REGISTRATIONS, "registered", "refused", "conflict", "world_full", "delayed")
 _HEARTBEATS = metrics.by(metrics.HEARTBEATS, *BeatOutcome)
@@ -116,6 +119,7 @@ class Registry:
         )
         self._admission = Admission(self._pool_settings.admission)
         self._links: dict[str, NodeLink] = {}
+        self._goodbyes: deque[tuple[float, str]] = deque(maxlen=MAX_GOODBYES)
         self._recalling: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
@@ -176,10 +180,18 @@ class Registry:
         metrics.HEARTBEAT_SECONDS.observe(monotonic() - read_at)
         return outcome
 
+    @property
+    def goodbyes(self) -> list[str]:
+        """Nodes that took no more work and then left, in the last minute."""
+        since_s = monotonic() - GOODBYE_S
+        return [node_id for left_s, node_id in self._goodbyes if left_s > since_s]
+
     async def gone(self, link: NodeLink) -> None:
         """The socket closed: the node is gone at once and its work goes elsewhere."""
         if self._links.get(link.node_id) is link:
             del self._links[link.node_id]
+            if not link.profile.takes_jobs:
+                self._goodbyes.append((monotonic(), link.node_id))
             metrics.NODES.set(len(self._links))
         try:
             await self._remove(link.place, link.owner, link.node_id, link.pools, Loss.NODE_GONE)

@@ -37,6 +37,7 @@ class Teller:
             wanted=sorted({pool for pools in self._sessions.pools for pool in pools})[:NAMED_MAX],
             waiting=dict(sorted(waiting.items())[:NAMED_MAX]),
             nodes=len(self._registry),
+            goodbyes=self._registry.goodbyes[-NAMED_MAX:],
             jobs_waiting=len(self._waiting),
             jobs_ended=dict(books.jobs_ended),
             retries=self._dispatcher.retries_made,
