@@ -132,7 +132,9 @@ async def test_a_pause_ends_a_sentence_while_the_person_goes_on(server: RedisPro
         async with translating(tmp_path, f"http://127.0.0.1:{peers.port}/ws/session", "--json") as process:
             await spoken(process, tmp_path)
             assert process.stdout is not None
-            first = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
+            first: Frame = {"type": "ui_event"}
+            while first["type"] == "ui_event":
+                first = json.loads(await asyncio.wait_for(process.stdout.readline(), 20))
             assert (first["type"], first["utterance_index"]) == ("translation_result", 0)
             process.send_signal(signal.SIGINT)
             code, shown, errors = await ended(process)
