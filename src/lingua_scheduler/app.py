@@ -218,6 +218,7 @@ class Scheduler:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
         self._recovery = recovery
+        self._dead_before: set[str] = set()
         self._builder: asyncio.Task[None] | None = None
         self.presence.on_lost = self._was_lost
 
@@ -284,6 +285,8 @@ class Scheduler:
         patience_s = self._settings.server.stop_timeout_ms / 1000
         nurseries = (self._intake.jobs, self._calls.jobs)
         unfinished = sum(await asyncio.gather(*(jobs.settle(patience_s) for jobs in nurseries)))
+        # Before their nodes are sent away, or they would look for others, and be done here and elsewhere.
+        await asyncio.gather(*(jobs.close() for jobs in nurseries))
         self._intake.say_goodbye()
         for link in self._registry.links:
             link.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
@@ -291,7 +294,6 @@ class Scheduler:
         await self._runner.cleanup()
         await self._http_nodes.close()
         await self._courier.close()
-        await asyncio.gather(*(jobs.close() for jobs in nurseries))
         await self._complaints.close()
         await self._recorder.close()
         await self.mailroom.stop()
@@ -352,7 +354,9 @@ class Scheduler:
     async def _look_for_orphans(self) -> None:
         dead = {found.instance_id for found in await self.presence.dead()} - {self.instance}
         await self.sweeper.remove_orphans(dead)
-        await self._recovery.recheck_held_by(dead)
+        # Not those who died or left only just now: their last letters may lie in our inbox.
+        await self._recovery.recheck_held_by(dead & self._dead_before)
+        self._dead_before = dead
 
     async def _poke(self) -> None:
         self._waiting.poke()
