@@ -8,7 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
+from lingua_scheduler.services.intake import Intake
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 
@@ -132,3 +134,26 @@ async def until_init(client: Bare) -> None:
     while (got := await client.next())[0] == 9:
         pass
     assert json.loads(got[1])["type"] == "session_init_ack"
+
+
+async def test_a_surprise_while_a_frame_is_handled_is_told_and_closes_the_socket_alone(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprise(*_: object) -> None:
+        raise LookupError("a fault of ours")
+
+    other, client = await connect(), await connect()
+    for one in (other, client):
+        one.writer.write(HANDSHAKE + frame(INIT))
+        await one.head()
+    session_id = (await client.message())["session_id"]
+    await other.message()
+    monkeypatch.setattr(Intake, "renew", surprise)
+    with capture_logs() as logged:
+        client.writer.write(frame({"type": "client_heartbeat", "session_id": session_id, "timestamp": 1}))
+        await client.until_hung_up()
+    assert [event["side"] for event in logged if event["event"] == "frame.surprised"] == ["session"]
+    other.writer.write(frame({"type": "client_heartbeat", "session_id": "s-nobody", "timestamp": 1}))
+    while (got := await other.next())[0] == 9:
+        pass
+    assert json.loads(got[1])["code"] == "INVALID_SESSION"

@@ -5,7 +5,7 @@ from itertools import count
 from typing import NamedTuple
 from weakref import WeakSet
 
-from aiohttp import WSMsgType, web
+from aiohttp import WebSocketError, WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.gateway.inlet import Accepted, AtOnce
@@ -13,8 +13,10 @@ from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Outbox
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import ServerSettings
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
 
 # Above the limit a frame is answered with an error; this many times above it the socket closes unread.
 HARD_LIMIT_FACTOR = 4
@@ -70,6 +72,9 @@ class Sockets:
                 await socket.pong(frame.data)
             elif frame.type is WSMsgType.PONG:
                 outbox.pong_came()
+            elif frame.type is WSMsgType.ERROR and not isinstance(frame.data, WebSocketError | OSError):
+                # Not the peer's fault: what was done at once with its frame failed, and the socket closes.
+                _log.error("frame.surprised", side=side, exc_info=frame.data)
             if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                 continue
             if len(frame.data) > most:
