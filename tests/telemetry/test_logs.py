@@ -4,6 +4,9 @@ import asyncio
 import io
 import json
 import logging
+import os
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -218,3 +221,16 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def test_a_line_is_one_write_so_that_processes_can_share_a_file() -> None:
+    # What is written at once to a socket of datagrams arrives as one.
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with near, far:
+        say = "from lingua_scheduler.telemetry import logs; logs.configure('info', 'json'); logs.get().info('it.was')"
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        subprocess.run([sys.executable, "-c", say], stderr=far, env=environment, check=True, timeout=60)
+        near.setblocking(False)
+        line = near.recv(10_000)
+    assert json.loads(line)["event"] == "it.was"
+    assert line.endswith(b"\n")

@@ -56,7 +56,8 @@ def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, 
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        # A line is one write: processes that share a file must not get between a line and its end.
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_Libraries(logging.WARNING)], level=logging.WARNING, force=True)
