@@ -1,7 +1,6 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
 import random
-from functools import cache
 
 import msgspec
 
@@ -17,10 +16,11 @@ from lingua_scheduler.domain.attempts import (
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
 from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
 from lingua_scheduler.store.connection import Line
-from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
 from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.together import Common, Together
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -33,11 +33,6 @@ _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
-
-
-@cache
-def _spelled(rules: QuarantineRules) -> str:
-    return " ".join(map(str, rules))
 
 
 class DispatchRules(msgspec.Struct, frozen=True, gc=False):
@@ -103,41 +98,29 @@ class Jobs(Records):
     def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
         super().__init__(line, keys)
         self._scripts = scripts
+        self._dispatches = Together(scripts, "job_dispatch", "job_keys", "orders", _of_dispatches)
+        self._ends = Together(scripts, "attempt_end", "job_keys", "ends", _of_ends)
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
         """Choose a node, lease a slot, write the job."""
         keys = self._keys.shard(shard)
-        reply = await self._scripts.run(
-            "job_dispatch",
+        reply = await self._dispatches.join(
             keys,
-            pool=keys.pool(order.pools[0]),
-            job_key=keys.job(order.job_id),
-            also=[keys.pool(pool) for pool in order.pools[1:]],
-            job=order.job_id,
-            attempt=order.attempt,
-            preferred=order.preferred,
-            only=int(order.only_preferred),
-            excluded=" ".join(order.excluded),
-            needs=" ".join(order.needs),
-            last=int(order.is_last_resort),
-            sample=rules.sample,
-            sample_k=rules.sample_k,
-            ack_ms=rules.ack_ms,
-            run_ms=order.run_ms,
-            keep_ms=rules.keep_ms,
-            before=_BEFORE[JobEvent.RESERVE],
-            live=_LIVE,
-            state=_AFTER[JobEvent.SEND],
-            dice=DICE.getrandbits(31),
-            most=RECENT_MAX,
-            session=order.session_id,
-            record=(
-                "pool", order.pools[0],
-                "utterance", str(order.utterance_index),
-                "owner", order.owner,
-                *_also(order.pools),
+            (order.pools, order.owner, rules),
+            keys.job(order.job_id),
+            (
+                order.job_id,
+                order.attempt,
+                order.preferred,
+                "1" if order.only_preferred else "0",
+                " ".join(order.excluded),
+                " ".join(order.needs),
+                "1" if order.is_last_resort else "0",
+                order.run_ms,
+                order.session_id,
+                order.utterance_index,
             ),
-        )  # fmt: skip
+        )
         outcome = _DISPATCH_OUTCOMES[reply[0]]
         if outcome is not DispatchOutcome.DISPATCHED:
             return Dispatched(outcome)
@@ -176,21 +159,22 @@ class Jobs(Records):
         `quarantine` the node is not judged by it.
         """
         keys = self._keys.shard(attempt.shard)
-        reply = await self._scripts.run(
-            "attempt_end",
+        reply = await self._ends.join(
             keys,
-            job_key=keys.job(attempt.job_id),
-            lease=attempt.lease,
-            attempt=attempt.number,
-            node=attempt.node_id,
-            epoch=epoch,
-            overdue=int(if_overdue),
-            before=_ENDABLE[event],
-            state=_AFTER[event],
-            reason=reason,
-            linger_ms=linger_ms,
-            mark=Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
-            rules="" if quarantine is None else _spelled(quarantine),
+            quarantine,
+            keys.job(attempt.job_id),
+            (
+                attempt.lease,
+                attempt.number,
+                attempt.node_id,
+                epoch,
+                "1" if if_overdue else "0",
+                _ENDABLE[event],
+                _AFTER[event],
+                reason,
+                linger_ms,
+                Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+            ),
         )
         outcome = _END_OUTCOMES[reply[0]]
         if outcome is not EndOutcome.ENDED:
@@ -306,3 +290,27 @@ class Jobs(Records):
 def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
     """Most jobs need one pool; the others are worth a field only where there are some."""
     return ("also", " ".join(pools[1:])) if len(pools) > 1 else ()
+
+
+def _of_dispatches(keys: ShardKeys, group: tuple[tuple[str, ...], str, DispatchRules]) -> Common:
+    pools, owner, rules = group
+    return {
+        "pool": keys.pool(pools[0]),
+        "job_keys": [keys.pool(pool) for pool in pools[1:]],
+        "sample": rules.sample,
+        "sample_k": rules.sample_k,
+        "ack_ms": rules.ack_ms,
+        "keep_ms": rules.keep_ms,
+        "before": _BEFORE[JobEvent.RESERVE],
+        "live": _LIVE,
+        "state": _AFTER[JobEvent.SEND],
+        "dice": DICE.getrandbits(31),
+        "most": RECENT_MAX,
+        "pool_name": pools[0],
+        "also_names": " ".join(pools[1:]),
+        "instance": owner,
+    }
+
+
+def _of_ends(_keys: ShardKeys, rules: QuarantineRules | None) -> Common:
+    return {"job_keys": (), "rules": "" if rules is None else " ".join(map(str, rules))}
