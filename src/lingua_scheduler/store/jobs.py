@@ -1,6 +1,7 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
 import random
+from functools import lru_cache
 
 import msgspec
 
@@ -15,7 +16,7 @@ from lingua_scheduler.domain.attempts import (
 )
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
 from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import Line, Waiter
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
@@ -33,6 +34,13 @@ _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
+
+
+@lru_cache(maxsize=4_096)
+def _owner_of(text: str) -> tuple[str, Owner, bool]:
+    """The epoch of a node, who holds it, and whether it acknowledges; a node gets many jobs between two changes."""
+    epoch, instance, link, acknowledges = text.split(" ")
+    return epoch, Owner(instance, link), acknowledges == "1"
 
 
 class DispatchRules(msgspec.Struct, frozen=True, gc=False):
@@ -103,8 +111,12 @@ class Jobs(Records):
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
         """Choose a node, lease a slot, write the job."""
+        return dispatched_of(await self.ask_for_slot(shard, order, rules))
+
+    def ask_for_slot(self, shard: int, order: JobOrder, rules: DispatchRules) -> Waiter:
+        """As `dispatch`, for those who read the reply themselves, with `dispatched_of`."""
         keys = self._keys.shard(shard)
-        reply = await self._dispatches.join(
+        return self._dispatches.join(
             keys,
             (order.pools, order.owner, rules),
             keys.job(order.job_id),
@@ -121,11 +133,6 @@ class Jobs(Records):
                 order.utterance_index,
             ),
         )
-        outcome = _DISPATCH_OUTCOMES[reply[0]]
-        if outcome is not DispatchOutcome.DISPATCHED:
-            return Dispatched(outcome)
-        epoch, instance, link, acknowledges = reply[2].split(" ")
-        return Dispatched(outcome, reply[1], epoch, Owner(instance, link), acknowledges == "1")
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
         keys = self._keys.shard(attempt.shard)
@@ -285,6 +292,14 @@ class Jobs(Records):
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)
         return [parse_lease(lease, shard) for lease in leases]
+
+
+def dispatched_of(reply: list[str]) -> Dispatched:
+    outcome = _DISPATCH_OUTCOMES[reply[0]]
+    if outcome is not DispatchOutcome.DISPATCHED:
+        return Dispatched(outcome)
+    epoch, owner, acknowledges = _owner_of(reply[2])
+    return Dispatched(outcome, reply[1], epoch, owner, acknowledges)
 
 
 def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
