@@ -21,7 +21,7 @@ from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.together import Common, Together
+from lingua_scheduler.store.together import Common, Kind, Together
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -106,8 +106,7 @@ class Jobs(Records):
     def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
         super().__init__(line, keys)
         self._scripts = scripts
-        self._dispatches = Together(scripts, "job_dispatch", "job_keys", "orders", _of_dispatches)
-        self._ends = Together(scripts, "attempt_end", "job_keys", "ends", _of_ends)
+        self._together = Together(scripts)
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
         """Choose a node, lease a slot, write the job."""
@@ -116,7 +115,8 @@ class Jobs(Records):
     def ask_for_slot(self, shard: int, order: JobOrder, rules: DispatchRules) -> Waiter:
         """As `dispatch`, for those who read the reply themselves, with `dispatched_of`."""
         keys = self._keys.shard(shard)
-        return self._dispatches.join(
+        return self._together.join(
+            _DISPATCH,
             keys,
             (order.pools, order.owner, rules),
             keys.job(order.job_id),
@@ -166,7 +166,8 @@ class Jobs(Records):
         `quarantine` the node is not judged by it.
         """
         keys = self._keys.shard(attempt.shard)
-        reply = await self._ends.join(
+        reply = await self._together.join(
+            _END,
             keys,
             quarantine,
             keys.job(attempt.job_id),
@@ -329,3 +330,7 @@ def _of_dispatches(keys: ShardKeys, group: tuple[tuple[str, ...], str, DispatchR
 
 def _of_ends(_keys: ShardKeys, rules: QuarantineRules | None) -> Common:
     return {"job_keys": (), "rules": "" if rules is None else " ".join(map(str, rules))}
+
+
+_DISPATCH = Kind("job_dispatch", "job_keys", "orders", _of_dispatches)
+_END = Kind("attempt_end", "job_keys", "ends", _of_ends)
