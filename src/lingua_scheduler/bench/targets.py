@@ -63,6 +63,12 @@ TARGETS = (
     Target("scheduler CPU per chunk, JSON, jobs apart", "speakers/JSON, chunks alone/scheduler CPU", 25, "µs"),
     Target("scheduler CPU per chunk, binary, jobs apart", "speakers/binary, chunks alone/scheduler CPU", 15, "µs"),
     Target("scheduler memory per idle session", "idle/a session/scheduler memory", 30, "KB"),
+    Target(
+        "scheduler CPU per small job by way of another instance, times that without",
+        "instances/small, other ÷ same/scheduler CPU",
+        2.5,
+        "×",
+    ),
     Target("served at 2 × load, of capacity", "saturation/2 × load/served of capacity", 95, "%", at_least=True),
     Target("p99 normal again after 2 × load", "saturation/half load after/normal again", 5, "s"),
     Target("scheduler memory in a soak, ± around its middle", "soak/scheduler/memory spread", 3, "%"),
