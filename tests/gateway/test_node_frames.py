@@ -13,6 +13,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.store.jobs import Jobs
+from lingua_scheduler.store.scripts import load, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.bare import Bare, frame, handshake
 from tests.support.fleet import history
@@ -120,7 +121,7 @@ async def test_of_more_than_may_be_under_way_the_rest_waits_in_line(
         assert calls.most == 2
 
 
-@pytest.mark.parametrize("is_forgetful", [False, True], ids=["as usual", "and Redis has forgotten its scripts"])
+@pytest.mark.parametrize("is_forgetful", [False, True], ids=["as usual", "and Redis has forgotten a script"])
 async def test_what_a_node_says_of_one_job_in_one_breath_counts_in_its_order(
     server: RedisProcess, is_forgetful: bool
 ) -> None:
@@ -129,6 +130,9 @@ async def test_what_a_node_says_of_one_job_in_one_breath_counts_in_its_order(
         if is_forgetful:
             # The acknowledgement has to be put to Redis once more; what follows it must not get there first.
             server.command("SCRIPT", "FLUSH")
+            library = read_library()
+            del library["attempt_advance"]
+            await load(on.store.line.servers()[0], library)
         said = (on.node.about("job_ack", job), on.node.about("job_started", job), on.node.results([job]))
         on.node.writer.write(b"".join(said))
         heard = [await on.node.next_of("job_grant", "result_ack") for _ in range(2)]
@@ -164,11 +168,25 @@ async def test_a_heartbeat_behind_a_result_does_not_disown_it(server: RedisProce
         assert not [event for event in logged if event["event"] == "attempts.disowned"]
 
 
-async def test_the_last_words_of_a_node_that_leaves_count(server: RedisProcess) -> None:
+async def test_the_last_words_of_a_node_that_leaves_count(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with scene(server) as on:
-        jobs = await on.jobs()
+        jobs, may_answer = await on.jobs(), asyncio.Event()
+        end = Jobs.end
+
+        async def slow(*given: Any, **named: Any) -> Any:
+            await may_answer.wait()
+            return await end(*given, **named)
+
+        monkeypatch.setattr(Jobs, "end", slow)
         on.node.writer.write(on.node.results(jobs) + GOODBYE)
+        await on.node.until_hung_up()
+        # Its work goes elsewhere only when it is known what became of it.
+        assert on.scheduler._registry.find(on.node.node_id) is not None
+        may_answer.set()
         assert await on.outcomes() == ["translation_result"] * JOBS
+        await until(lambda: on.scheduler._registry.find(on.node.node_id) is None)
 
 
 async def test_results_that_were_under_way_when_redis_hung_up_still_count(server: RedisProcess) -> None:
@@ -225,3 +243,20 @@ async def test_a_surprise_in_what_follows_is_told_and_closes_the_socket_alone(
         monkeypatch.undo()
         await on.client.socket.send({"type": "client_heartbeat", "session_id": on.client.session_id, "timestamp": 1})
         await on.client.socket.next("server_heartbeat")
+
+
+async def test_a_result_whose_answer_is_called_off_holds_nothing_up_and_is_not_shown(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def called_off(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    async with scene(server, acknowledges=True) as on:
+        jobs = await on.jobs(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Jobs, "end", called_off)
+            on.node.writer.write(on.node.results(jobs) + frame(heartbeat(on.node.node_id)))
+            await on.node.next_of("node_heartbeat_ack")
+        assert "heard" not in caplog.text
+        on.node.writer.write(on.node.results(jobs))
+        assert await on.outcomes(1) == ["translation_result"]

@@ -127,16 +127,16 @@ class _Conversation:
         if isinstance(message, AsrPartial):
             self._progress.partial(link, message)
             return True
-        attempt = attempt_of(link, message)
         try:
             if isinstance(message, JobResult):
-                report = Report(link, attempt, message, frame)
+                report = Report(link, message, frame)
                 self._await(self._progress.ask_to_end(report), partial(self._ended, report))
             else:
-                asked = self._progress.ask_to_advance(link, attempt, message)
+                attempt = attempt_of(link, message)
+                answer = self._progress.ask_to_advance(link, attempt, message)
+                self._await(answer, partial(self._advanced, link, attempt, message))
                 if isinstance(message, JobAck):
                     self._unanswered.add(message.job_id)
-                self._await(asked, partial(self._advanced, link, attempt, message))
         except RedisAway:
             return False
         return True
@@ -178,6 +178,8 @@ class _Conversation:
             self._progress.advanced(link, attempt, message, answer.result())
         except RedisAway as error:
             self._put_off(message, error)
+        except asyncio.CancelledError:
+            pass
         except Exception as error:
             self._surprised(error)
         finally:
@@ -189,6 +191,8 @@ class _Conversation:
             rest = self._progress.ended(report, answer.result())
         except RedisAway:
             rest = partial(self._progress.insist, report)
+        except asyncio.CancelledError:
+            pass
         except Exception as error:
             self._surprised(error)
         finally:

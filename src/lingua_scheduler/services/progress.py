@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
@@ -31,13 +31,19 @@ Later = Callable[[], Coroutine[Any, Any, bool]]
 _STALE = metrics.by(metrics.STALE, JobEvent.ACCEPT, JobEvent.START, "result", "partial")
 
 
-class Report(NamedTuple):
-    """A result on its way through Redis. The node may get another shard meanwhile; the attempt stays where it is."""
+class Report:
+    """A result on its way through Redis. The node may get another shard meanwhile; the attempt stays where it is.
 
-    link: NodeLink
-    attempt: Attempt
-    message: JobResult
-    frame: bytes
+    It shows nothing of itself: it is part of callbacks, and whoever complains of one prints what it is made of.
+    """
+
+    __slots__ = ("attempt", "frame", "link", "message")
+
+    def __init__(self, link: NodeLink, message: JobResult, frame: bytes) -> None:
+        self.link = link
+        self.attempt = attempt_of(link, message)
+        self.message = message
+        self.frame = frame
 
 
 class Progress:
@@ -80,7 +86,7 @@ class Progress:
 
     async def result(self, link: NodeLink, message: JobResult, frame: bytes = b"") -> bool:
         """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""
-        return await self.insist(Report(link, attempt_of(link, message), message, frame))
+        return await self.insist(Report(link, message, frame))
 
     async def insist(self, report: Report) -> bool:
         """Ask until Redis has answered."""
@@ -116,9 +122,9 @@ class Progress:
 
     def ended(self, report: Report, ended: Ended) -> bool | Later:
         """Whether the result is taken; or, where something else comes first, what has to be waited for."""
-        link, attempt, message, _ = report
+        link, message = report.link, report.message
         if ended.verdict is not Verdict.UNCHANGED:
-            self._judge.tell(attempt, _meaning(message)[1], ended.verdict)
+            self._judge.tell(report.attempt, _meaning(message)[1], ended.verdict)
         sent = link.sent.pop(message.job_id, None)
         if sent is not None and sent[0].number == ADOPTED:
             return partial(self._let_go, sent[0], report, ended)
@@ -131,7 +137,7 @@ class Progress:
         return is_taken if isinstance(is_taken, bool) else await is_taken()
 
     def _conclude(self, report: Report, ended: Ended) -> bool | Later:
-        link, attempt, message, _ = report
+        link, attempt, message = report.link, report.attempt, report.message
         foreign = self._relay.foreign(message.job_id, link)
         owner = ended.owner or (foreign.instance if foreign is not None else self._instance)
         if ended.outcome is EndOutcome.ENDED:
