@@ -97,10 +97,10 @@ def walk(server: RedisProcess) -> None:
 
 
 MUTANTS = {
-    "a dispatch does not take a slot": ("job_dispatch", "redis.call('ZINCRBY', free, -1, chosen)", ""),
-    "a dead node may be chosen": ("job_dispatch", "tonumber(alive[i] or 0) > moment", "true"),
+    "a dispatch does not take a slot": ("job_dispatch", "redis.call('ZINCRBY', free, -slots, node)", ""),
+    "a dead node may be chosen": ("job_dispatch", "not out[node] and alive[node] > moment", "not out[node]"),
     "an excluded node may be chosen": ("job_dispatch", "is_fit = not out[node] and", "is_fit ="),
-    "a full node may be chosen": ("job_dispatch", "is_fit and open > 0 and", "is_fit and open >= 0 and"),
+    "a full node may be chosen": ("job_dispatch", "slots > 0 and", "slots >= 0 and"),
     "the most loaded node is chosen": (
         "job_dispatch",
         "if load < best_load then",
@@ -108,8 +108,8 @@ MUTANTS = {
     ),
     "the other direction is not asked for": ("job_dispatch", "inside[i] == 1", "true"),
     "an ended job is dispatched again": ("job_dispatch", "not string.find(before, known[1], 1, true) or", ""),
-    "a stale epoch is believed": ("attempt_end", "epoch ~= '' and known[3] ~= epoch", "false"),
-    "a lease is not removed": ("attempt_end", "redis.call('ZREM', leases, lease)", ""),
+    "a stale epoch is believed": ("attempt_end", "epoch ~= '' and job[3] ~= epoch", "false"),
+    "a lease is not removed": ("attempt_end", "redis.call('ZREM', leases, unpack(over))", ""),
     "a lowered limit turns free slots negative": ("attempt_end", "math.max(0, limit - running)", "limit - running"),
     "an attempt given up frees its slot at once": ("attempt_end", "current and linger_ms ~= '0'", "false"),
     "what is not overdue is ended": ("attempt_end", "overdue == '1' and", "false and"),

@@ -31,11 +31,16 @@ LIBRARY = read_library()
 
 def words_of(name: str) -> set[str]:
     """The words a script's header promises; scripts that answer with a list promise none."""
-    promised = LIBRARY[name].header.split("Replies: ", 1)[1]
+    promised = re.sub("^of each [a-z]+: ", "", LIBRARY[name].header.split("Replies: ", 1)[1])
     if promised.startswith("a list"):
         return set()
     alternatives = re.sub(r"\([^)]*\)", "", promised.replace("\n", " ")).split("|")
     return {alternative.split()[0] for alternative in alternatives}
+
+
+def is_for_many(name: str) -> bool:
+    """A script that several calls share answers each of them."""
+    return "Replies: of each " in LIBRARY[name].header
 
 
 async def everything(store: Store, clock: Clock) -> None:
@@ -188,7 +193,8 @@ async def test_every_reply_word_of_every_script_is_reached(
 
     async def recording(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
         reply = await run(self, name, *shard, **values)
-        reached[name].update(reply[:1] if words_of(name) else ())
+        replies = reply if is_for_many(name) else [reply]
+        reached[name].update(*(one[:1] for one in replies if words_of(name)))
         return reply
 
     monkeypatch.setattr(Scripts, "run", recording)

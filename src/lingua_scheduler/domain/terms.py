@@ -1,5 +1,6 @@
 """What a speaker asked for, and the pools a node must be in to give it."""
 
+from functools import cache
 from typing import Any, NamedTuple
 
 from lingua_scheduler.domain.languages import AUTO, is_code
@@ -22,7 +23,12 @@ class Pipeline(NamedTuple):
     @property
     def needs(self) -> tuple[str, ...]:
         """The kinds of service a node must not lack."""
-        return tuple(service for service, is_used in zip(SERVICES, self, strict=True) if is_used)
+        return _needs(self)
+
+
+@cache
+def _needs(pipeline: Pipeline) -> tuple[str, ...]:
+    return tuple(service for service, is_used in zip(SERVICES, pipeline, strict=True) if is_used)
 
 
 class Terms(NamedTuple):

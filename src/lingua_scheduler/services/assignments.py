@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.deadlines import Deadlines
 from lingua_scheduler.services.work import Work
 
 
@@ -39,9 +40,10 @@ Report = JobResult | Lost | Cancelled
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "advances", "attempt", "holder", "report", "work")
+    __slots__ = ("_bell", "_deadlines", "advances", "attempt", "holder", "report", "work")
 
-    def __init__(self, attempt: Attempt, work: Work, holder: str) -> None:
+    def __init__(self, attempt: Attempt, work: Work, holder: str, deadlines: Deadlines) -> None:
+        self._deadlines = deadlines
         self.attempt = attempt
         self.work = work
         # The instance that held the node's connection: word of its end comes from there.
@@ -54,26 +56,25 @@ class Assignment:
     async def wait(self, timeout_s: float) -> Report | None:
         """The report, or None when time is up or the node moved on."""
         if self.report is None:
-            loop = asyncio.get_running_loop()
-            self._bell = loop.create_future()
-            timer = loop.call_later(timeout_s, self._ring)
+            self._bell = asyncio.get_running_loop().create_future()
+            moment = self._deadlines.set(timeout_s, self)
             try:
                 await self._bell
             finally:
-                timer.cancel()
+                self._deadlines.clear(moment, self)
                 self._bell = None
         return self.report
 
     def advance(self) -> None:
         self.advances += 1
-        self._ring()
+        self.ring()
 
     def settle(self, report: Report) -> None:
         if self.report is None:
             self.report = report
-            self._ring()
+            self.ring()
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
         if self._bell is not None and not self._bell.done():
             self._bell.set_result(None)
 
@@ -83,6 +84,7 @@ class Assignments:
 
     def __init__(self, watch: Callable[[Step, Assignment], None]) -> None:
         self._watch = watch
+        self._deadlines = Deadlines()
         self._by_job: dict[str, Assignment] = {}
         self._cancelled: dict[str, None] = {}
 
@@ -90,7 +92,7 @@ class Assignments:
         return len(self._by_job)
 
     def open(self, attempt: Attempt, work: Work, holder: str = "") -> Assignment:
-        assignment = Assignment(attempt, work, holder)
+        assignment = Assignment(attempt, work, holder, self._deadlines)
         self._by_job[attempt.job_id] = assignment
         if attempt.job_id in self._cancelled:
             assignment.settle(Cancelled())

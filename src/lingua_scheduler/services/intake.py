@@ -148,8 +148,10 @@ class Intake:
         """A whole utterance brings its own number, languages and format."""
         terms = terms_of(message, message.pipeline)
         index, size = message.utterance_index, len(message.audio)
-        if complaint := terms.complaint():
-            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
+        if terms != session.whole_terms:
+            if complaint := terms.complaint():
+                return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
+            session.whole_terms, session.whole_pools = terms, terms.pools()
         if message.audio_format not in ("opus", "pcm16"):
             return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: audio_format is opus or pcm16")
         if size > self._settings.max_utterance_bytes:
@@ -197,7 +199,7 @@ class Intake:
             node_session_id=session.node_session_id,
             utterance_index=message.utterance_index,
             terms=terms,
-            pools=terms.pools(),
+            pools=session.whole_pools,
             audio=message.audio,
             audio_format=detected,
             sample_rate=message.sample_rate,

@@ -1,10 +1,19 @@
 """The order a node gets."""
 
+from functools import cache
+
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.terms import Pipeline
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol.node import JobAssign, LanguageCandidates
 from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.services.work import Work
+
+
+@cache
+def _pipeline(pipeline: Pipeline) -> JobPipeline:
+    """There are only a few of them."""
+    return JobPipeline(**pipeline._asdict())
 
 
 def assignment_of(work: Work, attempt: Attempt, ack_ms: int, traceparent: str | None = None) -> JobAssign:
@@ -16,7 +25,7 @@ def assignment_of(work: Work, attempt: Attempt, ack_ms: int, traceparent: str | 
         utterance_index=work.utterance_index,
         src_lang=terms.src_lang,
         tgt_lang=terms.tgt_lang,
-        pipeline=JobPipeline(**terms.pipeline._asdict()),
+        pipeline=_pipeline(terms.pipeline),
         audio=work.audio,
         audio_format=work.audio_format,
         sample_rate=work.sample_rate,

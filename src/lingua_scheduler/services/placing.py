@@ -11,9 +11,9 @@ from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
-from lingua_scheduler.services.work import Binding, Try, Work
+from lingua_scheduler.services.work import Binding, Try, Wish, Work
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
+from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder, dispatched_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 
@@ -67,7 +67,9 @@ class Placer:
 
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL, and NOBODY of a pair that was served lately, only after waiting in line."""
-        binding = await self._binding(work)
+        has_wish = work.wish.preferred_node or work.wish.affinity_key
+        binding = await self._wished(work.wish) if has_wish else None
+        binding = binding or work.binding or Binding()
         wait_s = self._queue_wait_s if work.wait_s is None else work.wait_s
         give_up_at = min(monotonic() + wait_s, wanted.give_up_at)
         while True:
@@ -102,16 +104,14 @@ class Placer:
         served_at_s = self._served_at_s.get(work.pools, float("-inf"))
         return wanted.number > 1 or work.is_adopted or monotonic() - served_at_s < SERVED_LATELY_S
 
-    async def _binding(self, work: Work) -> Binding:
-        """The node to be asked first: demanded or preferred, remembered for the key, or the turn's own."""
-        wish = work.wish
+    async def _wished(self, wish: Wish) -> Binding | None:
+        """The node to be asked first, before the turn's own: demanded or preferred, or remembered for the key."""
         if wish.preferred_node:
             place = await self._store.nodes.place_of(wish.preferred_node)
             # A node that is nowhere is asked for in shard 0, which says so.
             return Binding(wish.preferred_node, place.shard if place else 0)
-        if wish.affinity_key and (bound := await self._store.affinity.read(wish.affinity_key)):
-            return Binding(*bound)
-        return work.binding or Binding()
+        bound = await self._store.affinity.read(wish.affinity_key)
+        return Binding(*bound) if bound else None
 
     async def _in_line(self, work: Work, wanted: Try, bound: Binding | None, queue: str, give_up_at: float) -> Placed:
         """Try; if everybody is busy wait for a slot, first come first served, and try again."""
@@ -204,24 +204,21 @@ class Placer:
         is_last_resort: bool = True,
     ) -> Placed:
         name = wanted.job_id or job_id(shard, wanted.serial)
-        reply = await self._store.jobs.dispatch(
-            shard,
-            JobOrder(
-                job_id=name,
-                attempt=wanted.number,
-                pools=work.pools,
-                session_id=work.session_id,
-                utterance_index=work.utterance_index,
-                owner=self._instance,
-                run_ms=wanted.run_ms,
-                preferred=preferred,
-                only_preferred=only,
-                excluded=wanted.tried,
-                needs=work.terms.pipeline.needs,
-                is_last_resort=is_last_resort,
-            ),
-            self._rules,
+        order = JobOrder(
+            job_id=name,
+            attempt=wanted.number,
+            pools=work.pools,
+            session_id=work.session_id,
+            utterance_index=work.utterance_index,
+            owner=self._instance,
+            run_ms=wanted.run_ms,
+            preferred=preferred,
+            only_preferred=only,
+            excluded=wanted.tried,
+            needs=work.terms.pipeline.needs,
+            is_last_resort=is_last_resort,
         )
+        reply = dispatched_of(await self._store.jobs.ask_for_slot(shard, order, self._rules))
         _RESERVATIONS[reply.outcome].inc()
         if reply.outcome is not DispatchOutcome.DISPATCHED:
             return Placed(reply.outcome)

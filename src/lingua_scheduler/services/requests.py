@@ -3,16 +3,17 @@
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Coroutine
 from functools import partial
 from time import monotonic
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome
+from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, Request
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.work import Outcome, Work
@@ -47,14 +48,17 @@ class Requests:
         self._settings = settings.requests
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
 
-    async def translate(self, work: Work) -> Outcome | Placement | Refusal:
+    def translate(self, work: Work) -> Coroutine[Any, Any, Outcome | Placement | Refusal]:
         """As the dispatcher does; but of all who bring the same request, on any instance, one gets the outcome.
 
         The others learn which job it is. Refused when the id was used for something else (REQUEST_CONFLICT), or when
         somebody else tries to place its job and does not get anywhere.
         """
         if work.request is None:
-            return await self._dispatcher.translate(work)
+            return self._dispatcher.translate(work)
+        return self._translate_once(work, work.request)
+
+    async def _translate_once(self, work: Work, request: Request) -> Outcome | Placement | Refusal:
         payload = payload_of(work)
         # Long enough to take over from an instance that died, and to be the second in line then.
         give_up_at = monotonic() + 2 * self._settings.claim_ms / 1000
@@ -62,7 +66,7 @@ class Requests:
         while True:
             is_over = monotonic() > give_up_at
             # A token a try: what an earlier one bound and could not send must not look like ours.
-            claim = Claim(work.request, secrets.token_hex(8), self._instance, payload)
+            claim = Claim(request, secrets.token_hex(8), self._instance, payload)
             try:
                 claimed = await self._store.insist(partial(self._claim, claim), self._patience_s)
             except RedisAway as error:

@@ -97,6 +97,9 @@ class Session:
         self.is_noting = self.must_note = False
         self.terms = terms
         self.pools = terms.pools()
+        # Those of the latest whole utterance, which brings its own; the next one usually brings the same.
+        self.whole_terms: Terms | None = None
+        self.whole_pools: tuple[str, ...] = ()
         self.tenant_id = init.tenant_id or ""
         self.given_trace_id = init.trace_id
         self.trace_id = init.trace_id or secrets.token_hex(8)

@@ -1,7 +1,7 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
 import random
-from functools import cache
+from functools import lru_cache
 
 import msgspec
 
@@ -16,11 +16,12 @@ from lingua_scheduler.domain.attempts import (
 )
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
 from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
-from lingua_scheduler.store.connection import Line
-from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.connection import Line, Waiter
+from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
 from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.together import Common, Kind, Together
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -35,9 +36,11 @@ _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
 
 
-@cache
-def _spelled(rules: QuarantineRules) -> str:
-    return " ".join(map(str, rules))
+@lru_cache(maxsize=4_096)
+def _owner_of(text: str) -> tuple[str, Owner, bool]:
+    """The epoch of a node, who holds it, and whether it acknowledges; a node gets many jobs between two changes."""
+    epoch, instance, link, acknowledges = text.split(" ")
+    return epoch, Owner(instance, link), acknowledges == "1"
 
 
 class DispatchRules(msgspec.Struct, frozen=True, gc=False):
@@ -103,46 +106,33 @@ class Jobs(Records):
     def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
         super().__init__(line, keys)
         self._scripts = scripts
+        self._together = Together(scripts)
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
         """Choose a node, lease a slot, write the job."""
+        return dispatched_of(await self.ask_for_slot(shard, order, rules))
+
+    def ask_for_slot(self, shard: int, order: JobOrder, rules: DispatchRules) -> Waiter:
+        """As `dispatch`, for those who read the reply themselves, with `dispatched_of`."""
         keys = self._keys.shard(shard)
-        reply = await self._scripts.run(
-            "job_dispatch",
+        return self._together.join(
+            _DISPATCH,
             keys,
-            pool=keys.pool(order.pools[0]),
-            job_key=keys.job(order.job_id),
-            also=[keys.pool(pool) for pool in order.pools[1:]],
-            job=order.job_id,
-            attempt=order.attempt,
-            preferred=order.preferred,
-            only=int(order.only_preferred),
-            excluded=" ".join(order.excluded),
-            needs=" ".join(order.needs),
-            last=int(order.is_last_resort),
-            sample=rules.sample,
-            sample_k=rules.sample_k,
-            ack_ms=rules.ack_ms,
-            run_ms=order.run_ms,
-            keep_ms=rules.keep_ms,
-            before=_BEFORE[JobEvent.RESERVE],
-            live=_LIVE,
-            state=_AFTER[JobEvent.SEND],
-            dice=DICE.getrandbits(31),
-            most=RECENT_MAX,
-            session=order.session_id,
-            record=(
-                "pool", order.pools[0],
-                "utterance", str(order.utterance_index),
-                "owner", order.owner,
-                *_also(order.pools),
+            (order.pools, order.owner, rules),
+            keys.job(order.job_id),
+            (
+                order.job_id,
+                order.attempt,
+                order.preferred,
+                "1" if order.only_preferred else "0",
+                " ".join(order.excluded),
+                " ".join(order.needs),
+                "1" if order.is_last_resort else "0",
+                order.run_ms,
+                order.session_id,
+                order.utterance_index,
             ),
-        )  # fmt: skip
-        outcome = _DISPATCH_OUTCOMES[reply[0]]
-        if outcome is not DispatchOutcome.DISPATCHED:
-            return Dispatched(outcome)
-        epoch, instance, link, acknowledges = reply[2].split(" ")
-        return Dispatched(outcome, reply[1], epoch, Owner(instance, link), acknowledges == "1")
+        )
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
         keys = self._keys.shard(attempt.shard)
@@ -176,21 +166,23 @@ class Jobs(Records):
         `quarantine` the node is not judged by it.
         """
         keys = self._keys.shard(attempt.shard)
-        reply = await self._scripts.run(
-            "attempt_end",
+        reply = await self._together.join(
+            _END,
             keys,
-            job_key=keys.job(attempt.job_id),
-            lease=attempt.lease,
-            attempt=attempt.number,
-            node=attempt.node_id,
-            epoch=epoch,
-            overdue=int(if_overdue),
-            before=_ENDABLE[event],
-            state=_AFTER[event],
-            reason=reason,
-            linger_ms=linger_ms,
-            mark=Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
-            rules="" if quarantine is None else _spelled(quarantine),
+            quarantine,
+            keys.job(attempt.job_id),
+            (
+                attempt.lease,
+                attempt.number,
+                attempt.node_id,
+                epoch,
+                "1" if if_overdue else "0",
+                _ENDABLE[event],
+                _AFTER[event],
+                reason,
+                linger_ms,
+                Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+            ),
         )
         outcome = _END_OUTCOMES[reply[0]]
         if outcome is not EndOutcome.ENDED:
@@ -303,6 +295,42 @@ class Jobs(Records):
         return [parse_lease(lease, shard) for lease in leases]
 
 
+def dispatched_of(reply: list[str]) -> Dispatched:
+    outcome = _DISPATCH_OUTCOMES[reply[0]]
+    if outcome is not DispatchOutcome.DISPATCHED:
+        return Dispatched(outcome)
+    epoch, owner, acknowledges = _owner_of(reply[2])
+    return Dispatched(outcome, reply[1], epoch, owner, acknowledges)
+
+
 def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
     """Most jobs need one pool; the others are worth a field only where there are some."""
     return ("also", " ".join(pools[1:])) if len(pools) > 1 else ()
+
+
+def _of_dispatches(keys: ShardKeys, group: tuple[tuple[str, ...], str, DispatchRules]) -> Common:
+    pools, owner, rules = group
+    return {
+        "pool": keys.pool(pools[0]),
+        "job_keys": [keys.pool(pool) for pool in pools[1:]],
+        "sample": rules.sample,
+        "sample_k": rules.sample_k,
+        "ack_ms": rules.ack_ms,
+        "keep_ms": rules.keep_ms,
+        "before": _BEFORE[JobEvent.RESERVE],
+        "live": _LIVE,
+        "state": _AFTER[JobEvent.SEND],
+        "dice": DICE.getrandbits(31),
+        "most": RECENT_MAX,
+        "pool_name": pools[0],
+        "also_names": " ".join(pools[1:]),
+        "instance": owner,
+    }
+
+
+def _of_ends(_keys: ShardKeys, rules: QuarantineRules | None) -> Common:
+    return {"job_keys": (), "rules": "" if rules is None else " ".join(map(str, rules))}
+
+
+_DISPATCH = Kind("job_dispatch", "job_keys", "orders", _of_dispatches)
+_END = Kind("attempt_end", "job_keys", "ends", _of_ends)

@@ -9,7 +9,7 @@ from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 
-# How many jobs a shard remembers as recent, about.
+# How many entries of recent jobs a shard keeps, about; those that began together share one.
 RECENT_MAX = 2_000
 # One question looks at so many of them in all shards, reads so many records, and gets so many.
 LOOKED_AT_MAX = 10_000
@@ -82,7 +82,7 @@ class Records:
         shards = sorted({0, *map(int, await self._line.call("ZRANGE", self._keys.load, 0, -1))})
         is_choosy = bool(state or session)
         each = max(1, min(RECENT_MAX if is_choosy else limit, LOOKED_AT_MAX // len(shards)))
-        began: dict[str, tuple[int, int]] = {}
+        began: dict[str, tuple[int, int, int]] = {}
         for entries in await asyncio.gather(*(self._recent(shard, each) for shard in shards)):
             for moment, job_id, of_session in entries:
                 if not session or of_session == session:
@@ -91,7 +91,7 @@ class Records:
             # Running for so long that others have pushed it out of the recent ones; its age is not known here.
             for jobs in await asyncio.gather(*(self._leased(shard, each) for shard in shards)):
                 for job_id in jobs:
-                    began.setdefault(job_id, (0, 0))
+                    began.setdefault(job_id, (0, 0, 0))
         newest_first = sorted(began, key=lambda job_id: began[job_id], reverse=True)
         found: list[JobRecord] = []
         for first in range(0, min(len(newest_first), READ_MAX), READ_TOGETHER):
@@ -102,14 +102,15 @@ class Records:
                 break
         return found[:limit]
 
-    async def _recent(self, shard: int, most: int) -> list[tuple[tuple[int, int], str, str]]:
+    async def _recent(self, shard: int, most: int) -> list[tuple[tuple[int, int, int], str, str]]:
         entries = await self._line.call("XREVRANGE", self._keys.shard(shard).recent, "+", "-", "COUNT", most)
-        found = []
+        found: list[tuple[tuple[int, int, int], str, str]] = []
         for moment, flat in entries:
             ms, _, serial = moment.partition("-")
-            fields = dict(zip(flat[::2], flat[1::2], strict=True))
-            found.append(((int(ms), int(serial)), fields["job"], fields["session"]))
-        return found
+            # `job` id `session` id, and so on: jobs that began together share an entry, in their order.
+            began = zip(flat[1::4], flat[3::4], strict=True)
+            found += (((int(ms), int(serial), place), job, session) for place, (job, session) in enumerate(began))
+        return found[:most]
 
     async def _leased(self, shard: int, most: int) -> list[str]:
         leases = await self._line.call("ZRANGE", self._keys.shard(shard).leases, 0, most - 1)

@@ -29,7 +29,7 @@ _storms = Storms(USUAL_LINES)
 
 def bind(**ids: object) -> None:
     """From here on, in this task and those it starts, every event names these, unless it says otherwise itself."""
-    _ids.set({**_ids.get(), **ids})
+    _ids.set(_ids.get() | ids)
 
 
 def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, **always: object) -> None:

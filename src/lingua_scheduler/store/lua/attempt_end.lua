@@ -1,52 +1,66 @@
--- attempt_end: an attempt is over; the lease that is removed by name is what makes this safe to repeat.
+-- attempt_end: some attempts are over; the leases that are removed by name are what makes this safe to repeat.
 -- A node's word counts only with its epoch; a sweep ends what is overdue, in any epoch. An attempt that was given up
 -- while its node may still run it keeps its slot for `linger_ms`, or until the node lets go of it.
--- Replies: ended owner session utterance verdict (on the node: quarantined, recovered or empty) | stale | alive (to be ended only if overdue, and it is not)
+-- First all that is known is read, then the slots are given back, then the records are written. No job comes twice.
+-- Replies: of each attempt: ended owner session utterance verdict (on the node: quarantined, recovered or empty) | stale
+--          | alive (to be ended only if overdue, and it is not)
 --          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job)
 -- include: clock
 -- include: slots
 -- include: history
 -- include: judging
-local job_key   = KEYS[1]   -- hash, the job
-local leases    = KEYS[2]   -- zset lease -> deadline
-local free      = KEYS[3]   -- zset node -> free slots, only nodes that take work
-local held      = KEYS[4]   -- zset node -> live leases
-local limits    = KEYS[5]   -- hash node -> slots
-local trouble   = KEYS[6]   -- hash node -> its last outcomes, quarantines in a row, when the last began
-local sick      = KEYS[7]   -- zset node -> quarantined until
-local lease     = ARGV[1]
-local attempt   = ARGV[2]
-local node      = ARGV[3]
-local epoch     = ARGV[4]   -- empty: it is not the node that says so
-local overdue   = ARGV[5]   -- 1: only if its deadline has passed
-local before    = ARGV[6]   -- states in which this may happen
-local state     = ARGV[7]
-local reason    = ARGV[8]
-local linger_ms = ARGV[9]   -- 0: the slot is free at once
-local mark      = ARGV[10]  -- o or x: what this says of the node; empty: nothing
-local rules     = ARGV[11]  -- of quarantine: failures window consecutive first_ms longest_ms
-local now_ms    = ARGV[12]
+local leases    = KEYS[1]   -- zset lease -> deadline
+local free      = KEYS[2]   -- zset node -> free slots, only nodes that take work
+local held      = KEYS[3]   -- zset node -> live leases
+local limits    = KEYS[4]   -- hash node -> slots
+local trouble   = KEYS[5]   -- hash node -> its last outcomes, quarantines in a row, when the last began
+local sick      = KEYS[6]   -- zset node -> quarantined until
+local job_keys  = {unpack(KEYS, 7)}  -- hashes, the jobs
+local rules     = ARGV[1]   -- of quarantine: failures window consecutive first_ms longest_ms
+local now_ms    = ARGV[2]
+local ends      = {unpack(ARGV, 3)}  -- of each attempt the WORDS that are named below
 
-local deadline = redis.call('ZSCORE', leases, lease)
-local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'owner', 'session', 'utterance', 'steps',
-  'dispatched_ms')
-if not deadline then return {known[1] and 'stale' or 'gone'} end
+local WORDS = 10
 local moment = clock(now_ms)
-if overdue == '1' and tonumber(deadline) > moment then return {'alive'} end
-
-local current = known[1] == attempt and known[2] == node and string.find(before, known[4], 1, true)
-if current and epoch ~= '' and known[3] ~= epoch then return {'stale'} end
-if current and linger_ms ~= '0' then
-  redis.call('ZADD', leases, moment + linger_ms, lease)
-else
-  redis.call('ZREM', leases, lease)
-  give_back(node, free, held, limits)
+local names, known, replies, over, given_back = {}, {}, {}, {}, {}
+for i = 1, #job_keys do names[i] = ends[(i - 1) * WORDS + 1] end
+local deadlines = redis.call('ZMSCORE', leases, unpack(names))
+for i, job_key in ipairs(job_keys) do
+  -- epoch empty: it is not the node that says so; overdue 1: only if its deadline has passed; before: states in which
+  -- this may happen; linger_ms 0: the slot is free at once; mark o or x: what this says of the node, empty: nothing.
+  local lease, attempt, node, epoch, overdue, before, state, reason, linger_ms, mark =
+    unpack(ends, (i - 1) * WORDS + 1, i * WORDS)
+  local job = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'owner', 'session', 'utterance', 'steps',
+    'dispatched_ms')
+  local current = job[1] == attempt and job[2] == node and string.find(before, job[4], 1, true)
+  if not deadlines[i] then
+    replies[i] = {job[1] and 'stale' or 'gone'}
+  elseif overdue == '1' and tonumber(deadlines[i]) > moment then
+    replies[i] = {'alive'}
+  elseif current and epoch ~= '' and job[3] ~= epoch then
+    replies[i] = {'stale'}
+  else
+    if current and linger_ms ~= '0' then
+      redis.call('ZADD', leases, moment + linger_ms, lease)
+    else
+      over[#over + 1] = lease
+      given_back[node] = (given_back[node] or 0) + 1
+    end
+    -- A lease that outlived its attempt gives its slot back, but there is no job left to end.
+    replies[i] = current and {'ended', job[5] or '', job[6] or '', job[7] or '', ''} or {'stale'}
+    known[i] = current and {job, attempt, node, state, reason, mark}
+  end
 end
--- A lease that outlived its attempt gives its slot back, but there is no job left to end.
-if not current then return {'stale'} end
+
+if #over > 0 then redis.call('ZREM', leases, unpack(over)) end
+for node, slots in pairs(given_back) do give_back(node, slots, free, held, limits) end
 local at_ms = string.format('%.0f', moment)
-redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
-  remembered(known[8], state, at_ms, attempt, node, reason))
-local verdict = ''
-if mark ~= '' then verdict = judge(node, mark, known[9], moment, rules, trouble, sick, limits) end
-return {'ended', known[5] or '', known[6] or '', known[7] or '', verdict}
+for i, job_key in ipairs(job_keys) do
+  if known[i] then
+    local job, attempt, node, state, reason, mark = unpack(known[i])
+    redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
+      remembered(job[8], state, at_ms, attempt, node, reason))
+    replies[i][5] = mark == '' and '' or judge(node, mark, job[9], moment, rules, trouble, sick, limits)
+  end
+end
+return replies

@@ -33,7 +33,7 @@ if is_live and redis.call('ZSCORE', leases, lease) then
     redis.call('ZADD', leases, moment + linger_ms, lease)
   else
     redis.call('ZREM', leases, lease)
-    give_back(node, free, held, limits)
+    give_back(node, 1, free, held, limits)
   end
 end
 local at_ms = string.format('%.0f', moment)

@@ -1,9 +1,11 @@
--- job_dispatch: choose a node of a pool, lease one of its slots and write the job, all or nothing.
+-- job_dispatch: for each of some jobs choose a node of a pool, lease one of its slots and write the job, all or nothing.
 -- Looks at a few members first and at the whole shard before it says full; of those that can, the least loaded wins,
 -- and chance decides between equals. The record is written before any frame leaves.
 -- A quarantined node gets a single job when its time is up, to prove itself; or when every other one is as bad, because
 -- a small fleet must not go dark. A node that lacks a service gets no job that needs it.
--- Replies: dispatched node owner | full | exhausted (every member is excluded) | nobody (no member is in all pools)
+-- Jobs that were asked for together share what is read and the writes to the ledger: first all are chosen for, then
+-- the slots are leased, then the records are written. No job comes twice.
+-- Replies: of each job: dispatched node owner | full | exhausted (every member is excluded) | nobody (no member is in all pools)
 --          | sick (only quarantined nodes could, and there may be better ones elsewhere)
 --          | busy (`only`, and the preferred node has no slot)
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
@@ -20,76 +22,52 @@ local limits     = KEYS[5]   -- hash node -> slots
 local owners     = KEYS[6]   -- hash node -> epoch instance connection acknowledges
 local leases     = KEYS[7]   -- zset lease -> deadline
 local sick       = KEYS[8]   -- zset node -> quarantined until, node service -> unavailable until
-local job_key    = KEYS[9]   -- hash, the job
-local recent     = KEYS[10]  -- stream, the jobs that began here lately
-local also       = {unpack(KEYS, 11)}   -- sets the node must be in too
-local job        = ARGV[1]
-local attempt    = ARGV[2]
-local preferred  = ARGV[3]   -- node id or empty
-local only       = ARGV[4]   -- 1: the preferred node or nobody
-local excluded   = ARGV[5]   -- node ids
-local needs      = ARGV[6]   -- kinds of service the job needs
-local last       = ARGV[7]   -- 1: a quarantined node is better than none
-local sample     = ARGV[8]   -- how many members to look at first
-local sample_k   = ARGV[9]   -- and then, before all of them
-local ack_ms     = ARGV[10]  -- lease until an acknowledgement
-local run_ms     = ARGV[11]  -- lease of nodes that do not acknowledge
-local keep_ms    = ARGV[12]
-local before     = ARGV[13]  -- states in which a job may be reserved
-local live       = ARGV[14]  -- states of a job that has a live attempt
-local state      = ARGV[15]  -- the state it is written with
-local dice       = ARGV[16]  -- Redis seeds every script alike, so chance comes from outside
-local most       = ARGV[17]  -- how many recent jobs are kept, about
-local session    = ARGV[18]
-local now_ms     = ARGV[19]
-local record     = {unpack(ARGV, 20)}  -- field, value, …
+local recent     = KEYS[9]   -- stream, the jobs that began here lately
+local job_keys   = {unpack(KEYS, 10)}  -- hashes, the jobs; then sets their nodes must be in too
+local sample     = ARGV[1]   -- how many members to look at first
+local sample_k   = ARGV[2]   -- and then, before all of them
+local ack_ms     = ARGV[3]   -- lease until an acknowledgement
+local keep_ms    = ARGV[4]
+local before     = ARGV[5]   -- states in which a job may be reserved
+local live       = ARGV[6]   -- states of a job that has a live attempt
+local state      = ARGV[7]   -- the state it is written with
+local dice       = ARGV[8]   -- Redis seeds every script alike, so chance comes from outside
+local most       = ARGV[9]   -- how many entries of recent jobs are kept, about
+local pool_name  = ARGV[10]
+local also_names = ARGV[11]  -- of the other pools
+local instance   = ARGV[12]  -- who asks
+local now_ms     = ARGV[13]
+local orders     = {unpack(ARGV, 14)}  -- of each job the WORDS that are named below
 
+local WORDS = 10
+local count = #orders / WORDS
+local also = {unpack(job_keys, count + 1)}
 math.randomseed(dice)
 local moment = clock(now_ms)
-local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'steps')
-if known[1] then
-  -- A job that was written down while it waited has no node yet.
-  local owner = known[3] and redis.call('HGET', owners, known[3])
-  if known[2] == attempt and owner and string.find(live, known[1], 1, true)
-    and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
-    return {'dispatched', known[3], owner}
-  end
-  if not string.find(before, known[1], 1, true) or tonumber(known[2]) >= tonumber(attempt) then return {'stale'} end
-end
-
-local out = {}
-if excluded ~= '' then
-  for _, node in ipairs(words(excluded)) do out[node] = true end
-end
-
 -- Usually nobody is sick, and then nobody is asked about.
 local some_are_sick = redis.call('EXISTS', sick) == 1
-local needed = some_are_sick and words(needs)
-local nobody, some_are_well = {}, false
-local quarantined, due, lacking = nobody, nobody, nobody
 
-local function least_loaded(candidates, even_quarantined)
-  if #candidates == 0 then return nil end
-  if some_are_sick then quarantined, due, lacking = ailing(candidates, needed, moment, sick) end
-  local alive = redis.call('ZMSCORE', seen, unpack(candidates))
-  local slots = redis.call('ZMSCORE', free, unpack(candidates))
-  local allowed = redis.call('HMGET', limits, unpack(candidates))
-  local best, best_load, equals = nil, 2, 0
-  for i, node in ipairs(candidates) do
-    local open = tonumber(slots[i] or 0)
-    local is_fit = not out[node] and tonumber(alive[i] or 0) > moment and not lacking[node]
-    if is_fit and slots[i] and not quarantined[node] then some_are_well = true end
-    if is_fit and open > 0 and (even_quarantined or not quarantined[node]) then
-      local load = 1 - open / tonumber(allowed[i] or open)
-      if load < best_load then
-        best, best_load, equals = node, load, 1
-      elseif load == best_load then
-        equals = equals + 1
-        if math.random(equals) == 1 then best = node end
-      end
-    end
+-- What is known of the nodes that were looked at, less what is given to them here.
+local alive, open, allowed = {}, {}, {}
+local function look_at(nodes)
+  local strange = {}
+  for _, node in ipairs(nodes) do
+    if not alive[node] then strange[#strange + 1] = node end
   end
-  return best
+  if #strange == 0 then return end
+  local until_ms = redis.call('ZMSCORE', seen, unpack(strange))
+  local slots = redis.call('ZMSCORE', free, unpack(strange))
+  local limit = redis.call('HMGET', limits, unpack(strange))
+  for i, node in ipairs(strange) do
+    alive[node], open[node] = tonumber(until_ms[i] or 0), tonumber(slots[i] or nil)
+    allowed[node] = tonumber(limit[i] or slots[i] or 0)
+  end
+end
+
+local owner_of = {}
+local function owner(node)
+  if owner_of[node] == nil then owner_of[node] = redis.call('HGET', owners, node) end
+  return owner_of[node]
 end
 
 local function in_all(found)
@@ -104,58 +82,138 @@ local function in_all(found)
   return found
 end
 
-local chosen
-if preferred ~= '' and redis.call('SISMEMBER', pool, preferred) == 1 then
-  local fit = in_all({preferred})
-  chosen = least_loaded(fit)
-  if not chosen and only == '1' and #fit == 1 and not out[preferred]
-    and not quarantined[preferred] and not lacking[preferred]
-    and tonumber(redis.call('ZSCORE', seen, preferred) or 0) > moment then return {'busy'} end
-end
-if not chosen and only == '1' then return {'unfit'} end
-if not chosen then
-  local looked = redis.call('SRANDMEMBER', pool, sample)
-  chosen = least_loaded(in_all(looked))
-  if not chosen then
-    if #looked == 0 then return {'nobody'} end
-    if #looked == tonumber(sample) then looked = redis.call('SRANDMEMBER', pool, sample_k) end
-    chosen = least_loaded(in_all(looked))
-    if not chosen and #looked == tonumber(sample_k) then
-      looked = redis.call('SMEMBERS', pool)
-      chosen = least_loaded(in_all(looked))
-    end
-    if not chosen and some_are_sick and not some_are_well then
-      chosen = least_loaded(in_all(looked), true)
-      if chosen and last ~= '1' then return {'sick'} end
-    end
-    if not chosen then
-      -- By now everybody in the pool has been looked at.
-      local fit = in_all(looked)
-      if #fit == 0 then return {'nobody'} end
-      for _, node in ipairs(fit) do
-        if not out[node] then return {'full'} end
+-- Of one job, while it is chosen for.
+local none = {}
+local out, needed, some_are_well, quarantined, due, lacking
+local function least_loaded(candidates, even_quarantined)
+  if #candidates == 0 then return nil end
+  if some_are_sick then quarantined, due, lacking = ailing(candidates, needed, moment, sick) end
+  look_at(candidates)
+  local best, best_load, equals = nil, 2, 0
+  for _, node in ipairs(candidates) do
+    local slots = open[node]
+    local is_fit = not out[node] and alive[node] > moment and not lacking[node]
+    if is_fit and slots and not quarantined[node] then some_are_well = true end
+    if is_fit and slots and slots > 0 and (even_quarantined or not quarantined[node]) then
+      local load = 1 - slots / allowed[node]
+      if load < best_load then
+        best, best_load, equals = node, load, 1
+      elseif load == best_load then
+        equals = equals + 1
+        if math.random(equals) == 1 then best = node end
       end
-      return {'exhausted'}
+    end
+  end
+  return best
+end
+
+-- A few members by chance; those of a batch come from one draw.
+sample, sample_k = tonumber(sample), tonumber(sample_k)
+local drawn
+local function a_few()
+  drawn = drawn or redis.call('SRANDMEMBER', pool, math.min(sample * count, math.max(sample, sample_k)))
+  if #drawn <= sample then return drawn end
+  local few, first = {}, math.random(#drawn)
+  for i = 0, sample - 1 do few[i + 1] = drawn[(first + i - 1) % #drawn + 1] end
+  return few
+end
+
+-- The node of one job, or nil and the reason.
+local function choose(preferred, only, last)
+  local chosen
+  if preferred ~= '' and redis.call('SISMEMBER', pool, preferred) == 1 then
+    local fit = in_all({preferred})
+    chosen = least_loaded(fit)
+    if not chosen and only == '1' and #fit == 1 and not out[preferred]
+      and not quarantined[preferred] and not lacking[preferred] and alive[preferred] > moment then return nil, 'busy' end
+  end
+  if chosen then return chosen end
+  if only == '1' then return nil, 'unfit' end
+  local looked = a_few()
+  chosen = least_loaded(in_all(looked))
+  if chosen then return chosen end
+  if #looked == 0 then return nil, 'nobody' end
+  if #looked == sample then looked = redis.call('SRANDMEMBER', pool, sample_k) end
+  chosen = least_loaded(in_all(looked))
+  if not chosen and #looked == sample_k then
+    looked = redis.call('SMEMBERS', pool)
+    chosen = least_loaded(in_all(looked))
+  end
+  if not chosen and some_are_sick and not some_are_well then
+    chosen = least_loaded(in_all(looked), true)
+    if chosen and last ~= '1' then return nil, 'sick' end
+  end
+  if chosen then return chosen end
+  -- By now everybody in the pool has been looked at.
+  local fit = in_all(looked)
+  if #fit == 0 then return nil, 'nobody' end
+  for _, node in ipairs(fit) do
+    if not out[node] then return nil, 'full' end
+  end
+  return nil, 'exhausted'
+end
+
+local replies, placed, leased, taken = {}, {}, {}, {}
+for i = 1, count do
+  local job, attempt, preferred, only, excluded, needs, last, run_ms, session, utterance =
+    unpack(orders, (i - 1) * WORDS + 1, i * WORDS)
+  local known = none
+  if redis.call('EXISTS', job_keys[i]) == 1 then
+    known = redis.call('HMGET', job_keys[i], 'state', 'attempt', 'node', 'steps')
+    -- A job that was written down while it waited has no node yet.
+    if known[2] == attempt and known[3] and owner(known[3]) and string.find(live, known[1], 1, true)
+      and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
+      replies[i] = {'dispatched', known[3], owner(known[3])}
+    elseif not string.find(before, known[1], 1, true) or tonumber(known[2]) >= tonumber(attempt) then
+      replies[i] = {'stale'}
+    end
+  end
+  if not replies[i] then
+    out, some_are_well, quarantined, due, lacking = none, false, none, none, none
+    if excluded ~= '' then
+      out = {}
+      for _, node in ipairs(words(excluded)) do out[node] = true end
+    end
+    needed = some_are_sick and words(needs)
+    local chosen, why = choose(preferred, only, last)
+    if chosen then
+      -- The one probe: nobody else gets this node before there is a verdict, or its time is up.
+      if due[chosen] then redis.call('ZADD', sick, moment + run_ms, chosen) end
+      local epoch, acks = string.match(owner(chosen), '^(%d+) %S+ %S+ (%d)')
+      leased[#leased + 1] = moment + (acks == '1' and ack_ms or run_ms)
+      leased[#leased + 1] = job .. '#' .. attempt .. '#' .. chosen
+      open[chosen] = open[chosen] - 1
+      taken[chosen] = (taken[chosen] or 0) + 1
+      placed[#placed + 1] = {i, chosen, epoch, known, job, attempt, run_ms, session, utterance}
+      replies[i] = {'dispatched', chosen, owner(chosen)}
+    else
+      replies[i] = {why}
     end
   end
 end
+if #placed == 0 then return replies end
 
--- The one probe: nobody else gets this node before there is a verdict, or its time is up.
-if due[chosen] then redis.call('ZADD', sick, moment + run_ms, chosen) end
-local owner = redis.call('HGET', owners, chosen)
-local epoch, acks = string.match(owner, '^(%d+) %S+ %S+ (%d)')
-redis.call('ZADD', leases, moment + (acks == '1' and ack_ms or run_ms), job .. '#' .. attempt .. '#' .. chosen)
-redis.call('ZINCRBY', held, 1, chosen)
-redis.call('ZINCRBY', free, -1, chosen)
-local at_ms = string.format('%.0f', moment)
-local steps, count, step, line = remembered(known[4], state, at_ms, attempt, chosen, '')
-redis.call('HSET', job_key, 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
-  'dispatched_ms', at_ms, steps, count, step, line, 'session', session, unpack(record))
-redis.call('PEXPIRE', job_key, keep_ms)
-if known[1] then
-  -- It is here (again), wherever it was meanwhile.
-  redis.call('HDEL', job_key, 'moved_to')
-elseif attempt == '1' then
-  redis.call('XADD', recent, 'MAXLEN', '~', most, '*', 'job', job, 'session', session)
+redis.call('ZADD', leases, unpack(leased))
+for node, slots in pairs(taken) do
+  redis.call('ZINCRBY', held, slots, node)
+  redis.call('ZINCRBY', free, -slots, node)
 end
-return {'dispatched', chosen, owner}
+local at_ms = string.format('%.0f', moment)
+local begun = {}
+for _, one in ipairs(placed) do
+  local i, chosen, epoch, known, job, attempt, run_ms, session, utterance = unpack(one)
+  local steps, number, step, line = remembered(known[4], state, at_ms, attempt, chosen, '')
+  redis.call('HSET', job_keys[i], 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
+    'dispatched_ms', at_ms, steps, number, step, line, 'session', session, 'utterance', utterance, 'pool', pool_name,
+    'owner', instance)
+  if also_names ~= '' then redis.call('HSET', job_keys[i], 'also', also_names) end
+  redis.call('PEXPIRE', job_keys[i], keep_ms)
+  if known[1] then
+    -- It is here (again), wherever it was meanwhile.
+    redis.call('HDEL', job_keys[i], 'moved_to')
+  elseif attempt == '1' then
+    for _, word in ipairs({'job', job, 'session', session}) do begun[#begun + 1] = word end
+  end
+end
+if #begun > 0 then redis.call('XADD', recent, 'MAXLEN', '~', most, '*', unpack(begun)) end
+return replies

@@ -1,0 +1,153 @@
+"""Calls of one tick share a script, and nobody can tell by the answers."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from redis.exceptions import ResponseError
+
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.store.together import MOST_TOGETHER
+from tests.support.fleet import POOL, RULES, dispatch, entry, join, ledger, order
+
+STRICT = QuarantineRules(failures=2, window=10, consecutive=2, first_ms=60_000, longest_ms=600_000)
+OTHER = "zh:en:speech"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each script was called."""
+    counted: Counter[str] = Counter()
+    run = Scripts.run
+
+    async def counting(self: Scripts, name: str, *shard: object, **values: object) -> object:
+        counted[name] += 1
+        return await run(self, name, *shard, **values)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Scripts, "run", counting)
+    return counted
+
+
+async def place(store: Store, count: int, first: int = 0) -> list[Attempt]:
+    placed = await asyncio.gather(*(dispatch(store, order(serial)) for serial in range(first, first + count)))
+    return [attempt for attempt, _ in placed]
+
+
+async def test_jobs_of_one_tick_are_placed_by_one_script_and_spread_over_the_nodes(
+    store: Store, calls: Counter[str]
+) -> None:
+    for name in "abcd":
+        await join(store, entry(name, max_jobs=4))
+    attempts = await place(store, 16)
+    assert calls["job_dispatch"] == 1
+    # Sixteen slots for sixteen jobs: each is taken once, whoever was looked at first.
+    assert Counter(attempt.node_id for attempt in attempts) == dict.fromkeys("abcd", 4)
+    for name in "abcd":
+        assert await ledger(store, name) == (4, 0, 4)
+
+
+async def test_what_was_ended_in_one_tick_frees_every_slot(store: Store, calls: Counter[str]) -> None:
+    for name in "abcd":
+        await join(store, entry(name, max_jobs=4))
+    attempts = await place(store, 16)
+    ended = await asyncio.gather(*(store.jobs.end(attempt, "", JobEvent.FINISH) for attempt in attempts))
+    assert calls["attempt_end"] == 1
+    assert {one.outcome for one in ended} == {EndOutcome.ENDED}
+    for name in "abcd":
+        assert await ledger(store, name) == (0, 4, 0)
+
+
+async def test_more_than_a_script_may_take_go_in_several(store: Store, calls: Counter[str]) -> None:
+    await join(store, entry("a", max_jobs=MOST_TOGETHER + 8))
+    assert len(await place(store, MOST_TOGETHER + 8)) == MOST_TOGETHER + 8
+    assert calls["job_dispatch"] == 2
+
+
+async def test_each_call_hears_its_own_answer(store: Store) -> None:
+    await join(store, entry("a", max_jobs=1))
+    await join(store, entry("b", max_jobs=1, pools=frozenset({OTHER})))
+    await dispatch(store, order(0))
+    answers = await asyncio.gather(
+        store.jobs.dispatch(0, order(1), RULES),
+        store.jobs.dispatch(0, order(2, excluded=("a",)), RULES),
+        store.jobs.dispatch(0, order(3, preferred="a", only_preferred=True), RULES),
+        store.jobs.dispatch(0, order(4, preferred="b", only_preferred=True), RULES),
+        store.jobs.dispatch(0, order(0), RULES),
+        store.jobs.dispatch(0, order(5, pools=(OTHER,)), RULES),
+        store.jobs.dispatch(0, order(6, pools=(OTHER, POOL)), RULES),
+    )
+    assert [answer.outcome.value for answer in answers] == [
+        *("full", "exhausted", "busy", "unfit", "dispatched", "dispatched", "nobody")
+    ]
+    assert [answer.node_id for answer in answers] == ["", "", "", "", "a", "b", ""]
+
+
+async def test_the_same_job_asked_for_twice_in_one_tick_gets_one_slot(store: Store, calls: Counter[str]) -> None:
+    await join(store, entry("a", max_jobs=2))
+    twice = await asyncio.gather(*(dispatch(store, order(1)) for _ in range(2)))
+    assert twice[0] == twice[1]
+    assert await ledger(store, "a") == (1, 1, 1)
+    assert calls["job_dispatch"] == 2
+
+
+async def test_an_attempt_that_is_ended_twice_in_one_tick_ends_once(store: Store) -> None:
+    await join(store, entry("a", max_jobs=2))
+    first, second = await place(store, 2)
+    ended = await asyncio.gather(*(store.jobs.end(one, "", JobEvent.FINISH) for one in (first, first, second)))
+    assert [one.outcome for one in ended] == [EndOutcome.ENDED, EndOutcome.STALE, EndOutcome.ENDED]
+    assert await ledger(store, "a") == (0, 2, 0)
+
+
+async def test_failures_of_one_tick_are_counted_one_by_one(store: Store) -> None:
+    await join(store, entry("a", max_jobs=3))
+    attempts = await place(store, 3)
+    events = JobEvent.LOSE_ATTEMPT, JobEvent.LOSE_ATTEMPT, JobEvent.FINISH
+    ended = await asyncio.gather(
+        *(
+            store.jobs.end(attempt, "", event, "JOB_TIMEOUT", quarantine=STRICT)
+            for attempt, event in zip(attempts, events, strict=True)
+        )
+    )
+    assert [one.verdict.value for one in ended] == ["", "quarantined", ""]
+
+
+async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
+    await join(store, entry("a", max_jobs=8))
+    await store.line.call("SET", store.keys.shard(0).job("job-0-1"), "no hash")
+    answers = await asyncio.gather(
+        *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
+    )
+    assert isinstance(answers[1], ResponseError)
+    placed = [answers[0], answers[2]]
+    assert [answer.outcome for answer in placed] == [DispatchOutcome.DISPATCHED] * 2  # type: ignore[union-attr]
+    assert await ledger(store, "a") == (2, 6, 2)
+    attempts = [Attempt(f"job-0-{serial}", 1, "a", 0) for serial in range(3)]
+    ended = await asyncio.gather(
+        *(store.jobs.end(attempt, "", JobEvent.FINISH) for attempt in attempts), return_exceptions=True
+    )
+    assert isinstance(ended[1], ResponseError)
+    assert [ended[0].outcome, ended[2].outcome] == [EndOutcome.ENDED] * 2  # type: ignore[union-attr]
+    assert await ledger(store, "a") == (0, 8, 0)
+
+
+async def test_all_hear_that_redis_is_away(store: Store) -> None:
+    await store.close()
+    answers = await asyncio.gather(
+        *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
+    )
+    assert [type(answer) for answer in answers] == [RedisAway] * 3
+
+
+async def test_one_who_left_takes_nobody_along(store: Store) -> None:
+    await join(store, entry("a", max_jobs=8))
+    tasks = [asyncio.ensure_future(store.jobs.dispatch(0, order(serial), RULES)) for serial in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(answers[1], asyncio.CancelledError)
+    assert [answers[0].outcome, answers[2].outcome] == [DispatchOutcome.DISPATCHED] * 2  # type: ignore[union-attr]
