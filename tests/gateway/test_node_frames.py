@@ -168,6 +168,16 @@ async def test_a_heartbeat_behind_a_result_does_not_disown_it(server: RedisProce
         assert not [event for event in logged if event["event"] == "attempts.disowned"]
 
 
+async def test_what_had_to_wait_behind_a_heartbeat_is_put_to_redis_together_too(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(server) as on:
+        jobs, calls = await on.jobs(), Calls(monkeypatch)
+        on.node.writer.write(frame(heartbeat(on.node.node_id)) + on.node.results(jobs))
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        assert calls.most == JOBS
+
+
 async def test_the_last_words_of_a_node_that_leaves_count(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -142,6 +142,9 @@ class _Conversation:
         return True
 
     async def take(self, frame: Frame) -> None:
+        if self.take_at_once(frame.data, frame.is_text):
+            # It only had to wait for others. If each of a line waited for its answer too, the line would never end.
+            return
         await self.settle()
         try:
             message = codec.decode_node(frame.data)
