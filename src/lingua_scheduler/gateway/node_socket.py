@@ -85,8 +85,8 @@ class NodeSocket:
 class _Conversation:
     """One node on one socket.
 
-    What it says of its jobs is put to Redis when it is parsed, and Redis hears it in that order. All else waits in
-    line: until Redis has answered what came before, and whatever comes behind waits for it.
+    What it says of its jobs is put to Redis when it is parsed, of each job in the order in which it came. All else waits
+    in line: until Redis has answered what came before, and whatever comes behind waits for it.
     """
 
     def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, link_id: str, gate: Bucket) -> None:
@@ -102,8 +102,8 @@ class _Conversation:
         # Jobs whose acknowledgement is one of them. Usually Redis keeps the order by itself, but a call that it sent
         # elsewhere, or whose script it had forgotten, is made again, and would come behind a job_started that was
         # sent right after it: the node would be told to drop what it runs. So the rest of such a job waits. An
-        # acknowledgement that fails is refused, not made again; and for a result neither matters, because it ends
-        # its attempt wherever that stands, and results of different jobs have no order.
+        # acknowledgement that fails is refused, not made again. A result ends its attempt wherever that stands, so it
+        # may pass a job_started, and be made again after those of other jobs.
         self._unanswered: set[str] = set()
         self._follow_ups = Nursery("node_socket")
         # Replies come to the line to Redis; what is logged then still names the node.

@@ -97,7 +97,7 @@ class Progress:
     def ask_to_advance(
         self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted
     ) -> asyncio.Future[AdvanceOutcome]:
-        """`advanced` takes the answer. Redis hears of everything in the order in which it was asked."""
+        """`advanced` takes the answer."""
         return asyncio.ensure_future(self._jobs.advance(attempt, link.epoch, _event(message)))
 
     def ask_to_end(self, report: Report) -> asyncio.Future[Ended]:
