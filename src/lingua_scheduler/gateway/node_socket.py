@@ -85,8 +85,8 @@ class NodeSocket:
 class _Conversation:
     """One node on one socket.
 
-    What it says of its jobs is put to Redis when it is parsed, of each job in the order in which it came. All else waits
-    in line: until Redis has answered what came before, and whatever comes behind waits for it.
+    What it says of its jobs is put to Redis when it is parsed, of each job in the order in which it came. All else
+    waits in line: until Redis has answered what came before, and whatever comes behind waits for it.
     """
 
     def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, link_id: str, gate: Bucket) -> None:
