@@ -128,7 +128,7 @@ MUTANTS = {
     "a small fleet goes dark": ("job_dispatch", "some_are_sick and not some_are_well", "false"),
     "a quarantine that ran out is forgotten": ("job_dispatch", "if due[chosen] then", "if false then"),
     "a quarantine outlives its node": ("node_remove", "redis.call('HDEL', trouble, node)", ""),
-    "a late acknowledgement is granted": ("attempt_advance", "tonumber(deadline) <= moment", "false"),
+    "a late acknowledgement is granted": ("attempt_advance", "and tonumber(deadline) > moment", ""),
     "an acknowledgement does not extend the lease": ("attempt_advance", "moment + known[5]", "deadline"),
     "registering keeps the epoch": ("node_register", "math.max(moment, (tonumber(epoch) or 0) + 1)", "(epoch or 1)"),
     "the former life's leases stay": ("node_register", "redis.call('ZADD', leases, 0, lease)", ""),

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 from redis.exceptions import ResponseError
@@ -13,7 +14,7 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.together import MOST_TOGETHER
-from tests.support.fleet import POOL, RULES, dispatch, entry, join, ledger, order
+from tests.support.fleet import POOL, RULES, dispatch, entry, history, join, ledger, order
 
 STRICT = QuarantineRules(failures=2, window=10, consecutive=2, first_ms=60_000, longest_ms=600_000)
 OTHER = "zh:en:speech"
@@ -101,6 +102,23 @@ async def test_an_attempt_that_is_ended_twice_in_one_tick_ends_once(store: Store
     ended = await asyncio.gather(*(store.jobs.end(one, "", JobEvent.FINISH) for one in (first, first, second)))
     assert [one.outcome for one in ended] == [EndOutcome.ENDED, EndOutcome.STALE, EndOutcome.ENDED]
     assert await ledger(store, "a") == (0, 2, 0)
+
+
+async def test_what_a_node_says_of_a_job_in_one_tick_is_taken_in_its_order(store: Store) -> None:
+    epoch = (await join(store, entry("a", max_jobs=3, acknowledges=True))).epoch
+    one, two, three = await place(store, 3)
+    said = [
+        store.jobs.end(one, epoch, JobEvent.FINISH),
+        *(store.jobs.advance(two, epoch, event) for event in (JobEvent.ACCEPT, JobEvent.START)),
+        store.jobs.end(two, epoch, JobEvent.FINISH),
+        store.jobs.advance(three, epoch, JobEvent.ACCEPT),
+        store.jobs.end(three, epoch, JobEvent.FINISH),
+    ]
+    heard: list[Any] = await asyncio.gather(*said)
+    assert [str(getattr(reply, "outcome", reply)) for reply in heard] == [
+        *("ended", "advanced", "advanced", "ended", "advanced", "ended")
+    ]
+    assert [step.state for step in await history(store, two.job_id)] == ["DISPATCHED", "ACCEPTED", "RUNNING", "DONE"]
 
 
 async def test_failures_of_one_tick_are_counted_one_by_one(store: Store) -> None:

@@ -21,7 +21,7 @@ from lingua_scheduler.services.assignments import Assignment, Assignments, Cance
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.orders import assignment_of
-from lingua_scheduler.services.placing import Placed, Placer
+from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.routes import Route, Routes
 from lingua_scheduler.services.timings import measure_stages
@@ -97,7 +97,12 @@ class Dispatcher:
             if work.trail is not None:
                 work.trail.wants_slot(wanted.number)
             try:
-                placed = await self._place(work, wanted)
+                try:
+                    placed = await self._placer.place(work, wanted)
+                except RedisAway:
+                    # The same try again when Redis is back: if it was placed after all, the answer is the same.
+                    patience_s = min(self._patience_s, give_up_at - monotonic())
+                    placed = await self._store.insist(partial(self._placer.place, work, wanted), patience_s)
             except RedisAway as error:
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
@@ -153,14 +158,6 @@ class Dispatcher:
                 unsent += 1
             if not await self._may_try_again(wanted, lost, unsent):
                 return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
-
-    async def _place(self, work: Work, wanted: Try) -> Placed:
-        try:
-            return await self._placer.place(work, wanted)
-        except RedisAway:
-            # The same try again when Redis is back: if it was placed after all, the answer is the same.
-            patience_s = min(self._patience_s, wanted.give_up_at - monotonic())
-            return await self._store.insist(partial(self._placer.place, work, wanted), patience_s)
 
     def _serial(self) -> str:
         return f"{self._token}-{next(self._serials):x}"

@@ -158,30 +158,41 @@ class Placer:
         return placed
 
     async def _anywhere(self, work: Work, wanted: Try) -> Placed:
-        placed = await self._shard_by_shard(work, wanted)
-        if placed.outcome is DispatchOutcome.NOBODY and work.pools[0] in self._pool_map.map:
+        """Every node of the pool is equally likely to be looked at first."""
+        pool = work.pools[0]
+        if pool not in self._pool_map.map:
+            await self._pool_map.look_again()
+        placed = Placed(DispatchOutcome.NOBODY)
+        first = self._pool_map.map.first_shard(pool, random.random())
+        if first is not None:
+            is_last = self._pool_map.map.is_in_one_shard(pool)
+            placed = await self._try(first, work, wanted, is_last_resort=is_last)
+            # The map often has one shard of a pool, which often has a slot.
+            if placed.outcome not in _GO_ON:
+                return placed
+            placed = await self._in_others(first, placed, work, wanted)
+        if placed.outcome is DispatchOutcome.NOBODY and pool in self._pool_map.map:
             # The map promised somebody: they may have gone to another shard since it was made.
             await self._pool_map.look_again()
             placed = await self._shard_by_shard(work, wanted)
-        if placed.outcome is DispatchOutcome.NOBODY and await self.recall(work.pools[0]):
+        if placed.outcome is DispatchOutcome.NOBODY and await self.recall(pool):
             await self._pool_map.look_again()
             placed = await self._shard_by_shard(work, wanted)
         return placed
 
     async def _shard_by_shard(self, work: Work, wanted: Try) -> Placed:
-        """Every node of the pool is equally likely to be looked at first."""
         pool = work.pools[0]
-        if pool not in self._pool_map.map:
-            await self._pool_map.look_again()
         first = self._pool_map.map.first_shard(pool, random.random())
         if first is None:
             return Placed(DispatchOutcome.NOBODY)
         is_last = self._pool_map.map.is_in_one_shard(pool)
         placed = await self._try(first, work, wanted, is_last_resort=is_last)
-        if placed.outcome not in _GO_ON:
-            return placed
+        return await self._in_others(first, placed, work, wanted) if placed.outcome in _GO_ON else placed
+
+    async def _in_others(self, first: int, placed: Placed, work: Work, wanted: Try) -> Placed:
+        """The first shard had no node for it; perhaps another has."""
         sick = [first] if placed.outcome is DispatchOutcome.SICK else []
-        for shard in self._pool_map.map.other_shards(pool, first):
+        for shard in self._pool_map.map.other_shards(work.pools[0], first):
             latest = await self._try(shard, work, wanted, is_last_resort=False)
             if latest.outcome not in _GO_ON:
                 return latest

@@ -136,16 +136,12 @@ class Jobs(Records):
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
         keys = self._keys.shard(attempt.shard)
-        reply = await self._scripts.run(
-            "attempt_advance",
+        reply = await self._together.join(
+            _ADVANCE,
             keys,
-            job_key=keys.job(attempt.job_id),
-            lease=attempt.lease,
-            attempt=attempt.number,
-            node=attempt.node_id,
-            epoch=epoch,
-            before=_BEFORE[event],
-            state=_AFTER[event],
+            None,
+            keys.job(attempt.job_id),
+            (attempt.lease, attempt.number, attempt.node_id, epoch, _BEFORE[event], _AFTER[event]),
         )
         return AdvanceOutcome(reply[0])
 
@@ -332,5 +328,11 @@ def _of_ends(_keys: ShardKeys, rules: QuarantineRules | None) -> Common:
     return {"job_keys": (), "rules": "" if rules is None else " ".join(map(str, rules))}
 
 
+def _of_advances(_keys: ShardKeys, _group: None) -> Common:
+    return {"job_keys": ()}
+
+
+# What a node says first of a job comes first to Redis too.
+_ADVANCE = Kind("attempt_advance", "job_keys", "moves", _of_advances, goes_first=True)
 _DISPATCH = Kind("job_dispatch", "job_keys", "orders", _of_dispatches)
 _END = Kind("attempt_end", "job_keys", "ends", _of_ends)

@@ -30,6 +30,8 @@ class Kind(NamedTuple):
     keys: str
     words: str
     common: Callable[[ShardKeys, Any], Common]
+    # Before all others that wait with it.
+    goes_first: bool = False
 
 
 class _Party(NamedTuple):
@@ -43,10 +45,11 @@ class _Party(NamedTuple):
 class _Desk:
     """The calls for one shard that wait for the ones before them."""
 
-    __slots__ = ("filling", "parties", "task")
+    __slots__ = ("filling", "first", "others", "task")
 
     def __init__(self) -> None:
-        self.parties: list[_Party] = []
+        self.first: list[_Party] = []
+        self.others: list[_Party] = []
         self.filling: dict[tuple[str, Hashable], _Party] = {}
         self.task: asyncio.Task[None] | None = None
 
@@ -68,14 +71,14 @@ class Together:
         party = desk.filling.get(name)
         if party is None or key in party.members or len(party.members) >= MOST_TOGETHER:
             party = desk.filling[name] = _Party(kind, group, {})
-            desk.parties.append(party)
+            (desk.first if kind.goes_first else desk.others).append(party)
         waiter: Waiter = loop.create_future()
         party.members[key] = (words, waiter)
         return waiter
 
     async def _serve(self, shard: ShardKeys, desk: _Desk) -> None:
-        while desk.parties:
-            parties, desk.parties, desk.filling = desk.parties, [], {}
+        while parties := desk.first + desk.others:
+            desk.first, desk.others, desk.filling = [], [], {}
             if len(parties) == 1:
                 await self._go(shard, parties[0])
             else:

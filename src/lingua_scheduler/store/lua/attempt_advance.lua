@@ -1,26 +1,32 @@
--- attempt_advance: a live attempt moves on (accepted, started) and its lease gets a new deadline.
--- Replies: advanced | stale (not the current attempt, not this node's, not from this life of the node, or ended)
+-- attempt_advance: some live attempts move on (accepted, started) and their leases get new deadlines.
+-- No job comes twice.
+-- Replies: of each attempt: advanced | stale (not the current attempt, not this node's, not from this life of the node, or ended)
 -- include: clock
 -- include: history
-local job_key = KEYS[1]   -- hash, the job
-local leases  = KEYS[2]   -- zset lease -> deadline
-local lease   = ARGV[1]
-local attempt = ARGV[2]
-local node    = ARGV[3]
-local epoch   = ARGV[4]
-local before  = ARGV[5]   -- states in which this may happen
-local state   = ARGV[6]
-local now_ms  = ARGV[7]
+local leases   = KEYS[1]   -- zset lease -> deadline
+local job_keys = {unpack(KEYS, 2)}  -- hashes, the jobs
+local now_ms   = ARGV[1]
+local moves    = {unpack(ARGV, 2)}  -- of each attempt the WORDS that are named below
 
-local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'run_ms', 'steps')
-if known[1] ~= attempt or known[2] ~= node or known[3] ~= epoch then return {'stale'} end
+local WORDS = 6
 local moment = clock(now_ms)
-local deadline = redis.call('ZSCORE', leases, lease)
-if not deadline or tonumber(deadline) <= moment then return {'stale'} end
-if known[4] == state then return {'advanced'} end
-if not string.find(before, known[4], 1, true) then return {'stale'} end
-redis.call('ZADD', leases, moment + known[5], lease)
 local at_ms = string.format('%.0f', moment)
-redis.call('HSET', job_key, 'state', state, string.lower(state) .. '_ms', at_ms,
-  remembered(known[6], state, at_ms, attempt, node, ''))
-return {'advanced'}
+local replies = {}
+for i, job_key in ipairs(job_keys) do
+  -- before: states in which this may happen
+  local lease, attempt, node, epoch, before, state = unpack(moves, (i - 1) * WORDS + 1, i * WORDS)
+  local known = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'run_ms', 'steps')
+  local deadline = redis.call('ZSCORE', leases, lease)
+  replies[i] = {'stale'}
+  if known[1] == attempt and known[2] == node and known[3] == epoch and deadline and tonumber(deadline) > moment then
+    if known[4] == state then
+      replies[i] = {'advanced'}
+    elseif string.find(before, known[4], 1, true) then
+      redis.call('ZADD', leases, moment + known[5], lease)
+      redis.call('HSET', job_key, 'state', state, string.lower(state) .. '_ms', at_ms,
+        remembered(known[6], state, at_ms, attempt, node, ''))
+      replies[i] = {'advanced'}
+    end
+  end
+end
+return replies
