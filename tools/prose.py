@@ -275,7 +275,7 @@ When the scheduler closes a socket, the close code says why. All of them invite 
 
 CLOSE_MEANINGS = {
     "COME_BACK": "The scheduler stops or restarts, or somebody evicted the node",
-    "TRY_LATER": "Not now: Redis was away during registration, or no registration came",
+    "TRY_LATER": "Not now: Redis was away during registration, no registration came, or something went wrong here",
     "SUPERSEDED": "The node connected again, and the newer connection has it",
     "TOO_SLOW": "The peer did not read: more than `server.outbox_max_bytes` were waiting for it",
 }

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from aiohttp._websocket.reader import WebSocketDataQueue, WebSocketReader
 from aiohttp._websocket.writer import WebSocketWriter
 from aiohttp.web_request import BaseRequest
@@ -39,6 +39,13 @@ class Accepted(web.WebSocketResponse):
     """A WebSocket whose frames come through an inlet."""
 
     inlet: Inlet
+    # What must leave before a goodbye does, whoever says it: we, or aiohttp because the peer did.
+    before_close: Callable[[], None] | None = None
+
+    async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
+        if self.before_close is not None:
+            self.before_close()
+        return await super().close(code=code, message=message, drain=drain)
 
     def _post_start(self, request: BaseRequest, protocol: str | None, writer: WebSocketWriter) -> None:
         self._ws_protocol = protocol

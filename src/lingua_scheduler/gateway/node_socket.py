@@ -1,10 +1,15 @@
 """GET /ws/node: a node dials in, registers, beats and works."""
 
 import asyncio
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import partial
 from time import monotonic
+from typing import Any
 
 from aiohttp import web
 
+from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.gateway.outbox import Outbox
@@ -25,16 +30,20 @@ from lingua_scheduler.protocol.node import (
     NodeRegisterAck,
 )
 from lingua_scheduler.services.peers import CloseCode
-from lingua_scheduler.services.progress import Progress
+from lingua_scheduler.services.progress import Later, Progress, Report, attempt_of
 from lingua_scheduler.services.registry import REGISTRATIONS, NodeLink, Refusal, Registry
 from lingua_scheduler.services.sessions import now_ms
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.jobs import Ended
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
 REGISTER_WITHIN_S = 30.0
+# More than a node has slots. What comes on top waits in line, then in the node's own socket.
+MAX_UNDER_WAY = 256
 
 _SOCKETS = metrics.SOCKETS.labels("node")
 
@@ -55,24 +64,30 @@ class NodeSocket:
         if len(self._registry) >= self._max_nodes:
             raise web.HTTPServiceUnavailable(text=f"{self._max_nodes} nodes are connected, no more are taken here\n")
         socket, outbox = await self._sockets.accept(request)
-        conversation = _Conversation(self._registry, self._progress, outbox, self._sockets.link_id(), self._gate)
+        link_id = self._sockets.link_id()
+        conversation = _Conversation(self._registry, self._progress, outbox, link_id, self._gate)
         patience = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, conversation.give_up_waiting)
         _SOCKETS.inc()
         try:
-            async for frame in self._sockets.frames(socket, outbox, "node"):
-                # One after the other: a result must never overtake the acknowledgement before it, and a node
-                # that floods us waits for itself alone.
+            async for frame in self._sockets.frames(socket, outbox, "node", conversation.take_at_once):
                 await conversation.take(frame)
+            # What the node said before it left counts, and its work is not lost with it.
+            await conversation.settle()
         finally:
             _SOCKETS.dec()
             patience.cancel()
+            await conversation.close()
             if conversation.link is not None:
                 await self._registry.gone(conversation.link)
         return socket
 
 
 class _Conversation:
-    """One node on one socket."""
+    """One node on one socket.
+
+    What it says of its jobs is put to Redis when it is parsed, of each job in the order in which it came. All else
+    waits in line: until Redis has answered what came before, and whatever comes behind waits for it.
+    """
 
     def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, link_id: str, gate: Bucket) -> None:
         self._gate = gate
@@ -81,12 +96,56 @@ class _Conversation:
         self._outbox = outbox
         self._link_id = link_id
         self.link: NodeLink | None = None
+        # Messages that Redis has not answered yet, or whose consequences have to be waited for.
+        self._under_way = 0
+        self._all_settled: asyncio.Future[None] | None = None
+        # Jobs whose acknowledgement is one of them. Usually Redis keeps the order by itself, but a call that it sent
+        # elsewhere, or whose script it had forgotten, is made again, and would come behind a job_started that was
+        # sent right after it: the node would be told to drop what it runs. So the rest of such a job waits. An
+        # acknowledgement that fails is refused, not made again. A result ends its attempt wherever that stands, so it
+        # may pass a job_started, and be made again after those of other jobs.
+        self._unanswered: set[str] = set()
+        self._follow_ups = Nursery("node_socket")
+        # Replies come to the line to Redis; what is logged then still names the node.
+        self._context = copy_context()
 
     def give_up_waiting(self) -> None:
         if self.link is None:
             self._outbox.close(CloseCode.TRY_LATER, "no node_register came")
 
+    def take_at_once(self, frame: bytes, _is_text: bool) -> bool:
+        """Whatever Redis can be asked without waiting for its last answer; False for all else."""
+        link = self.link
+        if link is None or self._under_way >= MAX_UNDER_WAY or not self._progress.is_ready:
+            return False
+        try:
+            message = codec.decode_node(frame)
+        except UnreadableFrame:
+            return False
+        if not isinstance(message, JobResult | JobAck | JobStarted | AsrPartial) or message.job_id in self._unanswered:
+            return False
+        if isinstance(message, AsrPartial):
+            self._progress.partial(link, message)
+            return True
+        try:
+            if isinstance(message, JobResult):
+                report = Report(link, message, frame)
+                self._await(self._progress.ask_to_end(report), partial(self._ended, report))
+            else:
+                attempt = attempt_of(link, message)
+                answer = self._progress.ask_to_advance(link, attempt, message)
+                self._await(answer, partial(self._advanced, link, attempt, message))
+                if isinstance(message, JobAck):
+                    self._unanswered.add(message.job_id)
+        except RedisAway:
+            return False
+        return True
+
     async def take(self, frame: Frame) -> None:
+        if self.take_at_once(frame.data, frame.is_text):
+            # It only had to wait for others. If each of a line waited for its answer too, the line would never end.
+            return
+        await self.settle()
         try:
             message = codec.decode_node(frame.data)
         except UnreadableFrame as error:
@@ -99,10 +158,78 @@ class _Conversation:
         try:
             await self._handle(message, frame.data)
         except RedisAway as error:
-            _log.warning("node.message_refused", kind=type(message).__name__, error=str(error))
-            refuse(self._outbox, "node", "Redis is away", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
-            if isinstance(message, NodeRegister):
-                self._outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
+            self._put_off(message, error)
+
+    async def settle(self) -> None:
+        """Wait until nothing is under way. Nothing is begun meanwhile: a frame is being worked on, or was the last."""
+        if self._under_way:
+            self._all_settled = asyncio.get_running_loop().create_future()
+            await self._all_settled
+
+    async def close(self) -> None:
+        await self._follow_ups.close()
+
+    def _await(self, answer: asyncio.Future[Any], act: Callable[[Any], None]) -> None:
+        self._under_way += 1
+        answer.add_done_callback(act, context=self._context)
+
+    def _advanced(
+        self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, answer: asyncio.Future[AdvanceOutcome]
+    ) -> None:
+        self._unanswered.discard(message.job_id)
+        try:
+            self._progress.advanced(link, attempt, message, answer.result())
+        except RedisAway as error:
+            self._put_off(message, error)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:
+            self._surprised(error)
+        finally:
+            self._one_settled()
+
+    def _ended(self, report: Report, answer: asyncio.Future[Ended]) -> None:
+        rest: bool | Later = True
+        try:
+            rest = self._progress.ended(report, answer.result())
+        except RedisAway:
+            rest = partial(self._progress.insist, report)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:
+            self._surprised(error)
+        finally:
+            if isinstance(rest, bool):
+                self._one_settled()
+            else:
+                self._follow_ups.start(self._follow_up(report, rest))
+
+    async def _follow_up(self, report: Report, rest: Later) -> None:
+        try:
+            await rest()
+        except RedisAway as error:
+            self._put_off(report.message, error)
+        except Exception as error:
+            self._surprised(error)
+        finally:
+            self._one_settled()
+
+    def _one_settled(self) -> None:
+        self._under_way -= 1
+        if not self._under_way and self._all_settled is not None:
+            if not self._all_settled.done():
+                self._all_settled.set_result(None)
+            self._all_settled = None
+
+    def _surprised(self, error: Exception) -> None:
+        _log.error("frame.surprised", side="node", exc_info=error)
+        self._outbox.close(CloseCode.TRY_LATER, "something went wrong here; connect again")
+
+    def _put_off(self, message: NodeIncoming, error: RedisAway) -> None:
+        _log.warning("node.message_refused", kind=type(message).__name__, error=str(error))
+        refuse(self._outbox, "node", "Redis is away", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+        if isinstance(message, NodeRegister):
+            self._outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
 
     async def _handle(self, message: NodeIncoming, frame: bytes) -> None:
         if isinstance(message, NodeRegister):
@@ -148,6 +275,7 @@ class _Conversation:
             return
         self.link = registered
         logs.bind(node_id=registered.node_id)
+        self._context = copy_context()
         self._outbox.post(
             NodeRegisterAck(node_id=registered.node_id, message="registered successfully", status="registering")
         )

@@ -1,4 +1,5 @@
-"""The way out of a socket. The transport's own buffer is the queue, bounded here, so nobody waits for a reader."""
+"""The way out of a socket: one write for each tick. The transport's own buffer is the queue, bounded here, so nobody
+waits for a reader."""
 
 import asyncio
 from struct import pack
@@ -16,8 +17,27 @@ _TEXT = 0x81  # a whole text frame
 _PING = b"\x89\x00"
 # How long a peer may take to read what was sent and to answer the goodbye.
 CLOSE_TIMEOUT_S = 3.0
-# Joining a short payload to its header is cheaper than two buffers.
-_JOIN_BELOW_BYTES = 2048
+# Up to here joining frames is cheaper than handing over each for itself.
+_JOIN_BELOW_BYTES = 8_192
+# With this much pending, waiting for more of the same tick saves nothing.
+_FLUSH_BYTES = 65_536
+
+
+class Flusher:
+    """Writes at the end of a tick what was posted in it: a write is a call of the system, whatever it carries."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Outbox] = []
+
+    def add(self, outbox: "Outbox") -> None:
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._waiting.append(outbox)
+
+    def _flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for outbox in waiting:
+            outbox.flush()
 
 
 class Outbox:
@@ -29,13 +49,18 @@ class Outbox:
         inlet: Inlet,
         transport: asyncio.Transport,
         max_bytes: int,
+        flusher: Flusher,
         closers: Nursery,
     ) -> None:
         self._socket = socket
         self._inlet = inlet
         self._transport = transport
         self._max_bytes = max_bytes
+        self._flusher = flusher
         self._closers = closers
+        # Headers and payloads that leave at the end of this tick.
+        self._pending: list[bytes] = []
+        self.pending_bytes = 0
         self._is_closing = False
         self._is_doubted = False
         self._pong: asyncio.Future[None] | None = None
@@ -48,15 +73,31 @@ class Outbox:
         if self._is_closing or transport.is_closing():
             return False
         length = len(payload)
-        if transport.get_write_buffer_size() + length > self._max_bytes:
-            metrics.OVERFLOWS.inc()
-            self.close(CloseCode.TOO_SLOW, "messages are not being read; connect again")
-            return False
-        if length < _JOIN_BELOW_BYTES:
-            transport.write(text_header(length) + payload)
-        else:
-            transport.writelines((text_header(length), payload))
+        if transport.get_write_buffer_size() + self.pending_bytes + length > self._max_bytes:
+            # Only what the system does not take at once says anything about the reader.
+            self.flush()
+            if transport.get_write_buffer_size() + length > self._max_bytes:
+                metrics.OVERFLOWS.inc()
+                self.close(CloseCode.TOO_SLOW, "messages are not being read; connect again")
+                return False
+        if not self._pending:
+            self._flusher.add(self)
+        self._pending += (text_header(length), payload)
+        self.pending_bytes += length
+        if self.pending_bytes >= _FLUSH_BYTES:
+            self.flush()
         return True
+
+    def flush(self) -> None:
+        """Hand over what is pending; whoever closes the socket must have done so before. The dead get nothing."""
+        pending, self._pending = self._pending, []
+        pending_bytes, self.pending_bytes = self.pending_bytes, 0
+        if not pending or self._transport.is_closing():
+            return
+        if pending_bytes < _JOIN_BELOW_BYTES:
+            self._transport.write(b"".join(pending))
+        else:
+            self._transport.writelines(pending)
 
     def close(self, code: CloseCode, reason: str) -> None:
         if not self._is_closing:

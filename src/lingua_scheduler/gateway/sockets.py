@@ -9,7 +9,7 @@ from aiohttp import WebSocketError, WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.gateway.inlet import Accepted, AtOnce
-from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Outbox
+from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import ServerSettings
@@ -34,6 +34,7 @@ class Sockets:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
+        self._flusher = Flusher()
         self._closers = Nursery("closers")
         self._serials = count(1)
         self._outboxes: WeakSet[Outbox] = WeakSet()
@@ -53,7 +54,8 @@ class Sockets:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the peer left during the handshake")
-        outbox = Outbox(socket, socket.inlet, transport, self._settings.outbox_max_bytes, self._closers)
+        outbox = Outbox(socket, socket.inlet, transport, self._settings.outbox_max_bytes, self._flusher, self._closers)
+        socket.before_close = outbox.flush
         self._outboxes.add(outbox)
         return socket, outbox
 
@@ -83,6 +85,8 @@ class Sockets:
             inlet.is_busy = True
             yield Frame(frame.data, frame.type is WSMsgType.TEXT)
             inlet.is_busy = False
+        # Until the peer has said goodbye too, frames may come; they are nobody's any more.
+        inlet.at_once = socket.before_close = None
 
     async def ping(self) -> None:
         """To be called twice in the time a socket may be silent."""

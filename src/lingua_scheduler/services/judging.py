@@ -19,7 +19,7 @@ LONGEST = 10
 class Judge:
     def __init__(self, jobs: Jobs, settings: NodesSettings) -> None:
         self._jobs = jobs
-        self._rules = QuarantineRules(
+        self.rules = QuarantineRules(
             failures=settings.quarantine_failures,
             window=settings.quarantine_window,
             consecutive=settings.quarantine_consecutive,
@@ -39,13 +39,16 @@ class Judge:
     ) -> Ended:
         """As `Jobs.end`, with consequences for the node."""
         ended = await self._jobs.end(
-            attempt, epoch, event, reason, if_overdue=if_overdue, linger_ms=linger_ms, quarantine=self._rules
+            attempt, epoch, event, reason, if_overdue=if_overdue, linger_ms=linger_ms, quarantine=self.rules
         )
-        match ended.verdict:
+        self.tell(attempt, reason, ended.verdict)
+        return ended
+
+    def tell(self, attempt: Attempt, reason: str, verdict: Verdict) -> None:
+        match verdict:
             case Verdict.QUARANTINED:
                 _QUARANTINES["begun"].inc()
                 _log.warning("node.quarantined", node_id=attempt.node_id, reason=known_reason(reason))
             case Verdict.RECOVERED:
                 _QUARANTINES["ended"].inc()
                 _log.info("node.recovered", node_id=attempt.node_id)
-        return ended

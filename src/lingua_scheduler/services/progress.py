@@ -1,9 +1,15 @@
-"""What nodes report about their jobs. Messages of one node are handled one after the other, in order."""
+"""What nodes report about their jobs: Redis is asked, and what follows is done when it has answered."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
 
 from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, event_of_result
 from lingua_scheduler.domain.losses import known_code
+from lingua_scheduler.domain.quarantine import Verdict
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
@@ -13,12 +19,31 @@ from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.store.jobs import Ended
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
+# What has to be waited for before it is known whether a result is taken.
+Later = Callable[[], Coroutine[Any, Any, bool]]
+
 _STALE = metrics.by(metrics.STALE, JobEvent.ACCEPT, JobEvent.START, "result", "partial")
+
+
+class Report:
+    """A result on its way through Redis. The node may get another shard meanwhile; the attempt stays where it is.
+
+    It shows nothing of itself: it is part of callbacks, and whoever complains of one prints what it is made of.
+    """
+
+    __slots__ = ("attempt", "frame", "link", "message")
+
+    def __init__(self, link: NodeLink, message: JobResult, frame: bytes) -> None:
+        self.link = link
+        self.attempt = attempt_of(link, message)
+        self.message = message
+        self.frame = frame
 
 
 class Progress:
@@ -45,61 +70,100 @@ class Progress:
         self._delivery = delivery
         self._run_max_ms = run_max_ms
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is worth asking Redis."""
+        return self._store.is_ready
+
     async def ack(self, link: NodeLink, message: JobAck) -> bool:
         """A node asks before it starts: granted, or too late (False)."""
-        granted = await self._advance(link, message, JobEvent.ACCEPT)
-        verdict = "granted" if granted else "stale"
-        link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict=verdict))
-        return granted
+        attempt = attempt_of(link, message)
+        return self.advanced(link, attempt, message, await self.ask_to_advance(link, attempt, message))
 
     async def started(self, link: NodeLink, message: JobStarted) -> None:
-        await self._advance(link, message, JobEvent.START)
-
-    async def _advance(self, link: NodeLink, message: JobAck | JobStarted, event: JobEvent) -> bool:
-        attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
-        outcome = await self._jobs.advance(attempt, link.epoch, event)
-        if outcome is AdvanceOutcome.STALE:
-            _STALE[event].inc()
-            return False
-        if (foreign := self._relay.foreign(message.job_id, link)) is not None:
-            self._relay.tell_advanced(foreign)
-        else:
-            self._assignments.advanced(attempt)
-        return True
+        attempt = attempt_of(link, message)
+        self.advanced(link, attempt, message, await self.ask_to_advance(link, attempt, message))
 
     async def result(self, link: NodeLink, message: JobResult, frame: bytes = b"") -> bool:
         """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""
-        attempt = Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
-        error_code = known_code(message.error.code) if message.error and message.error.code else None
-        event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
-        reason = "" if message.success else error_code or ErrorCode.PROCESSING_ERROR.value
-        ended = await self._store.insist(
-            lambda: self._judge.end(attempt, link.epoch, event, reason), self._run_max_ms / 1000
+        return await self.insist(Report(link, message, frame))
+
+    async def insist(self, report: Report) -> bool:
+        """Ask until Redis has answered."""
+        ended = await self._store.insist(lambda: self.ask_to_end(report), self._run_max_ms / 1000)
+        is_taken = self.ended(report, ended)
+        return is_taken if isinstance(is_taken, bool) else await is_taken()
+
+    def ask_to_advance(
+        self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted
+    ) -> asyncio.Future[AdvanceOutcome]:
+        """`advanced` takes the answer."""
+        return asyncio.ensure_future(self._jobs.advance(attempt, link.epoch, _event(message)))
+
+    def ask_to_end(self, report: Report) -> asyncio.Future[Ended]:
+        """`ended` takes the answer."""
+        event, reason = _meaning(report.message)
+        return asyncio.ensure_future(
+            self._jobs.end(report.attempt, report.link.epoch, event, reason, quarantine=self._judge.rules)
         )
+
+    def advanced(self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, outcome: AdvanceOutcome) -> bool:
+        is_current = outcome is not AdvanceOutcome.STALE
+        if not is_current:
+            _STALE[_event(message)].inc()
+        elif (foreign := self._relay.foreign(message.job_id, link)) is not None:
+            self._relay.tell_advanced(foreign)
+        else:
+            self._assignments.advanced(attempt)
+        if isinstance(message, JobAck):
+            verdict = "granted" if is_current else "stale"
+            link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict=verdict))
+        return is_current
+
+    def ended(self, report: Report, ended: Ended) -> bool | Later:
+        """Whether the result is taken; or, where something else comes first, what has to be waited for."""
+        link, message = report.link, report.message
+        if ended.verdict is not Verdict.UNCHANGED:
+            self._judge.tell(report.attempt, _meaning(message)[1], ended.verdict)
         sent = link.sent.pop(message.job_id, None)
         if sent is not None and sent[0].number == ADOPTED:
-            # It ran without a lease of its own, and now it does not run any more.
-            await self._jobs.end(sent[0], "", JobEvent.LOSE_ATTEMPT)
+            return partial(self._let_go, sent[0], report, ended)
+        return self._conclude(report, ended)
+
+    async def _let_go(self, adopted: Attempt, report: Report, ended: Ended) -> bool:
+        """It ran without a lease of its own, and now it does not run any more."""
+        await self._jobs.end(adopted, "", JobEvent.LOSE_ATTEMPT)
+        is_taken = self._conclude(report, ended)
+        return is_taken if isinstance(is_taken, bool) else await is_taken()
+
+    def _conclude(self, report: Report, ended: Ended) -> bool | Later:
+        link, attempt, message = report.link, report.attempt, report.message
         foreign = self._relay.foreign(message.job_id, link)
         owner = ended.owner or (foreign.instance if foreign is not None else self._instance)
-        is_awaited = foreign is not None or self._assignments.find(attempt) is not None
         if ended.outcome is EndOutcome.ENDED:
             self._waiting.slot_freed(link.node_id, link.pools)
-        elif ended.outcome is not EndOutcome.GONE or not is_awaited:
+        # If Redis lost the job, the one who waits for exactly this attempt still knows it.
+        elif ended.outcome is not EndOutcome.GONE or (foreign is None and self._assignments.find(attempt) is None):
             _STALE["result"].inc()
             if link.profile.acknowledges:
                 link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))
             return False
-        # If Redis lost the job, the one who waits for exactly this attempt still knows it.
-        if owner == self._instance:
-            self._assignments.settle(attempt, message)
-        else:
-            await self._relay.finished(owner, attempt, frame or codec.encode(message))
-        if error_code == ErrorCode.MODEL_NOT_AVAILABLE and message.error is not None:
+        if owner != self._instance:
+            return partial(self._pass_on, owner, report)
+        self._assignments.settle(attempt, message)
+        self._confirm(link, message)
+        return True
+
+    async def _pass_on(self, owner: str, report: Report) -> bool:
+        await self._relay.finished(owner, report.attempt, report.frame or codec.encode(report.message))
+        self._confirm(report.link, report.message)
+        return True
+
+    def _confirm(self, link: NodeLink, message: JobResult) -> None:
+        if message.error is not None and _known_error(message) == ErrorCode.MODEL_NOT_AVAILABLE:
             self._complaints.take(link, message.error.details)
         if link.profile.acknowledges:
             link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
-        return True
 
     def trouble(self, link: NodeLink, message: NodeError) -> None:
         """A node speaks of itself, not of a job."""
@@ -117,3 +181,22 @@ class Progress:
             self._relay.tell_partial(foreign, message)
         else:
             _STALE["partial"].inc()
+
+
+def attempt_of(link: NodeLink, message: JobAck | JobStarted | JobResult) -> Attempt:
+    return Attempt(message.job_id, message.attempt_id, link.node_id, link.shard)
+
+
+def _event(message: JobAck | JobStarted) -> JobEvent:
+    return JobEvent.ACCEPT if isinstance(message, JobAck) else JobEvent.START
+
+
+def _known_error(message: JobResult) -> str | None:
+    return known_code(message.error.code) if message.error and message.error.code else None
+
+
+def _meaning(message: JobResult) -> tuple[JobEvent, str]:
+    """What a result does to its job, and why it failed, if it did."""
+    error_code = _known_error(message)
+    event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
+    return event, "" if message.success else error_code or ErrorCode.PROCESSING_ERROR.value

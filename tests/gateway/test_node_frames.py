@@ -1,0 +1,272 @@
+"""A node's frames are put to Redis when they are parsed; their order, and all that follows from it, stays."""
+
+import asyncio
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from lingua_scheduler.app import Scheduler
+from lingua_scheduler.gateway import node_socket
+from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.store.jobs import Jobs
+from lingua_scheduler.store.scripts import load, read_library
+from lingua_scheduler.store.store import Store
+from tests.support.bare import Bare, frame, handshake
+from tests.support.fleet import history
+from tests.support.peers import FakeClient, Frame, field, heartbeat, registration, result_of
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+JOBS = 5
+GOODBYE = frame(struct.pack("!H", 1000), opcode=8)
+
+
+class Node(Bare):
+    """Registered; says whatever it likes, in segments of its choice."""
+
+    node_id = ""
+
+    async def join(self, **more: Any) -> None:
+        self.writer.write(handshake("/ws/node") + frame(registration(max_concurrent_jobs=JOBS, **more)))
+        await self.head()
+        self.node_id = (await self.next_of("node_register_ack"))["node_id"]
+
+    async def next_of(self, *types: str) -> Frame:
+        async with asyncio.timeout(10):
+            while True:
+                opcode, payload = await self.next()
+                if opcode == 1 and (read := self.read(payload))["type"] in types:
+                    return read
+
+    def results(self, jobs: list[Frame]) -> bytes:
+        return b"".join(frame(result_of(job, self.node_id)) for job in jobs)
+
+    def about(self, kind: str, job: Frame) -> bytes:
+        named = {name: job[name] for name in ("job_id", "attempt_id", "session_id", "trace_id")}
+        return frame({"type": kind, "node_id": self.node_id, "timestamp": 1} | named)
+
+
+class Scene:
+    def __init__(self, scheduler: Scheduler, store: Store, node: Node, client: FakeClient) -> None:
+        self.scheduler = scheduler
+        self.store = store
+        self.node = node
+        self.client = client
+
+    async def jobs(self, count: int = JOBS) -> list[Frame]:
+        for index in range(count):
+            await self.client.utterance(index)
+        return [await self.node.next_of("job_assign") for _ in range(count)]
+
+    async def outcomes(self, count: int = JOBS) -> list[str]:
+        return [(await self.client.outcome())["type"] for _ in range(count)]
+
+
+@asynccontextmanager
+async def scene(server: RedisProcess, acknowledges: bool = False, **more: Any) -> AsyncIterator[Scene]:
+    """A scheduler, a client, and a node that has not been given anything yet."""
+    features = {"advanced_features": ["job_ack"]} if acknowledges else {}
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        node = Node(*await asyncio.open_connection("127.0.0.1", scheduler.port))
+        try:
+            await node.join(**features, **more)
+            yield Scene(scheduler, store, node, await peers.client())
+        finally:
+            node.writer.transport.abort()
+
+
+class Calls:
+    """How many results Redis had been asked to judge at once, at most."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.most = self.now = 0
+        end = Jobs.end
+
+        async def counted(*given: Any, **named: Any) -> Any:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            try:
+                return await end(*given, **named)
+            finally:
+                self.now -= 1
+
+        monkeypatch.setattr(Jobs, "end", counted)
+
+
+async def test_results_that_come_together_are_put_to_redis_together(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(server, acknowledges=True) as on:
+        jobs, calls = await on.jobs(), Calls(monkeypatch)
+        on.node.writer.write(on.node.results(jobs))
+        confirmed = [(await on.node.next_of("result_ack"))["job_id"] for _ in jobs]
+        assert confirmed == [job["job_id"] for job in jobs]
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        assert calls.most == JOBS
+
+
+async def test_of_more_than_may_be_under_way_the_rest_waits_in_line(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_socket, "MAX_UNDER_WAY", 2)
+    async with scene(server) as on:
+        jobs, calls = await on.jobs(), Calls(monkeypatch)
+        on.node.writer.write(on.node.results(jobs))
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        assert calls.most == 2
+
+
+@pytest.mark.parametrize("is_forgetful", [False, True], ids=["as usual", "and Redis has forgotten a script"])
+async def test_what_a_node_says_of_one_job_in_one_breath_counts_in_its_order(
+    server: RedisProcess, is_forgetful: bool
+) -> None:
+    async with scene(server, acknowledges=True) as on:
+        (job,) = await on.jobs(1)
+        if is_forgetful:
+            # The acknowledgement has to be put to Redis once more; what follows it must not get there first.
+            server.command("SCRIPT", "FLUSH")
+            library = read_library()
+            del library["attempt_advance"]
+            await load(on.store.line.servers()[0], library)
+        said = (on.node.about("job_ack", job), on.node.about("job_started", job), on.node.results([job]))
+        on.node.writer.write(b"".join(said))
+        heard = [await on.node.next_of("job_grant", "result_ack") for _ in range(2)]
+        assert [(one["type"], one.get("verdict")) for one in heard] == [("job_grant", "granted"), ("result_ack", None)]
+        assert await on.outcomes(1) == ["translation_result"]
+        states = [step.state for step in await history(on.store, job["job_id"])]
+        assert states[-4:] == ["DISPATCHED", "ACCEPTED", "RUNNING", "DONE"]
+
+
+async def test_acknowledgements_of_different_jobs_are_answered_in_their_order(server: RedisProcess) -> None:
+    async with scene(server, acknowledges=True) as on:
+        jobs = await on.jobs()
+        on.node.writer.write(b"".join(on.node.about("job_ack", job) for job in jobs))
+        grants = [await on.node.next_of("job_grant") for _ in jobs]
+        assert [(grant["job_id"], grant["verdict"]) for grant in grants] == [(job["job_id"], "granted") for job in jobs]
+        on.node.writer.write(on.node.results(jobs))
+        assert await on.outcomes() == ["translation_result"] * JOBS
+
+
+async def test_a_heartbeat_behind_a_result_does_not_disown_it(server: RedisProcess) -> None:
+    async with scene(server, running_job_ids=[]) as on:
+        jobs = await on.jobs()
+        link = on.scheduler._registry.find(on.node.node_id)
+        assert link is not None
+        # They were sent long ago, so a heartbeat that does not name them would be believed.
+        link.sent = {job_id: (attempt, float("-inf")) for job_id, (attempt, _) in link.sent.items()}
+        assert len(link.sent) == JOBS
+        with capture_logs() as logged:
+            on.node.writer.write(on.node.results(jobs) + frame(heartbeat(on.node.node_id, running_job_ids=[])))
+            assert await on.outcomes() == ["translation_result"] * JOBS
+            on.node.writer.write(frame(registration()))
+            await on.node.next_of("node_register_ack")
+        assert not [event for event in logged if event["event"] == "attempts.disowned"]
+
+
+async def test_what_had_to_wait_behind_a_heartbeat_is_put_to_redis_together_too(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(server) as on:
+        jobs, calls = await on.jobs(), Calls(monkeypatch)
+        on.node.writer.write(frame(heartbeat(on.node.node_id)) + on.node.results(jobs))
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        assert calls.most == JOBS
+
+
+async def test_the_last_words_of_a_node_that_leaves_count(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(server) as on:
+        jobs, may_answer = await on.jobs(), asyncio.Event()
+        end = Jobs.end
+
+        async def slow(*given: Any, **named: Any) -> Any:
+            await may_answer.wait()
+            return await end(*given, **named)
+
+        monkeypatch.setattr(Jobs, "end", slow)
+        on.node.writer.write(on.node.results(jobs) + GOODBYE)
+        await on.node.until_hung_up()
+        # Its work goes elsewhere only when it is known what became of it.
+        assert on.scheduler._registry.find(on.node.node_id) is not None
+        may_answer.set()
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        await until(lambda: on.scheduler._registry.find(on.node.node_id) is None)
+
+
+async def test_results_that_were_under_way_when_redis_hung_up_still_count(server: RedisProcess) -> None:
+    async with scene(server) as on:
+        jobs = await on.jobs()
+        # Taken, not carried out, and then lost with the connection.
+        server.command("CLIENT", "PAUSE", "20000", "WRITE")
+        before = on.store.line.pending  # type: ignore[attr-defined]
+        on.node.writer.write(on.node.results(jobs))
+        await until(lambda: on.store.line.pending >= before + JOBS)  # type: ignore[attr-defined]
+        server.command("CLIENT", "KILL", "TYPE", "normal")
+        server.command("CLIENT", "UNPAUSE")
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        on.node.writer.write(frame(heartbeat(on.node.node_id)))
+        await until(lambda: on.store.is_ready)
+        for index in range(JOBS, 2 * JOBS):
+            await on.client.utterance(index)
+        on.node.writer.write(on.node.results([await on.node.next_of("job_assign") for _ in range(JOBS)]))
+        assert await on.outcomes() == ["translation_result"] * JOBS
+
+
+async def test_an_acknowledgement_that_redis_never_answered_is_refused_and_its_result_counts(
+    server: RedisProcess,
+) -> None:
+    async with scene(server, acknowledges=True) as on:
+        (job,) = await on.jobs(1)
+        server.command("CLIENT", "PAUSE", "20000", "WRITE")
+        before = on.store.line.pending  # type: ignore[attr-defined]
+        on.node.writer.write(on.node.about("job_ack", job) + on.node.results([job]))
+        await until(lambda: on.store.line.pending > before)  # type: ignore[attr-defined]
+        server.command("CLIENT", "KILL", "TYPE", "normal")
+        server.command("CLIENT", "UNPAUSE")
+        assert (await on.node.next_of("error", "job_grant", "result_ack"))["code"] == "SCHEDULER_DEPENDENCY_DOWN"
+        await on.node.next_of("result_ack")
+        assert await on.outcomes(1) == ["translation_result"]
+
+
+async def test_a_surprise_in_what_follows_is_told_and_closes_the_socket_alone(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def surprise(*_: object) -> None:
+        raise LookupError("a fault of ours")
+
+    async with scene(server) as on:
+        jobs = await on.jobs(1)
+        monkeypatch.setattr(Assignments, "settle", surprise)
+        with capture_logs() as logged:
+            on.node.writer.write(on.node.results(jobs))
+            opcode, _ = await on.node.next()
+            assert opcode == 8
+            on.node.writer.write(GOODBYE)
+            await on.node.until_hung_up()
+        assert [event["side"] for event in logged if event["event"] == "frame.surprised"] == ["node"]
+        monkeypatch.undo()
+        await on.client.socket.send({"type": "client_heartbeat", "session_id": on.client.session_id, "timestamp": 1})
+        await on.client.socket.next("server_heartbeat")
+
+
+async def test_a_result_whose_answer_is_called_off_holds_nothing_up_and_is_not_shown(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def called_off(*_: object, **__: object) -> None:
+        raise asyncio.CancelledError
+
+    async with scene(server, acknowledges=True) as on:
+        jobs = await on.jobs(1)
+        with monkeypatch.context() as patched:
+            patched.setattr(Jobs, "end", called_off)
+            on.node.writer.write(on.node.results(jobs) + frame(heartbeat(on.node.node_id)))
+            await on.node.next_of("node_heartbeat_ack")
+        assert "heard" not in caplog.text
+        on.node.writer.write(on.node.results(jobs))
+        assert await on.outcomes(1) == ["translation_result"]

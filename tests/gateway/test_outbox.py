@@ -1,0 +1,169 @@
+"""What leaves a socket: in order, together, bounded, and all of it before the goodbye."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import WSMsgType, web
+
+from lingua_scheduler.gateway.outbox import Outbox
+from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.telemetry import metrics
+from tests.support.schedulers import settings_with
+from tests.support.waiting import until
+
+MAX_BYTES = 1_000_000
+
+
+class Counted:
+    """The real transport, and how often it was written to."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self.writes = 0
+
+    def write(self, sent: bytes) -> None:
+        self.writes += 1
+        self._transport.write(sent)
+
+    def writelines(self, parts: list[bytes]) -> None:
+        self.writes += 1
+        self._transport.writelines(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Pair:
+    """Both ends of a socket."""
+
+    def __init__(self, outbox: Outbox, client: aiohttp.ClientWebSocketResponse) -> None:
+        self.outbox = outbox
+        self.client = client
+        self.transport = Counted(outbox._transport)
+        outbox._transport = self.transport  # type: ignore[assignment]
+
+    async def heard(self, count: int) -> list[str]:
+        return [await self.client.receive_str(timeout=10) for _ in range(count)]
+
+    def stop_reading(self) -> None:
+        connection = self.client._response.connection
+        assert connection is not None
+        assert connection.transport is not None
+        connection.transport.pause_reading()
+
+
+@pytest.fixture
+async def pairs() -> AsyncIterator[Any]:
+    sockets = Sockets(settings_with(server__outbox_max_bytes=MAX_BYTES).server)
+    outboxes: asyncio.Queue[Outbox] = asyncio.Queue()
+
+    async def handle(request: web.Request) -> web.WebSocketResponse:
+        socket, outbox = await sockets.accept(request)
+        outboxes.put_nowait(outbox)
+        async for frame in sockets.frames(socket, outbox, "session"):
+            outbox.post_frame(frame.data)
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/", handle)
+    runner = web.AppRunner(app, shutdown_timeout=1.0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with aiohttp.ClientSession() as http:
+
+        async def dial() -> Pair:
+            client = await http.ws_connect(f"ws://127.0.0.1:{runner.addresses[0][1]}", max_msg_size=0)
+            return Pair(await outboxes.get(), client)
+
+        yield dial
+    await sockets.close()
+    await runner.cleanup()
+
+
+async def test_what_is_posted_in_one_tick_leaves_in_one_write_and_in_order(pairs: Any) -> None:
+    one, other = await pairs(), await pairs()
+    posted = [f"frame {n} " + n * 97 * "x" for n in range(20)]
+    for text in posted:
+        assert one.outbox.post_frame(text.encode())
+        assert other.outbox.post_frame(text.upper().encode())
+    assert (one.transport.writes, other.transport.writes) == (0, 0)
+    assert await one.heard(20) == posted
+    assert await other.heard(20) == [text.upper() for text in posted]
+    assert (one.transport.writes, other.transport.writes) == (1, 1)
+
+
+async def test_each_tick_has_a_write_of_its_own(pairs: Any) -> None:
+    pair = await pairs()
+    for n in range(3):
+        pair.outbox.post_frame(b"%d" % n)
+        assert await pair.heard(1) == [str(n)]
+    assert pair.transport.writes == 3
+
+
+async def test_much_in_one_tick_is_no_sign_of_a_slow_reader(pairs: Any) -> None:
+    pair = await pairs()
+    pair.outbox._max_bytes = 20_000
+    # Several times what an outbox may hold, and less than what the system takes at once.
+    posted = [f"{n} " + 3_000 * "x" for n in range(30)]
+    for text in posted:
+        assert pair.outbox.post_frame(text.encode())
+        assert pair.outbox.pending_bytes <= 20_000
+    assert await pair.heard(30) == posted
+
+
+async def test_nothing_that_was_posted_before_a_close_is_lost(pairs: Any) -> None:
+    pair = await pairs()
+    assert pair.outbox.post_frame(b"first")
+    assert pair.outbox.post_frame(b"second")
+    pair.outbox.close(CloseCode.COME_BACK, "later")
+    assert not pair.outbox.post_frame(b"too late")
+    assert await pair.heard(2) == ["first", "second"]
+    goodbye = await pair.client.receive(timeout=10)
+    assert (goodbye.type, goodbye.data) == (WSMsgType.CLOSE, CloseCode.COME_BACK)
+
+
+async def test_an_answer_leaves_before_the_goodbye_that_follows_the_peers_own(pairs: Any) -> None:
+    pair = await pairs()
+    # Both in one write of the client's, so that they are read in one go.
+    pair.client._writer.transport.writelines([b"\x81\x85\x00\x00\x00\x00hello", b"\x88\x82\x00\x00\x00\x00\x03\xe8"])
+    assert await pair.heard(1) == ["hello"]
+    assert (await pair.client.receive(timeout=10)).type is WSMsgType.CLOSE
+
+
+async def test_what_waits_to_be_written_counts_towards_the_limit(pairs: Any) -> None:
+    pair = await pairs()
+    pair.stop_reading()
+    overflows = metrics.OVERFLOWS._value.get()
+    frame = 9_999 * b"x"
+    # The system's buffers take some before the transport has to keep any.
+    for _ in range(2_000):
+        if not pair.outbox.post_frame(frame):
+            break
+        assert pair.transport.get_write_buffer_size() + pair.outbox.pending_bytes <= MAX_BYTES
+    else:
+        raise AssertionError("nothing bounds it")
+    assert metrics.OVERFLOWS._value.get() == overflows + 1
+    assert not pair.outbox.post_frame(b"x")
+
+
+async def test_a_reader_that_stopped_is_closed_the_hard_way(pairs: Any) -> None:
+    pair = await pairs()
+    pair.stop_reading()
+    while pair.outbox.post_frame(50_000 * b"x"):
+        pass
+    await until(pair.transport.is_closing)
+
+
+async def test_what_waits_for_a_socket_that_died_is_dropped(pairs: Any) -> None:
+    pair, other = await pairs(), await pairs()
+    pair.outbox.post_frame(b"never")
+    other.outbox.post_frame(b"heard")
+    pair.transport.abort()
+    assert await other.heard(1) == ["heard"]
+    assert pair.transport.writes == 0
+    assert pair.outbox.pending_bytes == 0
+    assert not pair.outbox.post_frame(b"never")
