@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt
+from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.gateway.outbox import Outbox
@@ -35,7 +35,6 @@ from lingua_scheduler.services.registry import REGISTRATIONS, NodeLink, Refusal,
 from lingua_scheduler.services.sessions import now_ms
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.jobs import Ended
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
@@ -174,7 +173,7 @@ class _Conversation:
         answer.add_done_callback(act, context=self._context)
 
     def _advanced(
-        self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, answer: asyncio.Future[AdvanceOutcome]
+        self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, answer: asyncio.Future[Any]
     ) -> None:
         self._unanswered.discard(message.job_id)
         try:
@@ -188,7 +187,7 @@ class _Conversation:
         finally:
             self._one_settled()
 
-    def _ended(self, report: Report, answer: asyncio.Future[Ended]) -> None:
+    def _ended(self, report: Report, answer: asyncio.Future[Any]) -> None:
         rest: bool | Later = True
         try:
             rest = self._progress.ended(report, answer.result())

@@ -1,6 +1,5 @@
 """What nodes report about their jobs: Redis is asked, and what follows is done when it has answered."""
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
@@ -19,7 +18,8 @@ from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.waiting import WaitingRoom
-from lingua_scheduler.store.jobs import Ended
+from lingua_scheduler.store.connection import Reply, Waiter
+from lingua_scheduler.store.jobs import Ended, advanced_of, ended_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 
@@ -90,25 +90,21 @@ class Progress:
 
     async def insist(self, report: Report) -> bool:
         """Ask until Redis has answered."""
-        ended = await self._store.insist(lambda: self.ask_to_end(report), self._run_max_ms / 1000)
-        is_taken = self.ended(report, ended)
+        reply = await self._store.insist(lambda: self.ask_to_end(report), self._run_max_ms / 1000)
+        is_taken = self.ended(report, reply)
         return is_taken if isinstance(is_taken, bool) else await is_taken()
 
-    def ask_to_advance(
-        self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted
-    ) -> asyncio.Future[AdvanceOutcome]:
+    def ask_to_advance(self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted) -> Waiter:
         """`advanced` takes the answer."""
-        return asyncio.ensure_future(self._jobs.advance(attempt, link.epoch, _event(message)))
+        return self._jobs.ask_to_advance(attempt, link.epoch, _event(message))
 
-    def ask_to_end(self, report: Report) -> asyncio.Future[Ended]:
+    def ask_to_end(self, report: Report) -> Waiter:
         """`ended` takes the answer."""
         event, reason = _meaning(report.message)
-        return asyncio.ensure_future(
-            self._jobs.end(report.attempt, report.link.epoch, event, reason, quarantine=self._judge.rules)
-        )
+        return self._jobs.ask_to_end(report.attempt, report.link.epoch, event, reason, quarantine=self._judge.rules)
 
-    def advanced(self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, outcome: AdvanceOutcome) -> bool:
-        is_current = outcome is not AdvanceOutcome.STALE
+    def advanced(self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, reply: Reply) -> bool:
+        is_current = advanced_of(reply) is not AdvanceOutcome.STALE
         if not is_current:
             _STALE[_event(message)].inc()
         elif (foreign := self._relay.foreign(message.job_id, link)) is not None:
@@ -120,9 +116,9 @@ class Progress:
             link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict=verdict))
         return is_current
 
-    def ended(self, report: Report, ended: Ended) -> bool | Later:
+    def ended(self, report: Report, reply: Reply) -> bool | Later:
         """Whether the result is taken; or, where something else comes first, what has to be waited for."""
-        link, message = report.link, report.message
+        link, message, ended = report.link, report.message, ended_of(reply)
         if ended.verdict is not Verdict.UNCHANGED:
             self._judge.tell(report.attempt, _meaning(message)[1], ended.verdict)
         sent = link.sent.pop(message.job_id, None)

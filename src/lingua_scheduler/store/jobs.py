@@ -16,7 +16,7 @@ from lingua_scheduler.domain.attempts import (
 )
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
 from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
-from lingua_scheduler.store.connection import Line, Waiter
+from lingua_scheduler.store.connection import Line, Reply, Waiter
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
@@ -31,6 +31,7 @@ _CLOSABLE = {event: " ".join(state for state in legal_before(event) if state not
 _AFTER = {event: target_of(event).value for event in JobEvent}
 # Looking a word up in a table is several times cheaper than asking the enum.
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
+_ADVANCE_OUTCOMES = {outcome.value: outcome for outcome in AdvanceOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 DICE = random.Random()
@@ -135,15 +136,18 @@ class Jobs(Records):
         )
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
+        return advanced_of(await self.ask_to_advance(attempt, epoch, event))
+
+    def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
+        """As `advance`, for those who read the reply themselves, with `advanced_of`."""
         keys = self._keys.shard(attempt.shard)
-        reply = await self._together.join(
+        return self._together.join(
             _ADVANCE,
             keys,
             None,
             keys.job(attempt.job_id),
             (attempt.lease, attempt.number, attempt.node_id, epoch, _BEFORE[event], _AFTER[event]),
         )
-        return AdvanceOutcome(reply[0])
 
     async def end(
         self,
@@ -161,8 +165,25 @@ class Jobs(Records):
         With `linger_ms` the slot stays taken for a while, because the node may still be at it. Without the rules of
         `quarantine` the node is not judged by it.
         """
+        reply = await self.ask_to_end(
+            attempt, epoch, event, reason, if_overdue=if_overdue, linger_ms=linger_ms, quarantine=quarantine
+        )
+        return ended_of(reply)
+
+    def ask_to_end(
+        self,
+        attempt: Attempt,
+        epoch: str,
+        event: JobEvent,
+        reason: str = "",
+        *,
+        if_overdue: bool = False,
+        linger_ms: int = 0,
+        quarantine: QuarantineRules | None = None,
+    ) -> Waiter:
+        """As `end`, for those who read the reply themselves, with `ended_of`."""
         keys = self._keys.shard(attempt.shard)
-        reply = await self._together.join(
+        return self._together.join(
             _END,
             keys,
             quarantine,
@@ -180,10 +201,6 @@ class Jobs(Records):
                 Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
             ),
         )
-        outcome = _END_OUTCOMES[reply[0]]
-        if outcome is not EndOutcome.ENDED:
-            return Ended(outcome)
-        return Ended(outcome, reply[1], reply[2], int(reply[3] or -1), _VERDICTS[reply[4]])
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -291,12 +308,23 @@ class Jobs(Records):
         return [parse_lease(lease, shard) for lease in leases]
 
 
-def dispatched_of(reply: list[str]) -> Dispatched:
+def dispatched_of(reply: Reply) -> Dispatched:
     outcome = _DISPATCH_OUTCOMES[reply[0]]
     if outcome is not DispatchOutcome.DISPATCHED:
         return Dispatched(outcome)
     epoch, owner, acknowledges = _owner_of(reply[2])
     return Dispatched(outcome, reply[1], epoch, owner, acknowledges)
+
+
+def advanced_of(reply: Reply) -> AdvanceOutcome:
+    return _ADVANCE_OUTCOMES[reply[0]]
+
+
+def ended_of(reply: Reply) -> Ended:
+    outcome = _END_OUTCOMES[reply[0]]
+    if outcome is not EndOutcome.ENDED:
+        return Ended(outcome)
+    return Ended(outcome, reply[1], reply[2], int(reply[3] or -1), _VERDICTS[reply[4]])
 
 
 def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
