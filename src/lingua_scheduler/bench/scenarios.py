@@ -75,7 +75,8 @@ SCENARIOS = {
         "Saturation and recovery",
         "Nodes with 4 slots that take 100 ms (± 20 %) a job. Capacity is what they do with twice as many utterances"
         " under way as slots; then comes half of that, twice that, and half again, without a pause. Latency and"
-        " refusals are of what was due in a phase. Normal again: p99 within 1.5 × of before and nothing refused.",
+        " refusals are of what was due in a phase. Normal again: from then on, for three seconds at least, p99 of every"
+        " second was within 1.5 × of what it was in the middle one of the seconds before, and nothing was refused.",
         saturation.steps,
         saturation.measure,
     ),
