@@ -132,7 +132,8 @@ SCENARIOS = {
         "Soak",
         "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`). Memory counts"
         " after three minutes, or a tenth of the time if that is more. Jobs can be looked up for a minute instead of an"
-        " hour, so that Redis levels out too. The first error ends it.",
+        " hour, so that Redis levels out too. At first and at last: the median of the first and of the last tenth of"
+        " the time that counts. Utterances without a result are errors, and counted by what the client was told.",
         soak.steps,
         soak.measure,
         is_usual=False,
