@@ -121,6 +121,9 @@ def _phase(samples: Samples, phase: str, course: Course, begin_s: float, end_s: 
         share = (track.at(end_s) - track.at(begin_s)) / (end_s - begin_s)
         samples.add_cpu(f"{name}{who} CPU", "ms/s", share * 1000, course.slowdown)
     samples.add(f"{name}refused", "%", refusals.total() / max(1, len(due)) * 100)
+    if refusals:
+        waited_ms = sorted((one.settled_s - one.due_s) * 1000 for one in due if one.refusal)
+        samples.add(f"{name}refused after, p50", "ms", percentile(waited_ms, 0.5))
     for why, count in refusals.most_common():
         samples.add(f"{name}refused: {why}", "%", count / len(due) * 100)
 
