@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.bench import children, saturation, scenarios
-from lingua_scheduler.bench.orders import Fleet, Pressure, Said
+from lingua_scheduler.bench.figures import Samples
+from lingua_scheduler.bench.measure import Track
+from lingua_scheduler.bench.orders import Fleet, Pressed, Pressure, Said
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.pressing import BusyNode, Crowd
 from tests.bench.evicting import evict
@@ -49,6 +51,22 @@ def test_things_are_normal_again_when_they_stay_so_for_a_while(
 
 def test_one_bad_second_before_does_not_make_a_slow_one_after_normal() -> None:
     assert saturation.usual_p99_ms(said((0, 0.1), (1, 5), (2, 0.12), (3, 9)), 3) == pytest.approx(120)
+
+
+def test_a_report_says_how_much_was_refused_and_how_soon() -> None:
+    spent = Track(lambda: 0.0, 1.0)
+    spent.points = [(0.0, 0.0), (8.0, 4.0)]
+    spoken = said((0.5, 0.1), (1.5, 0.8), (1.5, 0.2, "job_failed"), (2.2, 0.4, "job_failed"), (2.5, 0.6, "job_failed"))
+    spoken += said((3.5, 0.9), *((4.5 + i, 0.1) for i in range(4)))
+    samples = Samples()
+    saturation._report(samples, saturation.Course(Pressed(said=spoken), spent, spent, 1.0, 1.0, 3.0, 8.0), capacity=1)
+    figures = {figure.name: figure.median for figure in samples.figures()}
+    assert figures["saturation/2 × load/refused"] == figures["saturation/2 × load/refused: job_failed"] == 75
+    assert figures["saturation/2 × load/refused after, p50"] == pytest.approx(400)
+    assert figures["saturation/2 × load/p99"] == pytest.approx(800)
+    assert figures["saturation/half load after/normal again"] == 1
+    assert "saturation/half load after/refused after, p50" not in figures
+    assert not samples.notes
 
 
 async def test_every_figure_of_saturation_is_there() -> None:
