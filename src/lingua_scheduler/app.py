@@ -139,7 +139,7 @@ class Scheduler:
         books = Books(settings.watch.slow_ms)
         delivery = Delivery(sessions, books, settings.sessions.ui_events == "steps", clock)
         assignments = Assignments(delivery.step)
-        self._waiting = WaitingRoom(settings.dispatch.queue_max)
+        self._waiting = WaitingRoom(settings.dispatch.queue_max, settings.dispatch.queue_wait_ms / 1000)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published)
         recovery = Recovery(self.instance, store.jobs, assignments)

@@ -127,7 +127,9 @@ class SelectionSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DispatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    queue_wait_ms: Annotated[_WaitMs, _doc("Longest a job waits for a free slot")] = 10_000
+    queue_wait_ms: Annotated[
+        _WaitMs, _doc("Longest a job waits for a free slot; lines that only grow keep to a tenth")
+    ] = 10_000
     queue_max: Annotated[_QueueMax, _doc("Waiting jobs per pair before newcomers are refused")] = 5_000
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.bench import children, saturation, scenarios
-from lingua_scheduler.bench.orders import Fleet, Pressure, Said
+from lingua_scheduler.bench.figures import Samples
+from lingua_scheduler.bench.measure import Track
+from lingua_scheduler.bench.orders import Fleet, Pressed, Pressure, Said
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.pressing import BusyNode, Crowd
 from tests.bench.evicting import evict
 
-TINY = Plan(rounds=1, nodes=2, phase_s=0.8)
+TINY = Plan(rounds=1, nodes=2, phase_s=1)
 
 
 def said(*utterances: tuple[float, float] | tuple[float, float, str]) -> list[Said]:
@@ -24,20 +26,47 @@ def test_served_is_what_got_a_result_within_the_time() -> None:
     assert saturation.served_per_s(spoken, 1, 3) == 1.0
 
 
+NORMAL, LATE, REFUSED = (0.1,), (0.9,), (0.1, "job_failed")
+
+
 @pytest.mark.parametrize(
-    ("spoken", "recovered_s"),
+    ("by_second", "recovered_s", "disturbed"),
     [
-        (said((10.1, 0.1), (10.6, 0.1), (11.1, 0.1)), 0),
-        (said((10.1, 0.9), (10.6, 0.1), (11.1, 0.1)), 0.5),
-        (said((10.1, 0.1), (10.6, 0.9), (11.1, 0.1)), 1.0),  # a relapse counts
-        (said((10.1, 0.1), (10.6, 0.1, "job_failed"), (11.1, 0.1)), 1.0),  # to be refused is not normal
-        (said((10.1, 0.1), (10.6, 0.1), (11.1, 0.9)), None),
-        (said((9.9, 9.9), (10.1, 0.1), (12, 9.9)), 0),  # what was due before or after is no part of it
-        ([], 0),
+        ([NORMAL] * 4, 0, 0),
+        ([LATE, NORMAL, NORMAL, NORMAL], 1, 0),
+        ([NORMAL, NORMAL, LATE, NORMAL, NORMAL, NORMAL], 3, 0),  # it was not over yet
+        ([REFUSED, NORMAL, NORMAL, NORMAL], 1, 0),  # to be refused is not normal
+        ([NORMAL, NORMAL, NORMAL, LATE, NORMAL], 0, 20),  # what disturbs later is told apart
+        ([NORMAL, NORMAL, LATE, NORMAL, NORMAL], None, 0),
     ],
 )
-def test_things_are_normal_again_when_they_stay_so(spoken: list[Said], recovered_s: float | None) -> None:
-    assert saturation.recovered_after_s(spoken, 10, 11.5, 150) == recovered_s
+def test_things_are_normal_again_when_they_stay_so_for_a_while(
+    by_second: list[tuple[float] | tuple[float, str]], recovered_s: float | None, disturbed: float
+) -> None:
+    spoken = said(*((10.1 + i, *how) for i, how in enumerate(by_second)))
+    # What was due before or after is no part of it.
+    spoken += said((9.9, 9.9), (10 + len(by_second), 9.9))
+    assert saturation.recovered_after_s(spoken, 10, 10 + len(by_second), 150) == (recovered_s, disturbed)
+
+
+def test_one_bad_second_before_does_not_make_a_slow_one_after_normal() -> None:
+    assert saturation.usual_p99_ms(said((0, 0.1), (1, 5), (2, 0.12), (3, 9)), 3) == pytest.approx(120)
+
+
+def test_a_report_says_how_much_was_refused_and_how_soon() -> None:
+    spent = Track(lambda: 0.0, 1.0)
+    spent.points = [(0.0, 0.0), (8.0, 4.0)]
+    spoken = said((0.5, 0.1), (1.5, 0.8), (1.5, 0.2, "job_failed"), (2.2, 0.4, "job_failed"), (2.5, 0.6, "job_failed"))
+    spoken += said((3.5, 0.9), *((4.5 + i, 0.1) for i in range(4)))
+    samples = Samples()
+    saturation._report(samples, saturation.Course(Pressed(said=spoken), spent, spent, 1.0, 1.0, 3.0, 8.0), capacity=1)
+    figures = {figure.name: figure.median for figure in samples.figures()}
+    assert figures["saturation/2 × load/refused"] == figures["saturation/2 × load/refused: job_failed"] == 75
+    assert figures["saturation/2 × load/refused after, p50"] == pytest.approx(400)
+    assert figures["saturation/2 × load/p99"] == pytest.approx(800)
+    assert figures["saturation/half load after/normal again"] == 1
+    assert "saturation/half load after/refused after, p50" not in figures
+    assert not samples.notes
 
 
 async def test_every_figure_of_saturation_is_there() -> None:
@@ -54,10 +83,11 @@ async def test_every_figure_of_saturation_is_there() -> None:
     for phase in ("half load", "2 × load", "half load after"):
         for metric in ("p50", "p99", "scheduler CPU", "redis CPU"):
             assert medians[f"saturation/{phase}/{metric}"] > 0, (phase, metric)
-        assert medians[f"saturation/{phase}/refused"] == 0
     assert medians["saturation/half load/p50"] > 80 * 0.9
     assert medians["saturation/2 × load/p99"] > medians["saturation/half load/p50"]
+    assert medians["saturation/half load/refused"] == 0
     assert medians["saturation/half load after/normal again"] >= 0
+    assert medians["saturation/half load after/not normal later"] >= 0
     assert {curve.label for curve in run.curves} == {"p50", "p99", "asked", "served", "refused"}
 
 

@@ -1,15 +1,19 @@
-"""A soak: flat or not, and the first error ends it and is said."""
+"""A soak: flat or not, errors by code, and what it cannot go on with ends it and is said."""
 
 import asyncio
 import json
 import os
+import re
+import signal
 import sys
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from lingua_scheduler.bench import scenarios, soak
+from lingua_scheduler.bench import children, scenarios, soak
 from lingua_scheduler.bench.figures import Samples
+from lingua_scheduler.bench.orders import Cast, Order
 from lingua_scheduler.bench.plan import Plan
 from tests.bench.evicting import evict
 from tests.support.waiting import until
@@ -21,16 +25,17 @@ TINY = Plan(jobs=100, sessions=4, nodes=1, rate=50.0, minutes=0.1)
 def test_what_stays_the_same_once_it_is_warm_is_flat(warm_s: int, took_s: int) -> None:
     """Warm is after three minutes, or a tenth of the time if that is more, but not later than half of it."""
     points = [(float(s), 100.0 if s >= warm_s else 10.0) for s in range(took_s + 1)]
-    assert soak.flatness(points) == pytest.approx((100, 0, 0))
+    assert soak.flatness(points) == pytest.approx((100, 100, 100, 0, 0))
     too_early = [(s, 10.0 if s == warm_s else mb) for s, mb in points]
-    assert soak.flatness(too_early)[1] == pytest.approx(90)
+    assert soak.flatness(too_early).spread == pytest.approx(90)
 
 
 def test_what_grows_is_not_flat() -> None:
-    middle_mb, spread, slope = soak.flatness([(float(s), 100.0 + s) for s in range(101)])
-    assert middle_mb == 175
-    assert spread == pytest.approx(25 / 175 * 100)
-    assert slope == pytest.approx(3600)
+    memory = soak.flatness([(float(s), 100.0 + s) for s in range(101)])
+    assert memory.middle_mb == 175
+    assert (memory.first_mb, memory.last_mb) == (152.5, 197.5)
+    assert memory.spread == pytest.approx(25 / 175 * 100)
+    assert memory.per_hour_mb == pytest.approx(3600)
 
 
 async def test_every_figure_of_a_soak_is_there() -> None:
@@ -44,28 +49,67 @@ async def test_every_figure_of_a_soak_is_there() -> None:
     assert medians["soak/jobs/p99"] > 0
     for who in ("scheduler", "redis"):
         assert medians[f"soak/{who}/memory"] > 1
+        for when in ("at first", "at last"):
+            assert medians[f"soak/{who}/memory {when}"] == pytest.approx(medians[f"soak/{who}/memory"], rel=0.5)
         assert {f"soak/{who}/memory spread", f"soak/{who}/memory slope"} <= medians.keys()
     assert {curve.label for curve in run.curves} == {"scheduler", "redis", "p99"}
 
 
-async def test_the_first_error_ends_a_soak_and_is_said(tmp_path: Path) -> None:
+async def test_a_scheduler_that_stands_still_for_a_while_costs_time_but_no_utterance(tmp_path: Path) -> None:
+    """In that time far more falls due than its sessions may have under way."""
+    order = Order(jobs=3000, in_flight=1, audio_bytes=640, rate=600)
+    async with (
+        children.scheduler(tmp_path) as scheduler,
+        children.load(Cast(port=scheduler.port, talkers=4, nodes=1, slots=256, takes_no=True)) as load,
+        asyncio.TaskGroup() as tasks,
+    ):
+        soaked = tasks.create_task(load.carry_out(order))
+        await until(lambda: served_by(scheduler.port), within_s=30, what="an utterance on its way")
+        os.kill(scheduler.pids[0], signal.SIGSTOP)
+        try:
+            await asyncio.sleep(1.5)  # 900 utterances, of 256 that may be under way
+        finally:
+            os.kill(scheduler.pids[0], signal.SIGCONT)
+        tally = await soaked
+    assert (tally.jobs, tally.refusals) == (3000, {})
+    assert tally.p99_ms > 1000
+
+
+async def test_utterances_without_a_result_are_counted_by_what_was_told(tmp_path: Path) -> None:
+    async with (
+        children.scheduler(tmp_path, LINGUA_DISPATCH_QUEUE_MAX="0") as scheduler,
+        children.load(Cast(port=scheduler.port, talkers=4, nodes=1, slots=1, takes_no=True)) as load,
+    ):
+        tally = await load.carry_out(Order(jobs=400, in_flight=16, audio_bytes=640))
+    refused = tally.refusals["job_failed ALL_CANDIDATES_FULL_OR_FAILED"]
+    assert 0 < refused == 400 - tally.jobs
+
+
+async def test_what_it_cannot_go_on_with_ends_a_soak_and_is_said(tmp_path: Path) -> None:
     samples = Samples()
     plan = Plan(jobs=100, sessions=4, nodes=1, rate=50.0, minutes=2)
     async with asyncio.timeout(50), asyncio.TaskGroup() as tasks:
         tasks.create_task(_evict_later(tmp_path / "scheduler.log"))
         await soak.measure(plan, samples, tmp_path, lambda _: None)
     figures = {figure.name: figure.median for figure in samples.figures()}
-    assert figures["soak/jobs/errors"] == 1
+    assert figures["soak/jobs/errors"] == figures["soak/jobs/error: ended early"] == 1
     (note,) = samples.notes
     assert note.startswith("The soak ended in minute 1 of 2: a ")
     # What was measured until then is there.
     assert figures["soak/scheduler/memory"] > 1
 
 
+async def served_by(port: int) -> bool:
+    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}/metrics") as page:
+        ended = re.search(r'lingua_jobs_ended_total{state="DONE"} ([0-9.]+)', await page.text())
+        return ended is not None and float(ended[1]) > 0
+
+
 async def _evict_later(log: Path) -> None:
     await until(lambda: log.exists() and '"scheduler.ready"' in log.read_text(), within_s=30)
     events = map(json.loads, log.read_text().splitlines())
     port = next(event["port"] for event in events if event["event"] == "scheduler.started")
+    await until(lambda: served_by(port), within_s=30, what="an utterance on its way")
     await evict(port, "bench-plain-0")
 
 

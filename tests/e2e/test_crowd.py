@@ -2,8 +2,10 @@
 
 import asyncio
 from collections import Counter
+from itertools import cycle
 
-from tests.support.peers import FakeNode, Field, Frame, answer, field
+from lingua_scheduler.telemetry import metrics
+from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -20,7 +22,8 @@ async def a_moment_later(node: FakeNode, job: Frame) -> None:
 
 async def test_every_utterance_of_a_crowd_is_translated_once(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url) as (scheduler, store),
+        # All talk at once, and on a slow machine for a while: nobody shall be turned away for it.
+        scheduler_on(server.url, dispatch__queue_wait_ms=60_000) as (scheduler, store),
         field(scheduler.port) as peers,
     ):
         nodes = [await peers.node(a_moment_later, max_concurrent_jobs=SLOTS) for _ in range(NODES)]
@@ -51,3 +54,53 @@ async def _talk(peers: Field, client) -> list[tuple[str, int]]:  # type: ignore[
     assert {outcome["type"] for outcome in outcomes} == {"translation_result"}
     assert all(o["text_translated"] == f"said {client.session_id} {o['utterance_index']}" for o in outcomes)
     return [(outcome["session_id"], outcome["utterance_index"]) for outcome in outcomes]
+
+
+async def test_of_too_much_work_some_is_refused_at_once_and_the_rest_is_done_in_time(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, dispatch__queue_wait_ms=5_000) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        clients = [await peers.client() for _ in range(20)]
+        talkers = cycle(clients)
+        said: Counter[FakeClient] = Counter()
+
+        async def talk() -> None:
+            client = next(talkers)
+            said[client] += 1
+            await client.utterance(said[client] - 1)
+
+        def refused() -> int:
+            return sum(len(complaints_of(client)) for client in clients)
+
+        async def twice_as_much_comes(node: FakeNode, job: Frame) -> None:
+            await a_moment_later(node, job)
+            if refused() < 50:
+                await talk()
+                await talk()
+
+        waits_over_before = waits_over()
+        node = await peers.node(twice_as_much_comes, max_concurrent_jobs=SLOTS)
+        for _ in range(SLOTS):
+            await talk()
+        await until(lambda: refused() >= 50, within_s=40)
+        await until(lambda: sum(len(outcomes_of(client)) for client in clients) == said.total(), within_s=40)
+
+        for client in clients:
+            assert set(complaints_of(client)) <= {"ALL_CANDIDATES_FULL_OR_FAILED"}
+            assert [outcome["utterance_index"] for outcome in outcomes_of(client)] == list(range(said[client]))
+        # Nobody was let in and waited for nothing.
+        assert waits_over() == waits_over_before
+        assert len(node.jobs) == said.total() - refused()
+
+
+def outcomes_of(client: FakeClient) -> list[Frame]:
+    return [frame for frame in client.socket.heard if frame["type"] in ("translation_result", "missing_result")]
+
+
+def complaints_of(client: FakeClient) -> list[str]:
+    return [event["error_code"] for event in client.socket.of_type("ui_event") if event["event"] == "ERROR"]
+
+
+def waits_over() -> float:
+    return metrics.REGISTRY.get_sample_value("lingua_job_dispatches_total", {"outcome": "wait_over"}) or 0.0

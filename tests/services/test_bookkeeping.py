@@ -81,7 +81,7 @@ def test_what_a_session_asks_for_in_a_word(terms: Terms, word: str) -> None:
 
 
 async def test_who_waits_is_counted_by_pool_and_not_by_node() -> None:
-    room = WaitingRoom(10)
+    room = WaitingRoom(10, 10.0)
     queues = ("en:zh:speech", "en:zh:speech", retry_queue("en:zh:speech"), node_queue("n1"))
     tasks = [asyncio.create_task(room.wait(queue, room.ticket(), 60)) for queue in queues]
     await until(lambda: len(room) == 4)

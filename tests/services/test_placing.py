@@ -32,7 +32,7 @@ class Desk:
 
     def __init__(self, store: Store, **settings: object) -> None:
         self.store = store
-        self.waiting = WaitingRoom(100)
+        self.waiting = WaitingRoom(100, 10.0)
         pool_map = PoolMapCopy(store.pools, Leadership("i-here", store.pools, 1_000))
         explainer = Explainer(store, pool_map, Admission.STRICT)
         self.recorder = Recorder("i-here", store, pool_map, explainer, 60_000)

@@ -7,17 +7,20 @@ import pytest
 
 from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.telemetry import metrics
+from tests.support.clocks import Clock
 
 POOL, OTHER = "en:zh:speech", "en:fr:speech"
 NODE = "node-a"
 LONG_S = 60.0
+LONGEST_S = 10.0
 
 
 class Line:
     """People in a waiting room, each known by a name; who was told to try is written down."""
 
-    def __init__(self, queue_max: int = 100) -> None:
-        self.room = WaitingRoom(queue_max)
+    def __init__(self, queue_max: int = 1000) -> None:
+        self.clock = Clock()
+        self.room = WaitingRoom(queue_max, LONGEST_S, lambda: self.clock() / 1000)
         self.tried: list[str] = []
         self.gave_up: list[str] = []
         self.tickets: dict[str, int] = {}
@@ -195,7 +198,74 @@ async def test_each_line_has_its_own_limit() -> None:
 
 
 async def test_a_limit_of_none_lets_nobody_wait() -> None:
-    assert WaitingRoom(0).is_full(POOL)
+    assert WaitingRoom(0, LONGEST_S).is_full(POOL)
+
+
+# Too much work
+
+
+async def serve(line: Line, seconds: float, joining: int, pool: str = POOL) -> None:
+    """Ten slots a second; for each of them so many come, if they may, and one of the line takes it."""
+    for _ in range(round(seconds * 10)):
+        line.clock.pass_ms(100)
+        for _ in range(joining):
+            if not line.room.is_full(pool):
+                await line.join(f"{pool} {len(line.tasks)}", pool)
+        await take_a_slot(line, pool)
+
+
+async def take_a_slot(line: Line, pool: str = POOL) -> None:
+    line.room.slot_freed(pool.removeprefix("node "), (pool.removeprefix("retry "),))
+    await settled()
+    line.room.tried(pool, found_a_slot=True)
+
+
+@pytest.mark.parametrize("queue", [POOL, node_queue(NODE)])
+async def test_a_line_that_only_grows_is_kept_to_a_tenth_of_the_longest_wait(line: Line, queue: str) -> None:
+    await serve(line, 10, joining=2, pool=queue)
+    assert 8 <= len(line.room) <= 11
+    # In order, and nobody who was let in is sent away.
+    assert line.tried == list(line.tasks)[:100]
+    assert not line.room.is_full(OTHER)
+
+
+async def test_a_burst_of_any_size_may_wait_and_so_may_who_comes_meanwhile(line: Line) -> None:
+    for number in range(60):
+        await line.join(f"early {number}")
+    for _ in range(15):
+        await serve(line, 0.2, joining=0)
+        assert not line.room.is_full(POOL)
+        await line.join(f"late {len(line.tasks)}")
+    assert len(line.room) > 40
+
+
+async def test_a_try_that_finds_nothing_is_no_slot(line: Line) -> None:
+    """Polls and nudges wake people who then come back to the line."""
+    for number in range(50):
+        await line.join(f"early {number}")
+    for _ in range(100):
+        line.clock.pass_ms(100)
+        line.room.poke()
+        await settled()
+        await line.join(line.tried[-1])
+        line.room.tried(POOL)
+    assert len(line.room) == 50
+    assert not line.room.is_full(POOL)
+
+
+async def test_a_line_that_is_empty_once_begins_anew(line: Line) -> None:
+    await serve(line, 10, joining=2)
+    while len(line.room):
+        await take_a_slot(line)
+    assert not line.room._lines
+    for number in range(50):
+        assert not line.room.is_full(POOL)
+        await line.join(f"again {number}")
+
+
+async def test_jobs_that_were_tried_before_may_always_wait(line: Line) -> None:
+    await serve(line, 10, joining=2, pool=retry_queue(POOL))
+    assert len(line.room) == 100
 
 
 # Time

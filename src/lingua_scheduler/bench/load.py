@@ -3,16 +3,19 @@
 import asyncio
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
 from lingua_scheduler.bench import peers
+from lingua_scheduler.bench.askers import Asker
 from lingua_scheduler.bench.connecting import connect, introduce, join, keep_beating
 from lingua_scheduler.bench.measure import percentile
 from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.peers import Client, Echoer, Node, Talker
+from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
 
 PACE_S = 0.001
 
@@ -27,6 +30,7 @@ class Load:
         self._left = self._unanswered = 0
         self._is_paced = False
         self._took_ns: list[int] = []
+        self._refusals: Counter[str] = Counter()
         self._end: asyncio.Future[None] | None = None
         self._failure = ""
 
@@ -40,7 +44,7 @@ class Load:
             self._nodes.append(Node(f"bench-plain-{number}", cast.slots, False, self))
             self._nodes.append(Node(f"bench-acks-{number}", cast.slots, True, self))
         await join(self._nodes, cast.node_port or cast.port)
-        clients = [Client(self) for _ in range(cast.talkers)]
+        clients = [Asker(self) if cast.takes_no else Client(self) for _ in range(cast.talkers)]
         await introduce(clients, cast.port)
         self._talkers = clients
         keep_beating(self._nodes)
@@ -48,6 +52,7 @@ class Load:
     async def carry_out(self, order: Order) -> Tally:
         self._prepare(order)
         self._took_ns = []
+        self._refusals.clear()
         self._left = self._unanswered = order.jobs
         self._is_paced = order.rate > 0
         self._end = asyncio.get_running_loop().create_future()
@@ -61,18 +66,29 @@ class Load:
                 self._next(talker)
         await self._end
         took_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
-        took_ms = sorted(took_ns / 1e6 for took_ns in self._took_ns)
+        took_ms = sorted(took_ns / 1e6 for took_ns in self._took_ns) or [0.0]
         return Tally(
-            jobs=len(took_ms),
+            jobs=len(self._took_ns),
             took_s=took_s,
             cpu_s=cpu_s,
             p50_ms=percentile(took_ms, 0.5),
             p99_ms=percentile(took_ms, 0.99),
             p999_ms=percentile(took_ms, 0.999),
+            refusals=dict(self._refusals),
         )
 
     def done(self, talker: Talker, began_ns: int) -> None:
         self._took_ns.append(time.perf_counter_ns() - began_ns)
+        self._settled(talker)
+
+    def refused(self, asker: Talker, due_ns: int, why: str) -> None:  # noqa: ARG002
+        self._refusals[why] += 1
+        self._settled(asker)
+
+    def told(self, code: str) -> None:
+        self.failed(f"a client was told {code}, of no utterance in particular")
+
+    def _settled(self, talker: Talker) -> None:
         self._unanswered -= 1
         if not self._unanswered and self._end is not None and not self._end.done():
             self._end.set_result(None)
@@ -101,10 +117,13 @@ class Load:
             talker.talk()
 
     def _pace(self, began_ns: int, said: int, rate: float) -> None:
-        """Say what is due, on time or not: a wait for a slow scheduler counts as the scheduler's."""
+        """Say what is due, on time or not: a wait for a slow scheduler counts as the scheduler's.
+
+        Nobody says more at once than one session may: while the scheduler stands still, what is due waits here.
+        """
         due = min(int((time.perf_counter_ns() - began_ns) / 1e9 * rate) + 1, said + self._left)
-        while said < due:
-            self._talkers[said % len(self._talkers)].talk(began_ns + int(said / rate * 1e9))
+        while said < due and (talker := self._talkers[said % len(self._talkers)]).under_way < MAX_UNDER_WAY:
+            talker.talk(began_ns + int(said / rate * 1e9))
             said += 1
             self._left -= 1
         if self._left and not self._failure:

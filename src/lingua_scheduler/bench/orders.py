@@ -27,6 +27,8 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 0
     # Where the nodes connect; 0: where the talkers do.
     node_port: int = 0
+    # Whether an utterance without a result is counted, and not the end of everything.
+    takes_no: bool = False
 
 
 class Order(Command, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class Tally(Answer, frozen=True, kw_only=True):
     p50_ms: float = 0.0
     p99_ms: float = 0.0
     p999_ms: float = 0.0
+    # Utterances without a result, by what their clients were told.
+    refusals: dict[str, int] = {}
 
 
 class Speech(Command, frozen=True, kw_only=True):

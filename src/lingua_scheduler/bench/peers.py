@@ -160,6 +160,11 @@ class Talker(FramePeer):
     def on_closed(self, reason: str) -> None:
         self._judge.failed(f"a client was disconnected: {reason}")
 
+    @property
+    def under_way(self) -> int:
+        """Things said that have no answer yet."""
+        return len(self._began_ns)
+
     def give_up(self) -> list[int]:
         """Wait no longer; when each thing was said that has no answer."""
         unanswered = list(self._began_ns)

@@ -9,13 +9,11 @@ from collections import Counter
 import msgspec
 
 from lingua_scheduler.bench import peers
+from lingua_scheduler.bench.askers import Asker
 from lingua_scheduler.bench.connecting import introduce, join, keep_beating
 from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Fleet, Pressed, Pressure, Said
-from lingua_scheduler.bench.peers import Client, Node, Talker
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.session import MissingResult, UiEvent
-from lingua_scheduler.protocol.shapes import ErrorMessage
+from lingua_scheduler.bench.peers import Node, Talker
 
 AUDIO_BYTES = 640
 PACE_S = 0.001
@@ -43,30 +41,6 @@ class BusyNode(Node):
         self._busy -= 1
         if self.is_open:
             self.finish(about)
-
-
-class Asker(Client):
-    """Takes no for an answer."""
-
-    def __init__(self, crowd: "Crowd") -> None:
-        super().__init__(crowd)
-        self._crowd = crowd
-        self._codes: dict[int, str] = {}
-
-    def on_complaint(self, payload: bytes) -> None:
-        event = codec.decode_for_client(payload)
-        assert isinstance(event, UiEvent)
-        self._codes[event.utterance_index] = event.error_code or ""
-
-    def on_refused(self, payload: bytes) -> None:
-        message = codec.decode_for_client(payload)
-        if isinstance(message, MissingResult):
-            code = self._codes.pop(message.utterance_index, "")
-            self._answered = message.utterance_index + 1
-            self._crowd.refused(self, self._began_ns.popleft(), f"{message.reason} {code}".rstrip())
-        elif isinstance(message, ErrorMessage):
-            # It does not say which utterance it is about; that one will have no answer.
-            self._crowd.errors[message.code] += 1
 
 
 class Crowd:
@@ -128,6 +102,9 @@ class Crowd:
             asker.talk()
         elif len(self._said) == self._asked:
             self._quiet.set()
+
+    def told(self, code: str) -> None:
+        self.errors[code] += 1
 
     def failed(self, reason: str) -> None:
         self.failure = self.failure or reason

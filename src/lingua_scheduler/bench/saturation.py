@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 from lingua_scheduler.bench import children
@@ -20,8 +21,11 @@ SESSIONS_PER_SLOT = 8
 # So many more than there are slots keep a fleet busy without making anybody wait long.
 BUSY_FACTOR = 2
 FILL_S = 0.5
-WINDOW_S = 0.5
+# Long enough for some hundred utterances, so that p99 is not just the slowest of them.
+WINDOW_S = 1.0
 NORMAL_FACTOR = 1.5
+# Normal is what stays normal for so many windows; what disturbs later is another matter, and told apart.
+STEADY_WINDOWS = 3
 # Of a phase: too much work takes two, and what follows is watched for five.
 PRESSED, WATCHED = 2, 5
 BEFORE, PRESSING, AFTER = "half load", "2 × load", "half load after"
@@ -85,54 +89,72 @@ async def _course(
 
 def _report(samples: Samples, course: Course, capacity: float) -> None:
     said, begin_s, end_s, over_s = course.pressed.said, course.begin_s, course.end_s, course.over_s
-    normal_ms = _phase(samples, BEFORE, course, 0, begin_s)
+    _phase(samples, BEFORE, course, 0, begin_s)
     _phase(samples, PRESSING, course, begin_s, end_s)
     served = served_per_s(said, begin_s + FILL_S, end_s)
     samples.add(f"saturation/{PRESSING}/served", "1/s", served)
     samples.add(f"saturation/{PRESSING}/served of capacity", "% of capacity", served / capacity * 100)
     _phase(samples, AFTER, course, end_s, over_s)
-    normal_again_s = recovered_after_s(said, end_s, over_s, normal_ms * NORMAL_FACTOR)
+    limit_ms = NORMAL_FACTOR * usual_p99_ms(said, begin_s)
+    normal_again_s, disturbed = recovered_after_s(said, end_s, over_s, limit_ms)
     if normal_again_s is None:
         samples.note(
             f"After {over_s - end_s:g} s of half load p99 was still not back to normal: it takes longer than that."
         )
     samples.add(f"saturation/{AFTER}/normal again", "s", over_s - end_s if normal_again_s is None else normal_again_s)
+    samples.add(f"saturation/{AFTER}/not normal later", "% of seconds", disturbed)
     for code, count in course.pressed.errors.items():
         samples.note(f"Clients were told {code} {count} times.")
     _draw(samples, said, over_s)
 
 
-def _phase(samples: Samples, phase: str, course: Course, begin_s: float, end_s: float) -> float:
-    """What became of the utterances of one phase; p99 of those that got a result."""
+def _phase(samples: Samples, phase: str, course: Course, begin_s: float, end_s: float) -> None:
+    """What became of the utterances of one phase; latency is of those that got a result."""
     due = [one for one in course.pressed.said if begin_s <= one.due_s < end_s]
     took_ms = sorted((one.settled_s - one.due_s) * 1000 for one in due if not one.refusal)
-    p99_ms = percentile(took_ms or [0.0], 0.99)
     refusals = Counter(one.refusal for one in due if one.refusal)
     name = f"saturation/{phase}/"
     samples.add(f"{name}asked", "1/s", len(due) / (end_s - begin_s))
     samples.add(f"{name}p50", "ms", percentile(took_ms or [0.0], 0.5))
-    samples.add(f"{name}p99", "ms", p99_ms)
+    samples.add(f"{name}p99", "ms", percentile(took_ms or [0.0], 0.99))
     for who, track in (("scheduler", course.scheduler), ("redis", course.redis)):
         share = (track.at(end_s) - track.at(begin_s)) / (end_s - begin_s)
         samples.add_cpu(f"{name}{who} CPU", "ms/s", share * 1000, course.slowdown)
     samples.add(f"{name}refused", "%", refusals.total() / max(1, len(due)) * 100)
+    if refusals:
+        waited_ms = sorted((one.settled_s - one.due_s) * 1000 for one in due if one.refusal)
+        samples.add(f"{name}refused after, p50", "ms", percentile(waited_ms, 0.5))
     for why, count in refusals.most_common():
         samples.add(f"{name}refused: {why}", "%", count / len(due) * 100)
-    return p99_ms
 
 
 def served_per_s(said: Sequence[Said], begin_s: float, end_s: float) -> float:
     return sum(begin_s <= one.settled_s < end_s for one in said if not one.refusal) / (end_s - begin_s)
 
 
-def recovered_after_s(said: Sequence[Said], since_s: float, until_s: float, limit_ms: float) -> float | None:
-    """When things became normal and stayed so: in every window since then nothing was refused and p99 within limits."""
-    normal_since_s = since_s
-    for window_s, due in windows(said, since_s, until_s):
-        took_ms = sorted((one.settled_s - one.due_s) * 1000 for one in due)
-        if any(one.refusal for one in due) or (took_ms and percentile(took_ms, 0.99) > limit_ms):
-            normal_since_s = window_s + WINDOW_S
-    return normal_since_s - since_s if normal_since_s < until_s else None
+def usual_p99_ms(said: Sequence[Said], until_s: float) -> float:
+    """Of the window in the middle, so that one bad moment does not make everything after it look normal."""
+    return median(_p99_ms(due) for _, due in windows(said, 0, until_s) if due)
+
+
+def recovered_after_s(
+    said: Sequence[Said], since_s: float, until_s: float, limit_ms: float
+) -> tuple[float | None, float]:
+    """When things were normal and stayed so for a while, and in how many per cent of later windows they were not.
+
+    Normal is a window in which nothing that was due was refused and p99 was within limits.
+    """
+    normal = [
+        not any(one.refusal for one in due) and _p99_ms(due) <= limit_ms for _, due in windows(said, since_s, until_s)
+    ]
+    for i in range(len(normal) - STEADY_WINDOWS + 1):
+        if all(normal[i : i + STEADY_WINDOWS]):
+            return i * WINDOW_S, normal[i:].count(False) / len(normal[i:]) * 100
+    return None, 0.0
+
+
+def _p99_ms(due: Sequence[Said]) -> float:
+    return percentile(sorted((one.settled_s - one.due_s) * 1000 for one in due) or [0.0], 0.99)
 
 
 def windows(said: Sequence[Said], since_s: float, until_s: float) -> list[tuple[float, list[Said]]]:

@@ -75,7 +75,8 @@ SCENARIOS = {
         "Saturation and recovery",
         "Nodes with 4 slots that take 100 ms (± 20 %) a job. Capacity is what they do with twice as many utterances"
         " under way as slots; then comes half of that, twice that, and half again, without a pause. Latency and"
-        " refusals are of what was due in a phase. Normal again: p99 within 1.5 × of before and nothing refused.",
+        " refusals are of what was due in a phase. Normal again: from then on, for three seconds at least, p99 of every"
+        " second was within 1.5 × of what it was in the middle one of the seconds before, and nothing was refused.",
         saturation.steps,
         saturation.measure,
     ),
@@ -131,7 +132,8 @@ SCENARIOS = {
         "Soak",
         "Small jobs at half of what the scheduler can do (or at `--rate`) for a long time (`--minutes`). Memory counts"
         " after three minutes, or a tenth of the time if that is more. Jobs can be looked up for a minute instead of an"
-        " hour, so that Redis levels out too. The first error ends it.",
+        " hour, so that Redis levels out too. At first and at last: the median of the first and of the last tenth of"
+        " the time that counts. Utterances without a result are errors, and counted by what the client was told.",
         soak.steps,
         soak.measure,
         is_usual=False,

@@ -1,10 +1,12 @@
 """Scenario soak: the life of small jobs at half load for a long time; memory stays flat and nothing fails."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import linear_regression, median
+from typing import NamedTuple
 
 from lingua_scheduler.bench import children
 from lingua_scheduler.bench.children import BenchFailed, LoadChild
@@ -30,7 +32,7 @@ def steps(plan: Plan) -> int:
 
 async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
     async with children.scheduler(folder, LINGUA_JOB_KEEP_MS=str(KEEP_JOBS_MS)) as scheduler:
-        cast = Cast(port=scheduler.port, talkers=plan.sessions, nodes=plan.nodes, slots=MAX_SLOTS)
+        cast = Cast(port=scheduler.port, talkers=plan.sessions, nodes=plan.nodes, slots=MAX_SLOTS, takes_no=True)
         async with children.load(cast) as load:
             rate = plan.rate or HALF * await _full_rate(plan, load)
             async with (
@@ -38,7 +40,9 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
                 Track(partial(resident_mb, scheduler.redis_pid), READ_EVERY_S).running() as of_redis,
             ):
                 errors = await _minutes(plan, rate, samples, load, (of_scheduler, of_redis), tell)
-    samples.add("soak/jobs/errors", "in all", errors)
+    samples.add("soak/jobs/errors", "in all", errors.total())
+    for code, times in errors.most_common():
+        samples.add(f"soak/jobs/error: {code}", "in all", times)
     for who, track in (("scheduler", of_scheduler), ("redis", of_redis)):
         _report(samples, who, track.points)
 
@@ -55,9 +59,10 @@ async def _minutes(
     load: LoadChild[Tally],
     tracks: tuple[Track, Track],
     tell: Callable[[str], None],
-) -> int:
-    """How many errors there were: none, or the one that ended it."""
+) -> Counter[str]:
+    """Errors by what clients were told. What cannot be gone on with ends it, and counts as one."""
     left_s = plan.minutes * 60
+    errors: Counter[str] = Counter()
     for minute in range(1, steps(plan) + 1):
         jobs = max(1, int(rate * min(60.0, left_s)))
         left_s -= 60
@@ -65,7 +70,9 @@ async def _minutes(
             tally = await load.carry_out(Order(jobs=jobs, in_flight=1, audio_bytes=SMALL_BYTES, rate=rate))
         except BenchFailed as error:
             samples.note(f"The soak ended in minute {minute} of {plan.minutes:g}: {error}")
-            return 1
+            errors["ended early"] += 1
+            return errors
+        errors.update(tally.refusals)
         samples.add("soak/jobs/jobs", "1/s", tally.jobs / tally.took_s)
         samples.add("soak/jobs/p50", "ms", tally.p50_ms)
         samples.add("soak/jobs/p99", "ms", tally.p99_ms)
@@ -73,28 +80,43 @@ async def _minutes(
         scheduler_mb, redis_mb = (track.points[-1][1] for track in tracks)
         tell(
             f"soak: minute {minute} of {plan.minutes:g}: {tally.jobs / tally.took_s:.0f} jobs/s,"
-            f" p99 {tally.p99_ms:.1f} ms, scheduler {scheduler_mb:.1f} MB, Redis {redis_mb:.1f} MB"
+            f" p99 {tally.p99_ms:.1f} ms, scheduler {scheduler_mb:.1f} MB, Redis {redis_mb:.1f} MB,"
+            f" {errors.total()} errors"
         )
-    return 0
+    return errors
 
 
 def _report(samples: Samples, who: str, points: Sequence[tuple[float, float]]) -> None:
     for moment_s, mb in points:
         samples.point(MEMORY, who, moment_s / 60, mb)
-    middle_mb, spread, per_hour_mb = flatness(points)
-    samples.add(f"soak/{who}/memory", "MB", middle_mb)
-    samples.add(f"soak/{who}/memory spread", "%", spread)
-    samples.add(f"soak/{who}/memory slope", "MB/h", per_hour_mb)
+    memory = flatness(points)
+    samples.add(f"soak/{who}/memory", "MB", memory.middle_mb)
+    samples.add(f"soak/{who}/memory at first", "MB", memory.first_mb)
+    samples.add(f"soak/{who}/memory at last", "MB", memory.last_mb)
+    samples.add(f"soak/{who}/memory spread", "%", memory.spread)
+    samples.add(f"soak/{who}/memory slope", "MB/h", memory.per_hour_mb)
 
 
-def flatness(points: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Once it is warm: the median, how far anything is from it in per cent, and by how much an hour it grows."""
+class Flatness(NamedTuple):
+    """Memory once it is warm: its median, that of the first and of the last tenth of the time, how far anything is from
+    the median in per cent, and by how much an hour it grows."""
+
+    middle_mb: float
+    first_mb: float
+    last_mb: float
+    spread: float
+    per_hour_mb: float
+
+
+def flatness(points: Sequence[tuple[float, float]]) -> Flatness:
     took_s = points[-1][0]
     warm_after_s = min(max(took_s * WARM_UP_SHARE, WARM_UP_S), took_s / 2)
-    warm = [(s, mb) for s, mb in points if s >= warm_after_s]
-    middle_mb = median(mb for _, mb in warm)
-    spread = max(abs(mb - middle_mb) for _, mb in warm) / middle_mb * 100
-    if len(warm) < 2:
-        return middle_mb, spread, 0.0
-    slope = linear_regression([s for s, _ in warm], [mb for _, mb in warm]).slope
-    return middle_mb, spread, slope * 3600
+    seconds, mb = zip(*((s, mb) for s, mb in points if s >= warm_after_s), strict=True)
+    middle_mb, tenth = median(mb), math.ceil(len(mb) / 10)
+    return Flatness(
+        middle_mb,
+        median(mb[:tenth]),
+        median(mb[-tenth:]),
+        max(abs(one - middle_mb) for one in mb) / middle_mb * 100,
+        linear_regression(seconds, mb).slope * 3600 if len(mb) > 1 else 0.0,
+    )

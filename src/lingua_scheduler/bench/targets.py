@@ -72,6 +72,7 @@ TARGETS = (
     Target("served at 2 × load, of capacity", "saturation/2 × load/served of capacity", 95, "%", at_least=True),
     Target("p99 normal again after 2 × load", "saturation/half load after/normal again", 5, "s"),
     Target("scheduler memory in a soak, ± around its middle", "soak/scheduler/memory spread", 3, "%"),
+    Target("Redis memory in a soak, ± around its middle", "soak/redis/memory spread", 3, "%"),
     Target("errors in a soak", "soak/jobs/errors", 0, ""),
 )
 

@@ -4,7 +4,9 @@ import asyncio
 from bisect import insort
 from collections.abc import Callable, Collection
 from itertools import count
+from time import monotonic
 
+from lingua_scheduler.domain.lines import Line
 from lingua_scheduler.telemetry import metrics
 
 
@@ -32,10 +34,14 @@ class _Waiter:
 class WaitingRoom:
     """Jobs that found every candidate full. A woken job tries again and keeps its ticket if it must come back."""
 
-    def __init__(self, queue_max: int) -> None:
+    def __init__(self, queue_max: int, queue_wait_s: float, clock: Callable[[], float] = monotonic) -> None:
         self._queue_max = queue_max
+        self._queue_wait_s = queue_wait_s
+        self._clock = clock
         self._tickets = count()
         self._queues: dict[str, list[_Waiter]] = {}
+        # How those queues move. Retries have waited once already: their line is never kept short.
+        self._lines: dict[str, Line] = {}
         # Woken jobs that are trying: newcomers still stand behind them.
         self._trying: dict[str, int] = {}
         # Lines whose head was woken without a release of ours.
@@ -55,13 +61,17 @@ class WaitingRoom:
         return pool in self._queues or pool in self._trying
 
     def is_full(self, pool: str) -> bool:
-        return len(self._queues.get(pool, ())) >= self._queue_max
+        """Whether newcomers are turned away: there is no place left, or the line is long and does not get shorter."""
+        length, line = len(self._queues.get(pool, ())), self._lines.get(pool)
+        return length >= self._queue_max or (line is not None and line.is_full(length))
 
     async def wait(self, pool: str, ticket: int, timeout_s: float, job_id: str = "") -> bool:
         """True when it is worth trying again; then `tried` must be called. False when time ran out, or on `dismiss`."""
         waiter = _Waiter(ticket, asyncio.get_running_loop().create_future())
         queue = self._queues.setdefault(pool, [])
         insort(queue, waiter)
+        if pool not in self._lines and not pool.startswith("retry "):
+            self._lines[pool] = Line(self._queue_wait_s, self._clock())
         if job_id:
             self._by_job[job_id] = waiter
         metrics.QUEUED.inc()
@@ -82,7 +92,7 @@ class WaitingRoom:
             if waiter in queue:
                 queue.remove(waiter)
                 if not queue and self._queues.get(pool) is queue:
-                    del self._queues[pool]
+                    self._is_empty(pool)
 
     def tried(self, pool: str, found_a_slot: bool = False) -> None:
         """A woken job has tried. While a poke finds slots, there may be more of them for those behind."""
@@ -91,6 +101,8 @@ class WaitingRoom:
             self._trying[pool] = left
         else:
             self._trying.pop(pool, None)
+        if found_a_slot and (line := self._lines.get(pool)) is not None:
+            line.served(len(self._queues[pool]), self._clock())
         if pool in self._poked:
             if found_a_slot:
                 self._wake(pool)
@@ -150,8 +162,12 @@ class WaitingRoom:
         while queue:
             waiter = queue.pop(0)
             if not queue:
-                del self._queues[pool]
+                self._is_empty(pool)
             if not waiter.woken.done():
                 self._trying[pool] = self._trying.get(pool, 0) + 1
                 waiter.woken.set_result(True)
                 return
+
+    def _is_empty(self, pool: str) -> None:
+        del self._queues[pool]
+        self._lines.pop(pool, None)
