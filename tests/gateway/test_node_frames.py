@@ -85,17 +85,19 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self.now = 0
-        end = Jobs.end
+        ask = Jobs.ask_to_end
 
-        async def counted(*given: Any, **named: Any) -> Any:
+        def counted(*given: Any, **named: Any) -> Any:
             self.now += 1
             self.most = max(self.most, self.now)
-            try:
-                return await end(*given, **named)
-            finally:
-                self.now -= 1
+            answer = ask(*given, **named)
+            answer.add_done_callback(self._answered)
+            return answer
 
-        monkeypatch.setattr(Jobs, "end", counted)
+        monkeypatch.setattr(Jobs, "ask_to_end", counted)
+
+    def _answered(self, _answer: Any) -> None:
+        self.now -= 1
 
 
 async def test_results_that_come_together_are_put_to_redis_together(
