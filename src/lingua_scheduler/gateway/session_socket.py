@@ -102,9 +102,8 @@ class SessionSocket:
         if session is None:
             return None
         if isinstance(frame, binary.AudioChunkFrame):
-            # The cutter keeps the audio, so it must not keep the whole frame alive.
             sent_ms = binary.whole_timestamp(frame.timestamp, now_ms())
-            self._intake.chunk(session, frame.seq, bytes(frame.audio), frame.is_final, sent_ms)
+            self._intake.chunk(session, frame.seq, frame.audio, frame.is_final, sent_ms)
         else:
             self._intake.chunk(session, frame.seq, b"", True)
         return session

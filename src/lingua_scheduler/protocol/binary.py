@@ -16,13 +16,13 @@ _CHUNK_HEAD = struct.Struct("<BBIIBB")
 
 
 class AudioChunkFrame(NamedTuple):
-    """`audio` is a view of the frame, not a copy; `timestamp` is the low 32 bits of epoch milliseconds."""
+    """`audio` is a copy, so that keeping it keeps no frame alive; `timestamp` is the low 32 bits of epoch milliseconds."""
 
     session_id: str
     seq: int
     timestamp: int
     is_final: bool
-    audio: memoryview
+    audio: bytes
 
 
 class FinalFrame(NamedTuple):
@@ -53,7 +53,7 @@ def _decode_audio_chunk(frame: bytes) -> AudioChunkFrame:
     _, sid_bytes, seq, timestamp, is_final, _ = _CHUNK_HEAD.unpack_from(frame)
     audio_at = _CHUNK_HEAD.size + sid_bytes
     session_id = _session_id(frame, _CHUNK_HEAD.size, audio_at)
-    return AudioChunkFrame(session_id, seq, timestamp, is_final != 0, memoryview(frame)[audio_at:])
+    return AudioChunkFrame(session_id, seq, timestamp, is_final != 0, frame[audio_at:])
 
 
 def _decode_final(frame: bytes) -> FinalFrame:
