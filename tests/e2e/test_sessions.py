@@ -212,6 +212,28 @@ async def test_chunks_beyond_the_budget_are_refused_once_not_with_every_chunk(se
         assert [error["code"] for error in client.socket.of_type("error")] == ["NODE_OVERLOADED"]
 
 
+async def test_a_pause_ends_what_is_said_while_an_earlier_outcome_waits_for_longer(server: RedisProcess) -> None:
+    async def only_the_second(node: FakeNode, job: Frame) -> None:
+        if job["utterance_index"] == 1:
+            await answer(node, job)
+
+    async with (
+        scheduler_on(server.url, sessions__pause_ms=400, delivery__hold_ms=60_000) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        node = await peers.node(only_the_second)
+        client = await peers.client()
+        await client.utterance(0, PCM16)
+        await client.utterance(1, PCM16)
+        await until(lambda: len(node.jobs) == 2)
+        # The answer to the second is held for the first: the timer of the session is set to a minute from now.
+        await until(lambda: audio_held() == len(PCM16))
+        await client.chunk(PCM16)
+        await client.chunk(PCM16)
+        await until(lambda: len(node.jobs) == 3)
+        assert base64.b64decode(node.jobs[2]["audio"]) == PCM16 * 2
+
+
 def audio_held() -> float | None:
     return metrics.REGISTRY.get_sample_value("lingua_audio_held_bytes")
 

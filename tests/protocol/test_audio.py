@@ -42,6 +42,21 @@ def test_the_walk_agrees_with_the_plain_definition(data: bytes) -> None:
     assert opus_packets(data) == naive_opus_packets(data)
 
 
+@given(
+    st.binary(min_size=1, max_size=300),
+    st.integers(1, 30),
+    st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255))),
+)
+def test_packets_of_one_length_are_counted_and_damaged_ones_walked(
+    packet: bytes, count: int, damages: list[tuple[int, int]]
+) -> None:
+    data = bytearray(framed([packet] * count))
+    assert opus_packets(bytes(data)) == opus_packets(memoryview(data)) == count
+    for at, value in damages:
+        data[at % len(data)] = value
+    assert opus_packets(bytes(data)) == opus_packets(memoryview(data)) == naive_opus_packets(bytes(data))
+
+
 @given(packets.filter(bool), st.data())
 def test_framing_cut_anywhere_but_between_packets_is_not_opus(parts: list[bytes], data: st.DataObject) -> None:
     whole = framed(parts)

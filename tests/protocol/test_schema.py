@@ -210,7 +210,7 @@ def test_binary_frames_are_laid_out_as_published() -> None:
     head = {"session_id": "s-1", "session_id_length": 3, "seq": 258, "timestamp": 0x0A0B0C0D}
     chunk = decode_binary(laid_out("binary_audio_chunk", **head, is_final=1, reserved=0, audio=b"\xaa\xbb"))
     final = decode_binary(laid_out("binary_final", **head))
-    assert chunk == AudioChunkFrame("s-1", 258, 0x0A0B0C0D, True, memoryview(b"\xaa\xbb"))
+    assert chunk == AudioChunkFrame("s-1", 258, 0x0A0B0C0D, True, b"\xaa\xbb")
     assert final == FinalFrame("s-1", 258, 0x0A0B0C0D)
 
 

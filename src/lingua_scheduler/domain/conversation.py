@@ -86,6 +86,11 @@ class Conversation(Generic[T]):
         return self._cutter.held_bytes > 0
 
     @property
+    def is_ending(self) -> bool:
+        """Whether the end of an utterance is set; until then every chunk puts it off."""
+        return self._cutter.is_ending
+
+    @property
     def wake_at_ms(self) -> float | None:
         """When `tick` is due; None while there is nothing to wait for."""
         pause_ms, hold_ms = self._cutter.wake_at_ms, self._ordering.wake_at_ms
@@ -120,7 +125,7 @@ class Conversation(Generic[T]):
         cuts = self._cutter.chunk(audio, duration_ms, now_ms)
         if is_final:
             cuts += self._cutter.final(now_ms)
-        return self._expected(cuts)
+        return self._expected(cuts) if cuts else cuts
 
     def utterance(self, index: int) -> Entry:
         """A whole utterance with its own number, and a turn of its own: the current one, if it is taken."""

@@ -70,6 +70,7 @@ class Cutter:
 
     def __init__(self, rules: CutRules) -> None:
         self._rules = rules
+        self._pause_ms = rules.pause_ms
         self._next_index = 0
         self._turn = 0
         self._turn_has_parts = False
@@ -100,6 +101,10 @@ class Cutter:
         return self._turn
 
     @property
+    def is_ending(self) -> bool:
+        return self._ending is not None
+
+    @property
     def wake_at_ms(self) -> float | None:
         """When `tick` is due; None while there is nothing to end."""
         if not self._parts:
@@ -110,7 +115,8 @@ class Cutter:
 
     @property
     def _pause_over_ms(self) -> float:
-        return max(self._quiet_since_ms, self._playing_until_ms) + self._rules.pause_ms
+        quiet_ms, playing_ms = self._quiet_since_ms, self._playing_until_ms
+        return (quiet_ms if quiet_ms > playing_ms else playing_ms) + self._pause_ms
 
     def chunk(self, audio: bytes, duration_ms: int, now_ms: float) -> list[Cut]:
         cuts = self.tick(now_ms)

@@ -37,6 +37,8 @@ PROTOCOL_VERSION = "1.0"
 BURST_S = 2.0
 
 _SOCKETS = metrics.SOCKETS.labels("session")
+# Chunks first: there are more of them than of all others.
+_OF_A_SESSION = (AudioChunk, Utterance, ClientHeartbeat, SessionClose, TtsStarted, TtsPlayEnded)
 
 
 class SessionSocket:
@@ -70,7 +72,7 @@ class SessionSocket:
 
     def handle_message(self, outbox: Outbox, message: SessionIncoming) -> Session | None:
         """Anything but an opening; the session it spoke for, if any."""
-        if not isinstance(message, AudioChunk | Utterance | ClientHeartbeat | SessionClose | TtsStarted | TtsPlayEnded):
+        if not isinstance(message, _OF_A_SESSION):
             outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
             return None
         # To close what is closing already is no mistake: its acknowledgement is on the way.
@@ -102,9 +104,8 @@ class SessionSocket:
         if session is None:
             return None
         if isinstance(frame, binary.AudioChunkFrame):
-            # The cutter keeps the audio, so it must not keep the whole frame alive.
             sent_ms = binary.whole_timestamp(frame.timestamp, now_ms())
-            self._intake.chunk(session, frame.seq, bytes(frame.audio), frame.is_final, sent_ms)
+            self._intake.chunk(session, frame.seq, frame.audio, frame.is_final, sent_ms)
         else:
             self._intake.chunk(session, frame.seq, b"", True)
         return session
@@ -115,7 +116,7 @@ class SessionSocket:
     def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session | None:
         """The session a message names; it belongs to the socket that speaks for it last."""
         session = self._sessions.find(session_id)
-        if session is None or (session.is_closed and not may_be_closing):
+        if session is None or (session.conversation.is_closed and not may_be_closing):
             refuse(
                 outbox,
                 "session",
@@ -123,7 +124,8 @@ class SessionSocket:
                 ErrorCode.INVALID_SESSION,
             )
             return None
-        session.attach(outbox)
+        if session.peer is not outbox:
+            session.attach(outbox)
         return session
 
     async def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
@@ -176,7 +178,8 @@ class _Talk:
 
     def take_at_once(self, data: bytes, is_text: bool) -> bool:
         """Whatever needs nobody else's answer; False for an opening, and while the client has to wait."""
-        if self._rest_until_s > monotonic():
+        now_s = monotonic()
+        if self._rest_until_s > now_s:
             return False
         session = None
         try:
@@ -189,7 +192,7 @@ class _Talk:
                 session = self._handler.handle_binary(self._outbox, data)
         except UnreadableFrame as error:
             refuse(self._outbox, "session", str(error))
-        self._count(session, len(data))
+        self._count(session, len(data), now_s)
         return True
 
     async def take(self, frame: Frame) -> None:
@@ -206,13 +209,13 @@ class _Talk:
                 session = self._handler.handle_message(self._outbox, message)
         except UnreadableFrame as error:
             refuse(self._outbox, "session", str(error))
-        self._count(session, len(frame.data))
+        self._count(session, len(frame.data), monotonic())
 
-    def _count(self, session: Session | None, size: int) -> None:
+    def _count(self, session: Session | None, size: int, now_s: float) -> None:
         if session is not None:
             self.spoke_for[session.session_id] = session
-        now_s = monotonic()
-        if wait_s := max(self._frames.take(1, now_s), self._volume.take(size, now_s)):
+        frames_s, volume_s = self._frames.take(1, now_s), self._volume.take(size, now_s)
+        if frames_s or volume_s:
             if session is not None:
                 self._handler.ask_to_pause(session)
-            self._rest_until_s = now_s + wait_s
+            self._rest_until_s = now_s + max(frames_s, volume_s)

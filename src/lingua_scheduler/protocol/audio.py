@@ -1,27 +1,51 @@
 """Telling framed Opus from raw PCM16, and how long either lasts, from the bytes alone."""
 
-import struct
 from typing import Literal
 
 OPUS_PACKET_MS = 20
 MAX_OPUS_PACKET_BYTES = 1275
 _PCM16_SAMPLE_BYTES = 2
-_LENGTH = struct.Struct("<H")
+_LENGTH_BYTES = 2
 
 AudioFormat = Literal["opus", "pcm16"]
 
 
 def opus_packets(data: bytes | memoryview) -> int | None:
     """How many `[u16 little-endian length][packet]` the bytes hold, or None when they are something else."""
-    head_bytes, length_at = _LENGTH.size, _LENGTH.unpack_from
+    return _equal_packets(data) or _walk(data)
+
+
+def _equal_packets(data: bytes | memoryview) -> int:
+    """How many, when all are of one length as at a constant bit rate: no walk is needed then. Otherwise 0."""
+    end = len(data)
+    if end <= _LENGTH_BYTES:
+        return 0
+    low, high = data[0], data[1]
+    step = _LENGTH_BYTES + low + (high << 8)
+    if end % step or not _LENGTH_BYTES < step <= _LENGTH_BYTES + MAX_OPUS_PACKET_BYTES:
+        return 0
+    packets = end // step
+    is_equal = data[::step] == bytes((low,)) * packets and data[1::step] == bytes((high,)) * packets
+    return packets if is_equal else 0
+
+
+def _walk(data: bytes | memoryview) -> int | None:
     end = len(data)
     at = packets = 0
-    while at + head_bytes <= end:
-        (packet_bytes,) = length_at(data, at)
-        if not 0 < packet_bytes <= MAX_OPUS_PACKET_BYTES:
-            return None
-        at += head_bytes + packet_bytes
-        packets += 1
+    try:
+        while at < end:
+            # Byte by byte, because most packets are shorter than 256 bytes and need one comparison then.
+            packet_bytes = data[at]
+            if high := data[at + 1]:
+                packet_bytes += high << 8
+                if packet_bytes > MAX_OPUS_PACKET_BYTES:
+                    return None
+            elif not packet_bytes:
+                return None
+            at += _LENGTH_BYTES + packet_bytes
+            packets += 1
+    except IndexError:
+        return None
     return packets if at == end else None
 
 

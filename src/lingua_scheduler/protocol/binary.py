@@ -1,7 +1,8 @@
 """The binary audio frames a client may send once the acknowledgement says so (little-endian)."""
 
 import struct
-from typing import NamedTuple
+
+import msgspec
 
 from lingua_scheduler.protocol.codec import UnreadableFrame
 
@@ -13,19 +14,20 @@ _LOW_32_BITS = 0xFFFF_FFFF
 # type, session id length, seq, timestamp; a chunk adds is_final and a reserved byte.
 _FINAL_HEAD = struct.Struct("<BBII")
 _CHUNK_HEAD = struct.Struct("<BBIIBB")
+_CHUNK_HEAD_BYTES = _CHUNK_HEAD.size
 
 
-class AudioChunkFrame(NamedTuple):
-    """`audio` is a view of the frame, not a copy; `timestamp` is the low 32 bits of epoch milliseconds."""
+class AudioChunkFrame(msgspec.Struct, frozen=True, gc=False):
+    """`audio` is a copy, which keeps no frame alive; `timestamp` is the low 32 bits of epoch milliseconds."""
 
     session_id: str
     seq: int
     timestamp: int
     is_final: bool
-    audio: memoryview
+    audio: bytes
 
 
-class FinalFrame(NamedTuple):
+class FinalFrame(msgspec.Struct, frozen=True, gc=False):
     session_id: str
     seq: int
     timestamp: int
@@ -49,11 +51,11 @@ def decode_binary(frame: bytes) -> AudioChunkFrame | FinalFrame:
 
 
 def _decode_audio_chunk(frame: bytes) -> AudioChunkFrame:
-    _require_bytes(frame, _CHUNK_HEAD.size)
+    _require_bytes(frame, _CHUNK_HEAD_BYTES)
     _, sid_bytes, seq, timestamp, is_final, _ = _CHUNK_HEAD.unpack_from(frame)
-    audio_at = _CHUNK_HEAD.size + sid_bytes
-    session_id = _session_id(frame, _CHUNK_HEAD.size, audio_at)
-    return AudioChunkFrame(session_id, seq, timestamp, is_final != 0, memoryview(frame)[audio_at:])
+    audio_at = _CHUNK_HEAD_BYTES + sid_bytes
+    session_id = _session_id(frame, _CHUNK_HEAD_BYTES, audio_at)
+    return AudioChunkFrame(session_id, seq, timestamp, is_final != 0, frame[audio_at:])
 
 
 def _decode_final(frame: bytes) -> FinalFrame:

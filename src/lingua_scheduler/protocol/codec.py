@@ -6,8 +6,9 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from lingua_scheduler.protocol.node import NodeIncoming, NodeOutgoing
-from lingua_scheduler.protocol.session import SessionIncoming, SessionOutgoing
+from lingua_scheduler.protocol import speech
+from lingua_scheduler.protocol.node import JobAssign, NodeIncoming, NodeOutgoing
+from lingua_scheduler.protocol.session import AudioChunk, SessionIncoming, SessionOutgoing, Utterance
 from lingua_scheduler.protocol.shapes import Message
 
 _MAX_QUOTED_CHARS = 40
@@ -44,6 +45,10 @@ _TOO_DEEP = "the {what} is nested too deeply"
 
 _encoder = msgspec.json.Encoder()
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
+_speech_decoders: dict[str, msgspec.json.Decoder[Utterance] | msgspec.json.Decoder[AudioChunk]] = {
+    "audio": msgspec.json.Decoder(Utterance),
+    "payload": msgspec.json.Decoder(AudioChunk),
+}
 
 
 class _Reader(Generic[M]):
@@ -94,6 +99,8 @@ class _Reader(Generic[M]):
 def _is_too_deep(frame: bytes | str) -> bool:
     """Whether valid JSON goes deeper than we allow."""
     written = frame.encode() if isinstance(frame, str) else frame
+    if written.rfind(b"{") <= 0 and b"[" not in written:
+        return False
     # Few brackets cannot nest deeply; that spares all but the longest lists the walk.
     if not (_has_many(b"{", written) or _has_many(b"[", written)):
         return False
@@ -149,12 +156,33 @@ _for_node_reader: _Reader[NodeOutgoing] = _Reader(NodeOutgoing)
 
 
 def encode(message: Message) -> bytes:
+    if type(message) is JobAssign and len(message.audio) >= speech.LONG_AUDIO_BYTES:
+        return speech.put_in(_encoder.encode(msgspec.structs.replace(message, audio=b"")), message.audio)
     return _encoder.encode(message)
 
 
 def decode_session(frame: bytes | str) -> SessionIncoming:
     """What a client tells the scheduler; raises UnreadableFrame."""
+    if len(frame) >= speech.LONG_FRAME_BYTES and isinstance(frame, bytes):
+        message = _read_apart(frame)
+        if message is not None:
+            return message
     return _session_reader.read(frame)
+
+
+def _read_apart(frame: bytes) -> Utterance | AudioChunk | None:
+    """A frame with long speech; None for any other, and for one with a fault, which the usual reading can name."""
+    apart = speech.cut_out(frame)
+    if apart is None:
+        return None
+    try:
+        message = _speech_decoders[apart.name].decode(apart.others)
+    except _DECODE_ERRORS:
+        return None
+    if _is_too_deep(apart.others):
+        return None
+    setattr(message, apart.name, apart.audio)
+    return message
 
 
 def decode_node(frame: bytes | str) -> NodeIncoming:

@@ -19,6 +19,8 @@ class AudioBudget:
     def __init__(self, session_max_bytes: int, process_max_bytes: int) -> None:
         self._session_max = session_max_bytes
         self._process_max = process_max_bytes
+        self._session_short = PAUSE_ABOVE * session_max_bytes
+        self._process_short = PAUSE_ABOVE * process_max_bytes
         self._held = 0
         metrics.AUDIO_HELD.set_function(lambda: self._held)
 
@@ -31,7 +33,7 @@ class AudioBudget:
         if of_session > self._session_max or of_all > self._process_max:
             return Room.NONE
         session.audio_bytes, self._held = of_session, of_all
-        is_short = of_session > PAUSE_ABOVE * self._session_max or of_all > PAUSE_ABOVE * self._process_max
+        is_short = of_session > self._session_short or of_all > self._process_short
         return Room.SHORT if is_short else Room.ENOUGH
 
     def give_back(self, session: Session, size: int) -> None:

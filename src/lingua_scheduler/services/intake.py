@@ -140,9 +140,15 @@ class Intake:
             return
         session.uplink_ms = _uplink_ms(client_ms)
         duration_ms = audio.measure(data)[1] if data else 0
-        if data and not conversation.is_speaking:
+        begins = bool(data) and not conversation.is_speaking
+        if begins:
             self._delivery.input_started(session)
-        self._take(session, conversation.chunk(seq, data, duration_ms, is_final, self._now_ms()))
+        cuts = conversation.chunk(seq, data, duration_ms, is_final, self._now_ms())
+        if cuts:
+            self._take(session, cuts)
+        elif begins or conversation.is_ending or session.timer is None:
+            # Any other chunk puts the end off: the timer rings early, and is set again then.
+            self._arm(session)
 
     def utterance(self, session: Session, message: Utterance) -> Refusal | None:
         """A whole utterance brings its own number, languages and format."""
