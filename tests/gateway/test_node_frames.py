@@ -12,8 +12,9 @@ from structlog.testing import capture_logs
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Jobs
-from lingua_scheduler.store.scripts import load, read_library
+from lingua_scheduler.store.scripts import Scripts, load, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.bare import Bare, frame, handshake
 from tests.support.fleet import history
@@ -110,6 +111,31 @@ async def test_results_that_come_together_are_put_to_redis_together(
         assert confirmed == [job["job_id"] for job in jobs]
         assert await on.outcomes() == ["translation_result"] * JOBS
         assert calls.most == JOBS
+
+
+async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Scripts.run
+    lost: list[str] = []
+
+    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+        reply = await run(self, name, *shard, **values)
+        if name == "attempt_end" and not lost:
+            lost.append(name)
+            raise RedisAway("the connection broke")
+        return reply
+
+    async with scene(server, acknowledges=True) as on:
+        jobs = await on.jobs()
+        monkeypatch.setattr(Scripts, "run", losing)
+        on.node.writer.write(on.node.results(jobs))
+        heard = [await on.node.next_of("job_grant", "result_ack") for _ in jobs]
+        assert [one["type"] for one in heard] == ["result_ack"] * JOBS
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        # Whoever says it once more, and nobody waits for it, is too late as ever.
+        on.node.writer.write(on.node.results(jobs[:1]))
+        assert (await on.node.next_of("job_grant", "result_ack")).get("verdict") == "stale"
 
 
 async def test_of_more_than_may_be_under_way_the_rest_waits_in_line(

@@ -121,6 +121,8 @@ class World:
         """The reply of attempt_end."""
         job = self.jobs.get(attempt.job_id)
         if attempt not in self.leases:
+            if job and epoch and (job.attempt, job.epoch, job.state) == (attempt, epoch, state):
+                return "repeated"
             return "stale" if job else "gone"
         if if_overdue and self.leases[attempt] > now:
             return "alive"

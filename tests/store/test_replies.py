@@ -73,6 +73,7 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # stale
     blame = QuarantineRules(failures=1, window=1, consecutive=1, first_ms=1_000, longest_ms=1_000)
     await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT", quarantine=blame)  # ended
+    await jobs.end(attempt, placed.epoch, JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT")  # repeated
     await jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
     await jobs.end(Attempt("job-0-none", 1, "n1", 0), "", JobEvent.FINISH)  # gone
     await jobs.dispatch(0, order(2, is_last_resort=False), RULES)  # sick

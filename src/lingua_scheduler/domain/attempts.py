@@ -23,6 +23,7 @@ class AdvanceOutcome(StrEnum):
 class EndOutcome(StrEnum):
     ENDED = "ended"
     STALE = "stale"
+    REPEATED = "repeated"  # its node has said so before
     ALIVE = "alive"  # it was to end only if overdue, and is not
     GONE = "gone"  # Redis knows nothing of the job
 

@@ -28,6 +28,8 @@ _log = logs.get()
 # What has to be waited for before it is known whether a result is taken.
 Later = Callable[[], Coroutine[Any, Any, bool]]
 
+_MAY_BE_MISSED = (EndOutcome.GONE, EndOutcome.REPEATED)
+
 _STALE = metrics.by(metrics.STALE, JobEvent.ACCEPT, JobEvent.START, "result", "partial")
 
 
@@ -138,8 +140,8 @@ class Progress:
         owner = ended.owner or (foreign.instance if foreign is not None else self._instance)
         if ended.outcome is EndOutcome.ENDED:
             self._waiting.slot_freed(link.node_id, link.pools)
-        # If Redis lost the job, the one who waits for exactly this attempt still knows it.
-        elif ended.outcome is not EndOutcome.GONE or (foreign is None and self._assignments.find(attempt) is None):
+        # If Redis lost the job, or its first answer got lost, the one who waits for exactly this attempt still does.
+        elif ended.outcome not in _MAY_BE_MISSED or (foreign is None and self._assignments.find(attempt) is None):
             _STALE["result"].inc()
             if link.profile.acknowledges:
                 link.peer.post(JobGrant(job_id=message.job_id, attempt_id=message.attempt_id, verdict="stale"))

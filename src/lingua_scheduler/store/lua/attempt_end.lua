@@ -4,6 +4,7 @@
 -- First all that is known is read, then the slots are given back, then the records are written. No job comes twice.
 -- Replies: of each attempt: ended owner session utterance verdict (on the node: quarantined, recovered or empty) | stale
 --          | alive (to be ended only if overdue, and it is not)
+--          | repeated (the node has said so before; whoever asks may have missed the answer)
 --          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job)
 -- include: clock
 -- include: slots
@@ -34,7 +35,8 @@ for i, job_key in ipairs(job_keys) do
     'dispatched_ms')
   local current = job[1] == attempt and job[2] == node and string.find(before, job[4], 1, true)
   if not deadlines[i] then
-    replies[i] = {job[1] and 'stale' or 'gone'}
+    local is_so = epoch ~= '' and job[1] == attempt and job[2] == node and job[3] == epoch and job[4] == state
+    replies[i] = {is_so and 'repeated' or job[1] and 'stale' or 'gone'}
   elseif overdue == '1' and tonumber(deadlines[i]) > moment then
     replies[i] = {'alive'}
   elseif current and epoch ~= '' and job[3] ~= epoch then
