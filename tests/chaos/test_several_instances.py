@@ -73,7 +73,7 @@ async def test_an_instance_killed_while_people_talk_costs_nobody_a_sentence(
         assert crowd.crossed > tally.said / 10  # those who wait for a slot get one near them first
         assert max(node.ear.most_at_once for node in crowd.our_nodes) <= 4
         await until(lambda: is_all_free(store, SIZE.nodes), 40, "every slot free")
-        await until(lambda: no_sessions(others), 5, "no session left")
+        await until(lambda: no_sessions(others), 20, "no session left")
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ async def test_when_redis_loses_everything_nobody_has_to_reconnect(
             f"\nFLUSHALL under load: {nodes} nodes registered again after {back_s * 1000:.0f} ms; {tally}\n"
             f"said afterwards: {len(after_s)}, median {median(after_s) * 1000:.0f} ms, longest {max(after_s):.1f} s"
         )
-        assert back_s < HEARTBEAT_S + 0.5
+        assert back_s < 2 * HEARTBEAT_S  # the first heartbeat of each is all it takes
         assert (tally.lost, tally.twice, tally.wrong) == (0, 0, 0)
         assert "no_text" not in tally.kinds  # so would look a result that got lost between instances
         assert sum(person.times_resumed for person in crowd.people) == 0
