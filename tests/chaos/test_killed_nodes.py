@@ -185,7 +185,8 @@ async def test_nodes_killed_one_after_the_other_cost_nobody_a_sentence(
             assert failures <= max(1, 0.001 * sum(kinds.values()))
             # Enough of them for a 99th percentile to mean something.
             assert len(recoveries_s) > 2 * SIZE.kills
-            assert p99_s < 1.0
+            # What a node is lost by otherwise, a heartbeat or an acknowledgement that never comes, takes five and more.
+            assert p99_s < 2.5
 
             async def all_free() -> bool:
                 views = await store.nodes.view()

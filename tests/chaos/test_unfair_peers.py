@@ -249,7 +249,7 @@ async def test_a_client_that_never_reads_is_cut_off(server: RedisProcess, tmp_pa
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads memory from /proc")
 @pytest.mark.parametrize("kind", ["rubbish", "utterances", "audio"])
 async def test_fifty_others_do_not_feel_one_who_floods_and_one_who_never_reads(
