@@ -46,7 +46,8 @@ def server(shipped_server: RedisProcess) -> RedisProcess:
 
 @pytest.fixture
 async def store(server: RedisProcess) -> AsyncIterator[Store]:
-    opened = Store(server.url, key_prefix="lingua:v1")
+    # A server that hangs is the affair of other tests; this one may be busy.
+    opened = Store(server.url, key_prefix="lingua:v1", timeout_ms=30_000)
     await opened.open()
     yield opened
     await opened.close()

@@ -26,7 +26,7 @@ async def test_a_killed_scheduler_loses_no_speech_and_hears_none_twice(
     async with talk_page(humming) as talk:
         await talk.page.add_init_script(UNTOUCHED)
         async with serve_process(tmp_path, "--redis-url", server.url) as first:
-            await until(lambda: first.port, 30, "the scheduler is ready")
+            await until(lambda: first.port, 60, "the scheduler is ready")
             port = first.port
             async with recording_node(port, recorder, "en", "zh"):
                 await talk.open(port)

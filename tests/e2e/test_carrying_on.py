@@ -19,7 +19,7 @@ from tests.support.waiting import until
 from tests.support.wires import Wire, wire
 from tests.support.word_nodes import NodeProcess, word_node
 
-START_WITHIN_S = 30.0
+START_WITHIN_S = 60.0
 # Long enough to be an utterance of its own.
 QUIET = bytes(2 * 16_000 * 2)
 

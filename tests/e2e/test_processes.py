@@ -12,7 +12,7 @@ from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-START_S = 30.0
+START_S = 60.0
 
 
 async def ready(peers: Field) -> bool:

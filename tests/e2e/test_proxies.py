@@ -89,7 +89,7 @@ async def two_instances(server: RedisProcess, folder: Path) -> AsyncIterator[lis
         serve_process(folder / "a", "--redis-url", server.url) as first,
         serve_process(folder / "b", "--redis-url", server.url) as second,
     ):
-        await until(lambda: first.port and second.port, within_s=30)
+        await until(lambda: first.port and second.port, within_s=60)
         yield [first, second]
 
 

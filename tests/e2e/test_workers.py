@@ -18,7 +18,7 @@ from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, fiel
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.waiting import until
 
-START_S = 30.0
+START_S = 60.0
 ROLL_S = 40.0
 
 
