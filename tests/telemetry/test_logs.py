@@ -229,7 +229,7 @@ def test_a_line_is_one_write_so_that_processes_can_share_a_file() -> None:
     with near, far:
         say = "from lingua_scheduler.telemetry import logs; logs.configure('info', 'json'); logs.get().info('it.was')"
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        subprocess.run([sys.executable, "-c", say], stderr=far, env=environment, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", say], stderr=far.fileno(), env=environment, check=True, timeout=60)
         near.setblocking(False)
         line = near.recv(10_000)
     assert json.loads(line)["event"] == "it.was"
