@@ -6,12 +6,17 @@ from typing import Any
 
 import pytest
 import uvloop
+from hypothesis import HealthCheck, settings
 
 from lingua_scheduler.store.store import Store
 from tests.support.clusters import Cluster, Sentinels
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
+
+# Speed is for benchmarks: the examples of a property have no time limit of their own.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_asyncio_loop_factories() -> dict[str, object]:
@@ -41,7 +46,8 @@ def server(shipped_server: RedisProcess) -> RedisProcess:
 
 @pytest.fixture
 async def store(server: RedisProcess) -> AsyncIterator[Store]:
-    opened = Store(server.url, key_prefix="lingua:v1")
+    # A server that hangs is the affair of other tests; this one may be busy.
+    opened = Store(server.url, key_prefix="lingua:v1", timeout_ms=30_000)
     await opened.open()
     yield opened
     await opened.close()

@@ -122,7 +122,7 @@ async def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
         env={**os.environ, "TMPDIR": str(folder)},
     )  # fmt: skip
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(50):
             while not any(b"scheduler.ready" in log.read_bytes() for log in folder.glob("*/life/scheduler.log")):
                 await asyncio.sleep(0.02)
             bench.send_signal(signal.SIGINT)

@@ -45,7 +45,7 @@ async def test_every_figure_of_a_soak_is_there() -> None:
     assert told[0].startswith("soak: minute 1 of 0.1: ")
     medians = {figure.name: figure.median for figure in run.figures}
     assert medians["soak/jobs/errors"] == 0
-    assert medians["soak/jobs/jobs"] == pytest.approx(50, rel=0.1)
+    assert medians["soak/jobs/jobs"] == pytest.approx(50, rel=0.3)
     assert medians["soak/jobs/p99"] > 0
     for who in ("scheduler", "redis"):
         assert medians[f"soak/{who}/memory"] > 1
@@ -125,6 +125,7 @@ async def test_a_soak_tells_a_line_a_minute(tmp_path: Path) -> None:
     )  # fmt: skip
     out, lines = await process.communicate()
     assert process.returncode == 0
-    assert [line[:25] for line in lines.decode().splitlines()] == ["soak: minute 1 of 0.05: 5"]
+    (line,) = lines.decode().splitlines()
+    assert re.match(r"soak: minute 1 of 0\.05: \d+ jobs/s, p99 ", line)
     assert "errors in a soak" in out.decode()
     assert (tmp_path / "curve-memory-in-a-soak.svg").exists()

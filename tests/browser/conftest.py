@@ -4,13 +4,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 
 from tests.support.browser import browser, microphone
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.talking import Recorder, recording_node
 from tests.support.tones import tone, write_wav
+
+# A page that is drawn on a busy machine takes its time.
+expect.set_options(timeout=30_000)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WITHIN_MS = 15_000
+WITHIN_MS = 30_000
 JOB = "job-0-i-1-7"
 ROUTES = (
     *("overview", "pairs?as=matrix", "pairs?as=list", "pairs/fr:de", "nodes", "nodes/gpu-1", "nodes/gone", "jobs"),

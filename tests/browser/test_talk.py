@@ -97,7 +97,7 @@ async def test_what_is_said_is_translated_and_heard(
         browser(*microphone(spoken.wav)) as opened,
         talk_page(opened) as talk,
     ):
-        await until(lambda: serving.port, 30, "the scheduler is ready")
+        await until(lambda: serving.port, 60, "the scheduler is ready")
         async with node_process(serving.port, *spoken.node):
             await until(lambda: is_served(serving.port, f"en:{spoken.target}"), 60, "the node is there")
             await talk.open(serving.port)

@@ -49,11 +49,11 @@ for serial in range({HOLDERS}):
 """
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 async def test_a_thousand_killed_holders_leave_no_slot_taken(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (_, store):
         for i in range(NODES):
-            await join(store, entry(f"n{i}", max_jobs=SLOTS, alive_ms=600_000))
+            await join(store, entry(f"n{i}", max_jobs=SLOTS, alive_ms=3_600_000))
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-c", HOLDER, server.url, stdout=asyncio.subprocess.PIPE
         )
@@ -66,7 +66,7 @@ async def test_a_thousand_killed_holders_leave_no_slot_taken(server: RedisProces
         async def all_free() -> bool:
             return all((view.held, view.free) == (0, SLOTS) for view in await store.nodes.view())
 
-        await until(all_free, within_s=LEASE_MS / 1000 + 10)
+        await until(all_free, within_s=LEASE_MS / 1000 + 30)
         assert await store.line.call("ZCARD", store.keys.shard(0).leases) == 0
 
 
@@ -91,7 +91,7 @@ asyncio.run(main())
 async def test_four_processes_of_fifty_callers_leave_three_winners_on_three_slots(
     server: RedisProcess, store: Store
 ) -> None:
-    await join(store, entry("n1", max_jobs=3, alive_ms=600_000))
+    await join(store, entry("n1", max_jobs=3, alive_ms=3_600_000))
     pipe = asyncio.subprocess.PIPE
     racers = [
         await asyncio.create_subprocess_exec(

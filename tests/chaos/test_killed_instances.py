@@ -15,9 +15,12 @@ from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 LETTERS = 400
+# Nobody who is only held up for a second is taken for dead, and a letter has the time it takes.
+CALM = {"instances__dead_ms": 2_000, "inbox__retry_ms": 1_000, "inbox__handle_timeout_ms": 1_000}
 
-# An instance that takes its time with each letter; what it does is seen in Redis, by whoever does it.
-INSTANCE = """
+# An instance that takes its time with each letter, far more than it takes to post it; what it does is seen in Redis, by
+# whoever does it.
+INSTANCE = f"""
 import asyncio, sys
 from lingua_scheduler.store.store import Store
 from tests.support.mail import effective, office
@@ -25,8 +28,8 @@ from tests.support.mail import effective, office
 async def main():
     store = Store(sys.argv[1], key_prefix="lingua:v1")
     await store.open()
-    async with office(store, "victim") as here:
-        effective(here, store, delay_s=0.03)
+    async with office(store, "victim", **{CALM}) as here:
+        effective(here, store, delay_s=0.2)
         print("ready", flush=True)
         await asyncio.Event().wait()
 
@@ -64,13 +67,13 @@ async def post_all(here: Office) -> None:
 async def test_the_mail_of_an_instance_killed_in_its_work_is_handled_by_another(
     server: RedisProcess, store: Store
 ) -> None:
-    async with victim(server.url) as process, office(store, "heir") as here:
+    async with victim(server.url) as process, office(store, "heir", **CALM) as here:
         effective(here, store)
         await post_all(here)
         await until(lambda: _some(store))
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
-        await until(lambda: _all(store), within_s=15)
+        await until(lambda: _all(store), within_s=30)
         done = await effects(store)
         assert set(done.values()) == {"victim", "heir"}
         assert set(done) == {str(number) for number in range(LETTERS)}
@@ -81,12 +84,12 @@ async def test_the_mail_of_an_instance_killed_in_its_work_is_handled_by_another(
 async def test_a_frozen_instance_wakes_to_find_its_mail_handled_and_is_alive_again(
     server: RedisProcess, store: Store
 ) -> None:
-    async with victim(server.url) as process, office(store, "heir") as here:
+    async with victim(server.url) as process, office(store, "heir", **CALM) as here:
         effective(here, store)
         await post_all(here)
         await until(lambda: _some(store))
         os.kill(process.pid, signal.SIGSTOP)
-        await until(lambda: _all(store), within_s=15)
+        await until(lambda: _all(store), within_s=30)
         assert "heir" in (await effects(store)).values()
         while_frozen = await effects(store)
         os.kill(process.pid, signal.SIGCONT)

@@ -29,6 +29,8 @@ IS_FULL = os.environ.get("CHAOS") == "full"
 SIZE = Size(30, 300, 4_000, 20.0) if IS_FULL else Size(9, 45, 200, 6.0)
 # An instance is dead after a second and a half instead of six.
 HASTY = {"instances__beat_ms": 500, "instances__dead_ms": 1_500, "pools__leader_ms": 1_500}
+# Who waits for a slot, or for an earlier sentence, waits for as long as it takes.
+PATIENT = {"dispatch__queue_wait_ms": 60_000, "delivery__hold_ms": 60_000}
 HEARTBEAT_S = 3.0
 
 
@@ -48,7 +50,7 @@ async def test_an_instance_killed_while_people_talk_costs_nobody_a_sentence(
 ) -> None:
     size = {"nodes": SIZE.nodes, "people": SIZE.people, "delay_s": 0.1}
     async with (
-        instances(tmp_path, server.url, 3, **HASTY) as (victim, *others),
+        instances(tmp_path, server.url, 3, **HASTY, **PATIENT) as (victim, *others),
         crowd_on([victim, *others], store, **size) as crowd,
     ):
         crowd.start_talking()
@@ -73,7 +75,7 @@ async def test_an_instance_killed_while_people_talk_costs_nobody_a_sentence(
         assert crowd.crossed > tally.said / 10  # those who wait for a slot get one near them first
         assert max(node.ear.most_at_once for node in crowd.our_nodes) <= 4
         await until(lambda: is_all_free(store, SIZE.nodes), 40, "every slot free")
-        await until(lambda: no_sessions(others), 5, "no session left")
+        await until(lambda: no_sessions(others), 20, "no session left")
 
 
 @pytest.mark.slow
@@ -82,10 +84,8 @@ async def test_what_an_instance_is_sent_while_it_is_frozen_is_answered_once(
     server: RedisProcess, store: Store, tmp_path: Path
 ) -> None:
     size = {"nodes": SIZE.nodes, "people": SIZE.people, "delay_s": 0.1, "under_way": 1}
-    # Who waits in line for a slot may wait for as long as the instance is frozen: this is about mail.
-    patient = HASTY | {"dispatch__queue_wait_ms": 60_000}
     async with (
-        instances(tmp_path, server.url, 3, **patient) as (victim, *others),
+        instances(tmp_path, server.url, 3, **HASTY, **PATIENT) as (victim, *others),
         crowd_on([victim, *others], store, **size) as crowd,
     ):
         crowd.start_talking()
@@ -122,7 +122,7 @@ async def test_what_an_instance_is_sent_while_it_is_frozen_is_answered_once(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 async def test_when_redis_loses_everything_nobody_has_to_reconnect(
     server: RedisProcess, store: Store, tmp_path: Path
 ) -> None:
@@ -144,7 +144,7 @@ async def test_when_redis_loses_everything_nobody_has_to_reconnect(
             f"\nFLUSHALL under load: {nodes} nodes registered again after {back_s * 1000:.0f} ms; {tally}\n"
             f"said afterwards: {len(after_s)}, median {median(after_s) * 1000:.0f} ms, longest {max(after_s):.1f} s"
         )
-        assert back_s < HEARTBEAT_S + 0.5
+        assert back_s < 2 * HEARTBEAT_S  # the first heartbeat of each is all it takes
         assert (tally.lost, tally.twice, tally.wrong) == (0, 0, 0)
         assert "no_text" not in tally.kinds  # so would look a result that got lost between instances
         assert sum(person.times_resumed for person in crowd.people) == 0

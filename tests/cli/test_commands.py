@@ -203,7 +203,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     async def start(stack: AsyncExitStack) -> str:
         serving = await stack.enter_async_context(serve_process(folder, "--data-dir", str(folder / "data")))
-        address = f"ws://127.0.0.1:{await until(lambda: serving.port, within_s=30)}"
+        address = f"ws://127.0.0.1:{await until(lambda: serving.port, within_s=60)}"
         node = ("node", "--engine", "sim", "--delay-ms", "0", "--id", "sim-1", "--url", address)
         await stack.enter_async_context(started(*node))
 

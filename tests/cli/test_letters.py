@@ -146,7 +146,7 @@ async def test_a_second_scheduler_with_the_same_id_is_refused_in_one_sentence(
     arguments = ("--redis-url", server.url, "--set", "server.instance_id=s1", "--set", "instances.beat_ms=200")
     (tmp_path / "second").mkdir()
     async with serve_process(tmp_path, *arguments) as first:
-        await until(lambda: first.port, within_s=20)
+        await until(lambda: first.port, within_s=60)
         async with serve_process(tmp_path / "second", *arguments) as second:
             assert await asyncio.wait_for(second.process.wait(), 20) == SETTINGS
             said = second.log.strip().splitlines()[-1]
@@ -155,4 +155,4 @@ async def test_a_second_scheduler_with_the_same_id_is_refused_in_one_sentence(
         (tmp_path / "third").mkdir()
         advice = (*arguments, *("--set", "server.instance_id=auto"))
         async with serve_process(tmp_path / "third", *advice) as third:
-            assert await until(lambda: third.port, within_s=20)
+            assert await until(lambda: third.port, within_s=60)

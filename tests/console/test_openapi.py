@@ -44,7 +44,7 @@ CHECKS = [
 async def test_whatever_is_asked_is_answered_as_the_document_says(server: RedisProcess, tmp_path: Path) -> None:
     print(f"to repeat this: SEED={SEED}")
     async with serve_process(tmp_path, "--redis-url", server.url, "--set", "dispatch.queue_wait_ms=10") as serving:
-        await until(lambda: serving.port, 20)
+        await until(lambda: serving.port, 60)
         async with field(serving.port) as peers:
             await peers.node()
             await peers.post("/v1/node/register", LANGUAGES | {"node_id": NODE_ID})

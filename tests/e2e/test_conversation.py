@@ -168,7 +168,7 @@ def turns_as_told() -> list[int]:
     return lengths
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.slow
 def test_three_kinds_of_clients_see_the_same_utterances(server: RedisProcess) -> None:
     assert sum(turn.speech_ms + turn.gap_ms for turn in TURNS) >= 180_000

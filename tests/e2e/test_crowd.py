@@ -11,6 +11,8 @@ from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 SESSIONS, UTTERANCES, NODES, SLOTS = 200, 10, 20, 4
+# Everybody says everything at once: how long the last one waits for a slot is the machine's affair.
+PATIENT = {"dispatch__queue_wait_ms": 60_000, "delivery__hold_ms": 60_000}
 
 
 async def a_moment_later(node: FakeNode, job: Frame) -> None:
@@ -22,8 +24,7 @@ async def a_moment_later(node: FakeNode, job: Frame) -> None:
 
 async def test_every_utterance_of_a_crowd_is_translated_once(server: RedisProcess) -> None:
     async with (
-        # All talk at once, and on a slow machine for a while: nobody shall be turned away for it.
-        scheduler_on(server.url, dispatch__queue_wait_ms=60_000) as (scheduler, store),
+        scheduler_on(server.url, **PATIENT) as (scheduler, store),
         field(scheduler.port) as peers,
     ):
         nodes = [await peers.node(a_moment_later, max_concurrent_jobs=SLOTS) for _ in range(NODES)]
@@ -50,7 +51,7 @@ async def test_every_utterance_of_a_crowd_is_translated_once(server: RedisProces
 async def _talk(peers: Field, client) -> list[tuple[str, int]]:  # type: ignore[no-untyped-def]
     for index in range(UTTERANCES):
         await client.utterance(index)
-    outcomes = [await client.outcome(within_s=40) for _ in range(UTTERANCES)]
+    outcomes = [await client.outcome(within_s=90) for _ in range(UTTERANCES)]
     assert {outcome["type"] for outcome in outcomes} == {"translation_result"}
     assert all(o["text_translated"] == f"said {client.session_id} {o['utterance_index']}" for o in outcomes)
     return [(outcome["session_id"], outcome["utterance_index"]) for outcome in outcomes]

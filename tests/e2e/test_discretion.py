@@ -160,7 +160,7 @@ async def everything_in(store: Store) -> AsyncIterator[tuple[str, str]]:
 async def test_a_storm_of_events_is_cut_short_as_the_settings_say(tmp_path: Path) -> None:
     few = ("--data-dir", str(tmp_path / "data"), "--set", "logs.storm_lines=3")
     async with serve_process(tmp_path, *few) as serving:
-        async with field(await until(lambda: serving.port, 30)) as peers:
+        async with field(await until(lambda: serving.port, 60)) as peers:
             for _ in range(8):
                 await peers.node()
         assert serving.log.count('"node.registered"') == 3

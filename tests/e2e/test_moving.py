@@ -111,7 +111,7 @@ async def test_when_an_instance_dies_its_client_says_again_what_was_not_heard(
 ) -> None:
     arguments = ("--redis-url", server.url, "--set", "server.stop_timeout_ms=200")
     async with serve_process(tmp_path, *arguments) as dying, scheduler_on(server.url) as (b, _):
-        await until(lambda: dying.port)
+        await until(lambda: dying.port, 60)
         async with field(dying.port) as at_a, field(b.port) as at_b:
             node = await at_a.node(stay_silent)
             client = await at_a.client()

@@ -12,6 +12,8 @@ from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
+START_S = 60.0
+
 
 async def ready(peers: Field) -> bool:
     status, _ = await peers.get("/health/ready")
@@ -20,7 +22,7 @@ async def ready(peers: Field) -> bool:
 
 async def test_a_killed_redis_is_back_within_three_seconds_and_nobody_reconnects(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
-        async with field(await until(lambda: serving.port)) as peers:
+        async with field(await until(lambda: serving.port, START_S)) as peers:
             node = await peers.node()
             client = await peers.client()
             await client.utterance(0)
@@ -40,7 +42,7 @@ async def test_a_killed_redis_is_back_within_three_seconds_and_nobody_reconnects
 
 async def test_speech_during_an_outage_is_translated_afterwards(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
-        async with field(await until(lambda: serving.port)) as peers:
+        async with field(await until(lambda: serving.port, START_S)) as peers:
             await peers.node()
             client = await peers.client()
             os.kill(redis_pid(serving), signal.SIGKILL)
@@ -55,7 +57,7 @@ async def not_ready(peers: Field) -> bool:
 
 async def test_a_result_that_comes_while_redis_is_away_is_not_lost(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
-        async with field(await until(lambda: serving.port)) as peers:
+        async with field(await until(lambda: serving.port, START_S)) as peers:
             go_on = asyncio.Event()
 
             async def wait_then_answer(node: FakeNode, job: Frame) -> None:
@@ -75,7 +77,7 @@ async def test_a_result_that_comes_while_redis_is_away_is_not_lost(tmp_path: Pat
 
 async def test_sigterm_lets_a_running_job_finish_and_tells_everybody_to_come_back(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
-        async with field(await until(lambda: serving.port)) as peers:
+        async with field(await until(lambda: serving.port, START_S)) as peers:
             go_on = asyncio.Event()
 
             async def wait_then_answer(node: FakeNode, job: Frame) -> None:
@@ -92,13 +94,13 @@ async def test_sigterm_lets_a_running_job_finish_and_tells_everybody_to_come_bac
             assert (await client.outcome())["type"] == "translation_result"
             assert await client.socket.closed() == 1012
             assert await node.socket.closed() == 1012
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(20):
                 assert await serving.process.wait() == 0
 
 
 async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
-        async with field(await until(lambda: serving.port)) as peers:
+        async with field(await until(lambda: serving.port, START_S)) as peers:
 
             async def never(node: FakeNode, job: Frame) -> None:
                 pass
@@ -110,7 +112,8 @@ async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
             serving.process.terminate()
             await until(lambda: '"scheduler.stopping"' in serving.log)
             serving.process.terminate()
-            async with asyncio.timeout(5):
+            # A job may take 15 s to finish; this one is not waited for.
+            async with asyncio.timeout(10):
                 assert await serving.process.wait() == 1
 
 
@@ -155,7 +158,7 @@ async def test_it_can_wait_for_redis(tmp_path: Path, server: RedisProcess) -> No
     async with serve_process(tmp_path, "--redis-url", f"unix://{link}", "--wait-for-redis") as serving:
         await until(lambda: '"redis.awaited"' in serving.log)
         link.symlink_to(server.socket)
-        assert await until(lambda: serving.port)
+        assert await until(lambda: serving.port, START_S)
 
 
 def redis_pid(serving: ServeProcess) -> int:

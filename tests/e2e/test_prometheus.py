@@ -93,7 +93,7 @@ async def prometheus(folder: Path, scheduler_port: int) -> AsyncIterator[Prometh
 @pytest.mark.timeout(180)
 async def test_prometheus_scrapes_a_scheduler_and_tells_when_a_pair_loses_its_last_node(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
-        port = await until(lambda: serving.port, 30)
+        port = await until(lambda: serving.port, 60)
         async with field(port) as peers, prometheus(tmp_path, port) as watching:
             leaving = await peers.node(languages=("en", "zh"))
             await peers.node(languages=("fr", "de"))

@@ -67,7 +67,7 @@ async def proxy(name: str, instances: list[int], folder: Path) -> AsyncIterator[
             *COMMANDS[name](program, config, folder), stdout=log, stderr=log, preexec_fn=die_with_parent
         )
     try:
-        await until(lambda: is_ready(port), what=f"{name} answers")
+        await until(lambda: is_ready(port), 30, what=f"{name} answers")
         yield port
     finally:
         await stop(process, 5.0)
@@ -89,7 +89,7 @@ async def two_instances(server: RedisProcess, folder: Path) -> AsyncIterator[lis
         serve_process(folder / "a", "--redis-url", server.url) as first,
         serve_process(folder / "b", "--redis-url", server.url) as second,
     ):
-        await until(lambda: first.port and second.port, within_s=20)
+        await until(lambda: first.port and second.port, within_s=60)
         yield [first, second]
 
 

@@ -107,7 +107,7 @@ async def test_a_call_killed_between_claim_and_dispatch_is_repeated_after_its_le
         gate = Gate()
         node = await peers.node(gate, max_concurrent_jobs=1)
         blocker = await caller.dispatch()
-        async with caller_of(await until(lambda: serving.port)) as doomed:
+        async with caller_of(await until(lambda: serving.port, 60)) as doomed:
             lost = asyncio.create_task(doomed.dispatch(request_id="r"))
             key = store.keys.request("", "caller", "r")
             await until(lambda: store.line.call("EXISTS", key))
@@ -137,7 +137,7 @@ async def test_an_instance_that_was_frozen_in_line_wakes_up_to_the_winners_job(
         scheduler_on(server.url) as (scheduler, store),
         field(scheduler.port) as peers,
         caller_of(scheduler.port) as caller,
-        field(await until(lambda: serving.port)) as frozen_peers,
+        field(await until(lambda: serving.port, 60)) as frozen_peers,
         caller_of(serving.port) as frozen_caller,
     ):
         gates = Gate(), Gate()

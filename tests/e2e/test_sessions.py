@@ -342,7 +342,7 @@ def test_a_session_idle_for_five_minutes_still_translates_its_next_sentence(serv
 
     async def story() -> None:
         async with (
-            scheduler_by(loop.time, server.url, redis__timeout_ms=60_000) as (scheduler, _),
+            scheduler_by(loop.time, server.url, redis__timeout_ms=3_600_000) as (scheduler, _),
             field(scheduler.port) as peers,
         ):
             await peers.node()

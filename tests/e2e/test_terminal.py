@@ -19,7 +19,7 @@ from tests.support.schedulers import serve_process
 from tests.support.terminals import terminal
 from tests.support.waiting import until
 
-START_S = 30.0
+START_S = 60.0
 SEEN_S = 60.0
 CRITICAL = 6
 # Often, so that nobody waits long for a picture; and a node that is killed is missed soon.

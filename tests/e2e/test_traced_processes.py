@@ -18,7 +18,7 @@ from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-START_WITHIN_S = 30.0
+START_WITHIN_S = 60.0
 Ports = Callable[[], AbstractAsyncContextManager[int]]
 
 

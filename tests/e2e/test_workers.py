@@ -18,7 +18,7 @@ from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, fiel
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.waiting import until
 
-START_S = 30.0
+START_S = 60.0
 ROLL_S = 40.0
 
 
@@ -107,8 +107,15 @@ class Gate:
         await answer(node, job)
 
 
-async def instances(peers: Field) -> set[str]:
-    return {(await status(peers))["instance_id"] for _ in range(12)}
+async def answering(peers: Field, count: int) -> None:
+    """So many instances answer in the end: the kernel may send many connections in a row to the same one."""
+    seen: set[str] = set()
+
+    async def another() -> bool:
+        seen.add((await status(peers))["instance_id"])
+        return len(seen) == count
+
+    await until(another, what=f"answers of {count} instances")
 
 
 class Knocker:
@@ -151,7 +158,7 @@ class Knocker:
 
 async def test_workers_share_one_port_and_each_takes_part(tmp_path: Path) -> None:
     async with workers(tmp_path, 2) as (serving, peers):
-        assert len(await instances(peers)) == 2
+        await answering(peers, 2)
         assert {event["worker"] for event in events(serving, "scheduler.started")} == {0, 1}
         (ready,) = events(serving, "scheduler.ready")
         assert ready["workers"] == 2
@@ -311,7 +318,7 @@ async def test_a_successor_that_does_not_start_leaves_the_worker_in_place(tmp_pa
         assert 'did you mean "server.port"?' in aborted["reason"]
         assert worker_pids(serving) == before
         assert not client.socket.socket.closed
-        assert len(await instances(peers)) == 2
+        await answering(peers, 2)
 
 
 async def test_workers_finish_their_jobs_before_they_go(tmp_path: Path) -> None:
@@ -339,7 +346,7 @@ async def test_sigterm_ends_all_and_leaves_nothing_behind(tmp_path: Path) -> Non
         assert len(family) == 4
         (run_dir,) = {argument_of(pid, "--run-dir") for pid in worker_pids(serving).values()}
         serving.process.terminate()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(20):
             assert await serving.process.wait() == 0
         assert await client.socket.closed() == 1012
         assert [pid for pid in family if Path(f"/proc/{pid}").exists()] == []
@@ -363,7 +370,8 @@ async def test_a_second_sigterm_ends_all_at_once(tmp_path: Path) -> None:
         serving.process.terminate()
         await until(lambda: events(serving, "scheduler.stopping"))
         serving.process.terminate()
-        async with asyncio.timeout(5):
+        # Jobs may take 15 s to finish; these are not waited for.
+        async with asyncio.timeout(10):
             assert await serving.process.wait() == 1
         await until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in family))
         assert not Path(run_dir).exists()

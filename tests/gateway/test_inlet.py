@@ -19,8 +19,8 @@ INIT = {"type": "session_init", "client_version": "1", "platform": "web", "src_l
 
 
 @pytest.fixture
-async def port(server: RedisProcess) -> AsyncIterator[int]:
-    async with scheduler_on(server.url, server__ping_interval_ms=200) as (scheduler, _):
+async def port(server: RedisProcess, request: pytest.FixtureRequest) -> AsyncIterator[int]:
+    async with scheduler_on(server.url, **getattr(request, "param", {})) as (scheduler, _):
         yield scheduler.port
 
 
@@ -74,6 +74,7 @@ async def test_a_ping_is_answered_and_a_goodbye_returned(connect: Connect) -> No
     assert got[0] == 8
 
 
+@pytest.mark.parametrize("port", [{"server__ping_interval_ms": 500}], indirect=True)
 async def test_a_socket_that_answers_pings_stays_and_one_that_does_not_is_closed(connect: Connect) -> None:
     lively, dead = await connect(), await connect()
     for client in (lively, dead):

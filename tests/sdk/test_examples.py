@@ -64,7 +64,7 @@ async def test_the_example_node_serves_the_example_client(server: RedisProcess, 
     recording = tmp_path / "speech.wav"
     wav.write(recording, bytes(32_000))
     async with serve_process(tmp_path, "--redis-url", server.url) as serving:
-        await until(lambda: serving.port, 30)
+        await until(lambda: serving.port, 60)
         async with example_node(tmp_path, serving.port) as node:
             arguments = (str(recording), "en", "pt", f"ws://127.0.0.1:{serving.port}")
             async with script(tmp_path, EXAMPLES["client.py"], *arguments) as client:
@@ -93,7 +93,7 @@ others = [block for block in BLOCKS if block not in EXAMPLES.values() and NEEDS_
 @pytest.mark.parametrize("number", range(len(others)))
 async def test_what_the_page_shows_runs(server: RedisProcess, tmp_path: Path, number: int) -> None:
     async with serve_process(tmp_path, "--redis-url", server.url) as serving:
-        await until(lambda: serving.port, 30)
+        await until(lambda: serving.port, 60)
         async with example_node(tmp_path, serving.port):
             assert ADDRESS in others[number]
             here = others[number].replace(ADDRESS, f"ws://127.0.0.1:{serving.port}")

@@ -12,6 +12,7 @@ import pytest
 from lingua_scheduler.sdk.engines import EngineRefused, ModelNotAvailable, Service, Translation, Unsupported
 from lingua_scheduler.sdk.pipeline import Pipeline
 from tests.support.toys import Ears, Knowing, Mending, Mind, Voice, job
+from tests.support.waiting import until
 
 
 def whole(ears: Ears | None = None, voice: Voice | None = None, **more: Any) -> Pipeline:
@@ -237,14 +238,25 @@ async def test_a_voice_of_any_rate_is_heard_at_16_khz() -> None:
 # Threads
 
 
+class Work:
+    """What a thread is at until it is told to end."""
+
+    def __init__(self) -> None:
+        self.began, self.may_end = threading.Event(), threading.Event()
+
+    def __call__(self) -> None:
+        self.began.set()
+        self.may_end.wait()
+
+
 async def test_plain_engines_do_not_hold_the_loop_up() -> None:
-    may_go_on = threading.Event()
-    pipeline = whole(Ears(work=may_go_on.wait))
-    translating = asyncio.create_task(translated(pipeline))
+    work = Work()
+    translating = asyncio.create_task(translated(whole(Ears(work=work))))
+    await until(work.began.is_set)
     for _ in range(10):
         await asyncio.sleep(0.001)  # the loop turns
     assert not translating.done()
-    may_go_on.set()
+    work.may_end.set()
     assert (await translating)[0].text_source == "hello"
 
 
@@ -265,24 +277,24 @@ async def test_an_engine_that_wants_to_end_the_process_fails_its_job() -> None:
 
 
 async def test_a_job_that_is_cancelled_ends_when_its_thread_does() -> None:
-    may_go_on = threading.Event()
-    translating = asyncio.create_task(translated(whole(Ears(work=may_go_on.wait))))
-    await asyncio.sleep(0.01)
+    work = Work()
+    translating = asyncio.create_task(translated(whole(Ears(work=work))))
+    await until(work.began.is_set)
     translating.cancel()
     await asyncio.sleep(0.01)
     assert not translating.done()
-    may_go_on.set()
+    work.may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await translating
 
 
 async def test_who_is_cancelled_twice_does_not_wait_for_a_thread() -> None:
-    may_go_on = threading.Event()
-    translating = asyncio.create_task(translated(whole(Ears(work=may_go_on.wait))))
-    await asyncio.sleep(0.01)
+    work = Work()
+    translating = asyncio.create_task(translated(whole(Ears(work=work))))
+    await until(work.began.is_set)
     translating.cancel()
     await asyncio.sleep(0.01)
     translating.cancel()
     with pytest.raises(asyncio.CancelledError):
         await translating
-    may_go_on.set()
+    work.may_end.set()

@@ -58,7 +58,8 @@ def clock() -> Clock:
 @pytest.fixture
 async def store(server: AnyServer, clock: Clock) -> AsyncIterator[Store]:
     """A store whose scripts see the time of the test's own clock."""
-    opened = Store(server.url, key_prefix="test:v1", clock=clock)
+    # A server that hangs is the affair of other tests; this one may be busy.
+    opened = Store(server.url, key_prefix="test:v1", clock=clock, timeout_ms=30_000)
     await opened.open()
     yield opened
     await opened.close()

@@ -340,13 +340,13 @@ async def test_without_any_master_we_refuse_at_once_and_come_back_with_them() ->
 
 
 async def test_a_master_that_hangs_holds_up_its_own_slots_alone(cluster: Cluster) -> None:
-    async with store_on(cluster.url, timeout_ms=200) as store:
+    async with store_on(cluster.url, timeout_ms=1_000) as store:
         hanging, lively = (a_key(store, cluster, master) for master in cluster.masters[:2])
         cluster.masters[0].signal(signal.SIGSTOP)
         try:
             stuck = store.line.call("GET", hanging)
             assert await store.line.call("GET", lively) is None
-            with pytest.raises(RedisAway, match=r"no answer for 0\.2 s"):
+            with pytest.raises(RedisAway, match="no answer for 1 s"):
                 await stuck
             assert not store.is_ready
             with pytest.raises(RedisAway):

@@ -25,14 +25,14 @@ async def fill(store: Store, shards: dict[int, int], **more: object) -> None:
         )
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 async def test_every_node_gets_its_share_of_fifty_thousand_picks(shipped_server: object) -> None:
     store = Store(shipped_server.url, key_prefix="fair:v1")  # type: ignore[attr-defined]
     await store.open()
     seed = random.randrange(2**32)
     print(f"seed {seed}")
     dice = random.Random(seed)
-    await fill(store, SHARDS)
+    await fill(store, SHARDS, alive_ms=3_600_000)
     pool_map = PoolMap({POOL: SHARDS})
     picked: Counter[str] = Counter()
 

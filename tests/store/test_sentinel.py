@@ -17,7 +17,7 @@ from tests.support.servers import binaries
 from tests.support.waiting import until
 
 # A failover is the Sentinels' own affair; we follow it within this time.
-HEAL_S = 3.0
+HEAL_S = 10.0
 
 
 @pytest.fixture(scope="module", params=["valkey"])

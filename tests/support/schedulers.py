@@ -61,7 +61,9 @@ class ServeProcess:
 
     @property
     def log(self) -> str:
-        return self._log.read_text("utf-8", "replace")
+        """Its whole lines: the last one may be half written just now."""
+        text = self._log.read_text("utf-8", "replace")
+        return text[: text.rfind("\n") + 1]
 
     @property
     def port(self) -> int:

@@ -47,7 +47,7 @@ class RedisProcess:
             [binary, *arguments, "--dir", self._folder.name, "--logfile", "redis.log"],
             preexec_fn=die_with_parent,  # noqa: PLW1509 - no other thread holds a lock it needs
         )
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while True:
             try:
                 self.flush()
