@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from lingua_scheduler.store.nodes import Place
 from tests.support.fleet import ledger
 from tests.support.http_nodes import http_node
 from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, stay_silent
@@ -112,6 +113,22 @@ async def test_an_evicted_nodes_jobs_go_elsewhere_and_its_socket_is_closed(serve
         back = await peers.node(node_id=node.node_id)
         assert back.node_id == node.node_id
         assert (await peers.get(f"/v1/nodes/{node.node_id}"))[1]["state"] == "ready"
+
+
+async def test_a_node_that_registers_while_it_is_evicted_is_sent_away_too(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        find = store.nodes.place_of
+
+        async def find_late(node_id: str) -> Place | None:
+            if not peers.nodes:
+                await peers.node(node_id=node_id)
+            return await find(node_id)
+
+        monkeypatch.setattr(store.nodes, "place_of", find_late)
+        assert (await scheduler._registry.evict("late")) == []
+        assert await peers.nodes[0].socket.closed() == 1012
 
 
 async def test_an_evicted_node_does_not_return_through_its_closing_socket(server: RedisProcess) -> None:

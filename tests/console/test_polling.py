@@ -219,7 +219,7 @@ async def test_pairs_are_gauges_and_a_lost_pair_is_zero(server: RedisProcess) ->
         await until(lambda: shown("lingua_pair_free_slots", "en", "zh") == 3)
         assert (shown("lingua_pair_slots", "en", "zh"), shown("lingua_pair_nodes", "en", "zh")) == (3, 1)
         await fake.socket.close()
-        await until(lambda: shown("lingua_pair_nodes", "en", "zh") == 0)
+        await until(lambda: shown("lingua_pair_nodes", "en", "zh") == 0, 30)
         _, page = await peers.get("/metrics")
         assert 'lingua_pair_nodes{src="en",tgt="zh"} 0.0' in page
         assert (metrics.REGISTRY.get_sample_value("lingua_snapshot_age_seconds") or 0) < 60

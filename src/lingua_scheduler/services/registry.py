@@ -203,18 +203,25 @@ class Registry:
         """Out at once, wherever its socket is; its attempts go elsewhere. None: there is no such node."""
         link = self._links.get(node_id)
         if link is not None:
-            lost = await self._remove(link.place, link.owner, node_id, link.pools, Loss.NODE_EVICTED)
-            if self._is_current(link):
-                del self._links[node_id]
-                metrics.NODES.set(len(self._links))
-            link.peer.close(CloseCode.COME_BACK, "somebody evicted the node; connect again")
-            return lost
+            return await self._evict_here(link)
         place = await self._nodes.place_of(node_id)
         view = None if place is None else await self._nodes.view_one(node_id, place.shard)
+        link = self._links.get(node_id)
+        if link is not None:
+            # It came here while Redis was asked: without its place, but with its socket, it would be back at once.
+            return await self._evict_here(link)
         if place is None or view is None:
             return None
         _, instance, connection, _ = view.owner.split(" ")
         return await self._remove(place, Owner(instance, connection), node_id, frozenset(view.pools), Loss.NODE_EVICTED)
+
+    async def _evict_here(self, link: NodeLink) -> list[Attempt]:
+        lost = await self._remove(link.place, link.owner, link.node_id, link.pools, Loss.NODE_EVICTED)
+        if self._is_current(link):
+            del self._links[link.node_id]
+            metrics.NODES.set(len(self._links))
+        link.peer.close(CloseCode.COME_BACK, "somebody evicted the node; connect again")
+        return lost
 
     async def drain(self, node_id: str, *, resume: bool = False) -> tuple[DrainOutcome, int]:
         """Out of the pools, or back into them; how many jobs the node still holds."""
