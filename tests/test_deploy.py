@@ -182,7 +182,7 @@ def test_the_runbook_names_only_metrics_events_and_reasons_that_exist() -> None:
     assert named
     assert named <= known
     reasons = {span for span in spans if re.fullmatch(r"[a-z]+_[a-z]+|[A-Z]+_[A-Z_]+", span)}
-    assert reasons <= {*REASONS, "world_full", "unknown_kind", "never_done"}
+    assert reasons <= {*REASONS, "world_full", "unknown_kind", "never_done", "queue_full", "wait_over"}
 
 
 def test_words_and_options_of_commands_that_the_runbook_names_exist() -> None:

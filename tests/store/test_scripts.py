@@ -35,6 +35,7 @@ HANDED_OVER = {
     "request": lambda keys: keys.request("", "s", "r"),
     "things": lambda keys: keys.shard(7).node("n2"),
     "version": lambda keys: keys.version,
+    "job_keys": lambda keys: keys.shard(7).job("job-7-a"),
 }
 
 
