@@ -195,7 +195,8 @@ async def test_every_reply_word_of_every_script_is_reached(
     async def recording(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
         reply = await run(self, name, *shard, **values)
         replies = reply if is_for_many(name) else [reply]
-        reached[name].update(*(one[:1] for one in replies if words_of(name)))
+        words = (one.split(" ")[0] if is_for_many(name) else one[0] for one in replies if words_of(name))
+        reached[name].update(words)
         return reply
 
     monkeypatch.setattr(Scripts, "run", recording)

@@ -33,7 +33,7 @@ _AFTER = {event: target_of(event).value for event in JobEvent}
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _ADVANCE_OUTCOMES = {outcome.value: outcome for outcome in AdvanceOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
-_VERDICTS = {verdict.value: verdict for verdict in Verdict}
+_VERDICTS = {verdict.value or "-": verdict for verdict in Verdict}
 DICE = random.Random()
 
 
@@ -44,8 +44,8 @@ def _owner_of(text: str) -> tuple[str, Owner, bool]:
     return epoch, Owner(instance, link), acknowledges == "1"
 
 
-class DispatchRules(msgspec.Struct, frozen=True, gc=False):
-    """The settings a dispatch carries along."""
+class DispatchRules(msgspec.Struct, frozen=True, eq=False, gc=False):
+    """The settings a dispatch carries along. Made once, so calls that have the same ones are told by that."""
 
     sample: int
     sample_k: int
@@ -89,6 +89,10 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict = Verdict.UNCHANGED
 
 
+_DispatchGroup = tuple[tuple[str, ...], str, tuple[str, ...], bool, DispatchRules]
+_EndGroup = tuple[JobEvent, str, bool, int, QuarantineRules | None]
+
+
 class JobNote(msgspec.Struct, frozen=True, gc=False):
     """A job without an attempt: it waits for its first one, or found nobody and says why."""
 
@@ -116,23 +120,15 @@ class Jobs(Records):
     def ask_for_slot(self, shard: int, order: JobOrder, rules: DispatchRules) -> Waiter:
         """As `dispatch`, for those who read the reply themselves, with `dispatched_of`."""
         keys = self._keys.shard(shard)
+        wish = ""
+        if order.preferred or order.excluded:
+            wish = " ".join((order.preferred or "-", "1" if order.only_preferred else "0", *order.excluded))
         return self._together.join(
             _DISPATCH,
             keys,
-            (order.pools, order.owner, rules),
+            (order.pools, order.owner, order.needs, order.is_last_resort, rules),
             keys.job(order.job_id),
-            (
-                order.job_id,
-                order.attempt,
-                order.preferred,
-                "1" if order.only_preferred else "0",
-                " ".join(order.excluded),
-                " ".join(order.needs),
-                "1" if order.is_last_resort else "0",
-                order.run_ms,
-                order.session_id,
-                order.utterance_index,
-            ),
+            (order.job_id, order.attempt, wish, order.run_ms, order.session_id, order.utterance_index),
         )
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
@@ -141,13 +137,8 @@ class Jobs(Records):
     def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
         """As `advance`, for those who read the reply themselves, with `advanced_of`."""
         keys = self._keys.shard(attempt.shard)
-        return self._together.join(
-            _ADVANCE,
-            keys,
-            None,
-            keys.job(attempt.job_id),
-            (attempt.lease, attempt.number, attempt.node_id, epoch, _BEFORE[event], _AFTER[event]),
-        )
+        lease = attempt.lease, attempt.number, attempt.node_id, epoch
+        return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), lease)
 
     async def end(
         self,
@@ -183,24 +174,9 @@ class Jobs(Records):
     ) -> Waiter:
         """As `end`, for those who read the reply themselves, with `ended_of`."""
         keys = self._keys.shard(attempt.shard)
-        return self._together.join(
-            _END,
-            keys,
-            quarantine,
-            keys.job(attempt.job_id),
-            (
-                attempt.lease,
-                attempt.number,
-                attempt.node_id,
-                epoch,
-                "1" if if_overdue else "0",
-                _ENDABLE[event],
-                _AFTER[event],
-                reason,
-                linger_ms,
-                Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
-            ),
-        )
+        lease = attempt.lease, attempt.number, attempt.node_id, epoch
+        group = event, reason, if_overdue, linger_ms, quarantine
+        return self._together.join(_END, keys, group, keys.job(attempt.job_id), lease)
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -309,22 +285,25 @@ class Jobs(Records):
 
 
 def dispatched_of(reply: Reply) -> Dispatched:
-    outcome = _DISPATCH_OUTCOMES[reply[0]]
+    word, _, rest = reply.partition(" ")
+    outcome = _DISPATCH_OUTCOMES[word]
     if outcome is not DispatchOutcome.DISPATCHED:
         return Dispatched(outcome)
-    epoch, owner, acknowledges = _owner_of(reply[2])
-    return Dispatched(outcome, reply[1], epoch, owner, acknowledges)
+    node_id, _, owner = rest.partition(" ")
+    return Dispatched(outcome, node_id, *_owner_of(owner))
 
 
 def advanced_of(reply: Reply) -> AdvanceOutcome:
-    return _ADVANCE_OUTCOMES[reply[0]]
+    return _ADVANCE_OUTCOMES[reply]
 
 
 def ended_of(reply: Reply) -> Ended:
-    outcome = _END_OUTCOMES[reply[0]]
+    word, _, rest = reply.partition(" ")
+    outcome = _END_OUTCOMES[word]
     if outcome is not EndOutcome.ENDED:
         return Ended(outcome)
-    return Ended(outcome, reply[1], reply[2], int(reply[3] or -1), _VERDICTS[reply[4]])
+    verdict, owner, utterance, session_id = rest.split(" ", 3)
+    return Ended(outcome, "" if owner == "-" else owner, session_id, int(utterance), _VERDICTS[verdict])
 
 
 def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
@@ -332,8 +311,8 @@ def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
     return ("also", " ".join(pools[1:])) if len(pools) > 1 else ()
 
 
-def _of_dispatches(keys: ShardKeys, group: tuple[tuple[str, ...], str, DispatchRules]) -> Common:
-    pools, owner, rules = group
+def _of_dispatches(keys: ShardKeys, group: _DispatchGroup) -> Common:
+    pools, owner, needs, is_last_resort, rules = group
     return {
         "pool": keys.pool(pools[0]),
         "job_keys": [keys.pool(pool) for pool in pools[1:]],
@@ -349,15 +328,27 @@ def _of_dispatches(keys: ShardKeys, group: tuple[tuple[str, ...], str, DispatchR
         "pool_name": pools[0],
         "also_names": " ".join(pools[1:]),
         "instance": owner,
+        "needs": " ".join(needs),
+        "last": int(is_last_resort),
     }
 
 
-def _of_ends(_keys: ShardKeys, rules: QuarantineRules | None) -> Common:
-    return {"job_keys": (), "rules": "" if rules is None else " ".join(map(str, rules))}
+def _of_advances(_keys: ShardKeys, event: JobEvent) -> Common:
+    return {"job_keys": (), "before": _BEFORE[event], "state": _AFTER[event]}
 
 
-def _of_advances(_keys: ShardKeys, _group: None) -> Common:
-    return {"job_keys": ()}
+def _of_ends(_keys: ShardKeys, group: _EndGroup) -> Common:
+    event, reason, if_overdue, linger_ms, quarantine = group
+    return {
+        "job_keys": (),
+        "rules": "" if quarantine is None else " ".join(map(str, quarantine)),
+        "overdue": int(if_overdue),
+        "before": _ENDABLE[event],
+        "state": _AFTER[event],
+        "reason": reason,
+        "linger_ms": linger_ms,
+        "mark": Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+    }
 
 
 # What a node says first of a job comes first to Redis too.

@@ -5,7 +5,7 @@
 -- a small fleet must not go dark. A node that lacks a service gets no job that needs it.
 -- Jobs that were asked for together share what is read and the writes to the ledger: first all are chosen for, then
 -- the slots are leased, then the records are written. No job comes twice.
--- Replies: of each job: dispatched node owner | full | exhausted (every member is excluded) | nobody (no member is in all pools)
+-- Replies: of each job: dispatched node owner, as one word after the other | full | exhausted (every member is excluded) | nobody (no member is in all pools)
 --          | sick (only quarantined nodes could, and there may be better ones elsewhere)
 --          | busy (`only`, and the preferred node has no slot)
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
@@ -36,10 +36,12 @@ local most       = ARGV[9]   -- how many entries of recent jobs are kept, about
 local pool_name  = ARGV[10]
 local also_names = ARGV[11]  -- of the other pools
 local instance   = ARGV[12]  -- who asks
-local now_ms     = ARGV[13]
-local orders     = {unpack(ARGV, 14)}  -- of each job the WORDS that are named below
+local needs      = ARGV[13]  -- kinds of service the jobs need
+local last       = ARGV[14]  -- 1: a quarantined node is better than none
+local now_ms     = ARGV[15]
+local orders     = {unpack(ARGV, 16)}  -- of each job the WORDS that are named below
 
-local WORDS = 10
+local WORDS = 6
 local count = #orders / WORDS
 local also = {unpack(job_keys, count + 1)}
 math.randomseed(dice)
@@ -84,7 +86,8 @@ end
 
 -- Of one job, while it is chosen for.
 local none = {}
-local out, needed, some_are_well, quarantined, due, lacking
+local needed = some_are_sick and words(needs)
+local out, some_are_well, quarantined, due, lacking
 local function least_loaded(candidates, even_quarantined)
   if #candidates == 0 then return nil end
   if some_are_sick then quarantined, due, lacking = ailing(candidates, needed, moment, sick) end
@@ -119,9 +122,9 @@ local function a_few()
 end
 
 -- The node of one job, or nil and the reason.
-local function choose(preferred, only, last)
+local function choose(preferred, only)
   local chosen
-  if preferred ~= '' and redis.call('SISMEMBER', pool, preferred) == 1 then
+  if preferred ~= '-' and redis.call('SISMEMBER', pool, preferred) == 1 then
     local fit = in_all({preferred})
     chosen = least_loaded(fit)
     if not chosen and only == '1' and #fit == 1 and not out[preferred]
@@ -155,27 +158,29 @@ end
 
 local replies, placed, leased, taken = {}, {}, {}, {}
 for i = 1, count do
-  local job, attempt, preferred, only, excluded, needs, last, run_ms, session, utterance =
-    unpack(orders, (i - 1) * WORDS + 1, i * WORDS)
+  -- wish: empty, or the preferred node, 1 if it is that or nobody, then nodes that are excluded; - for no node
+  local job, attempt, wish, run_ms, session, utterance = unpack(orders, (i - 1) * WORDS + 1, i * WORDS)
   local known = none
   if redis.call('EXISTS', job_keys[i]) == 1 then
     known = redis.call('HMGET', job_keys[i], 'state', 'attempt', 'node', 'steps')
     -- A job that was written down while it waited has no node yet.
     if known[2] == attempt and known[3] and owner(known[3]) and string.find(live, known[1], 1, true)
       and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
-      replies[i] = {'dispatched', known[3], owner(known[3])}
+      replies[i] = 'dispatched ' .. known[3] .. ' ' .. owner(known[3])
     elseif not string.find(before, known[1], 1, true) or tonumber(known[2]) >= tonumber(attempt) then
-      replies[i] = {'stale'}
+      replies[i] = 'stale'
     end
   end
   if not replies[i] then
     out, some_are_well, quarantined, due, lacking = none, false, none, none, none
-    if excluded ~= '' then
+    local preferred, only = '-', '0'
+    if wish ~= '' then
       out = {}
-      for _, node in ipairs(words(excluded)) do out[node] = true end
+      for place, word in ipairs(words(wish)) do
+        if place == 1 then preferred = word elseif place == 2 then only = word else out[word] = true end
+      end
     end
-    needed = some_are_sick and words(needs)
-    local chosen, why = choose(preferred, only, last)
+    local chosen, why = choose(preferred, only)
     if chosen then
       -- The one probe: nobody else gets this node before there is a verdict, or its time is up.
       if due[chosen] then redis.call('ZADD', sick, moment + run_ms, chosen) end
@@ -185,9 +190,9 @@ for i = 1, count do
       open[chosen] = open[chosen] - 1
       taken[chosen] = (taken[chosen] or 0) + 1
       placed[#placed + 1] = {i, chosen, epoch, known, job, attempt, run_ms, session, utterance}
-      replies[i] = {'dispatched', chosen, owner(chosen)}
+      replies[i] = 'dispatched ' .. chosen .. ' ' .. owner(chosen)
     else
-      replies[i] = {why}
+      replies[i] = why
     end
   end
 end
