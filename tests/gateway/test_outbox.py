@@ -1,6 +1,7 @@
 """What leaves a socket: in order, together, bounded, and all of it before the goodbye."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,6 +11,7 @@ from aiohttp import WSMsgType, web
 
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.protocol.session import UiEvent
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 from tests.support.schedulers import settings_with
@@ -82,6 +84,43 @@ async def pairs() -> AsyncIterator[Any]:
         yield dial
     await sockets.close()
     await runner.cleanup()
+
+
+def step(event: str) -> UiEvent:
+    return UiEvent(trace_id="t", session_id="s", job_id="j", utterance_index=0, event=event, status="ok")
+
+
+async def test_steps_of_an_utterance_wait_for_each_other_and_leave_by_themselves(pairs: Any) -> None:
+    pair = await pairs()
+    for event in ("INPUT_ENDED", "DISPATCHED", "NODE_ACCEPTED"):
+        assert pair.outbox.post(step(event))
+        await asyncio.sleep(0)
+    assert pair.transport.writes == 0
+    heard = [json.loads(frame)["event"] for frame in await pair.heard(3)]
+    assert heard == ["INPUT_ENDED", "DISPATCHED", "NODE_ACCEPTED"]
+    assert pair.transport.writes == 1
+    pair.outbox.post(step("ASR_FINAL"))
+    assert json.loads((await pair.heard(1))[0])["event"] == "ASR_FINAL"
+
+
+async def test_what_does_not_wait_takes_along_what_does_and_stays_behind_it(pairs: Any) -> None:
+    pair = await pairs()
+    pair.outbox.post(step("DISPATCHED"))
+    await asyncio.sleep(0)
+    pair.outbox.post_frame(b"the result")
+    pair.outbox.post(step("TTS_PLAY_STARTED"))
+    await asyncio.sleep(0)
+    assert pair.transport.writes == 1
+    first, second, third = await pair.heard(3)
+    assert ("DISPATCHED" in first, second, "TTS_PLAY_STARTED" in third) == (True, "the result", True)
+
+
+async def test_a_step_that_waits_leaves_before_the_goodbye(pairs: Any) -> None:
+    pair = await pairs()
+    pair.outbox.post(step("DISPATCHED"))
+    pair.outbox.close(CloseCode.COME_BACK, "goodbye")
+    assert "DISPATCHED" in (await pair.heard(1))[0]
+    assert (await pair.client.receive()).type is WSMsgType.CLOSE
 
 
 async def test_what_is_posted_in_one_tick_leaves_in_one_write_and_in_order(pairs: Any) -> None:

@@ -19,6 +19,8 @@ _PING = b"\x89\x00"
 CLOSE_TIMEOUT_S = 3.0
 # Up to here joining frames is cheaper than handing over each for itself.
 _JOIN_BELOW_BYTES = 8_192
+# What only tells how things go waits so long for company: the steps of an utterance come close together.
+PATIENCE_S = 0.02
 # With this much pending, waiting for more of the same tick saves nothing.
 _FLUSH_BYTES = 65_536
 
@@ -28,15 +30,27 @@ class Flusher:
 
     def __init__(self) -> None:
         self._waiting: list[Outbox] = []
+        self._patient: list[Outbox] = []
 
     def add(self, outbox: "Outbox") -> None:
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._flush)
         self._waiting.append(outbox)
 
+    def add_patient(self, outbox: "Outbox") -> None:
+        """As `add`, for what may wait a moment for company."""
+        if not self._patient:
+            asyncio.get_running_loop().call_later(PATIENCE_S, self._flush_patient)
+        self._patient.append(outbox)
+
     def _flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         for outbox in waiting:
+            outbox.flush()
+
+    def _flush_patient(self) -> None:
+        patient, self._patient = self._patient, []
+        for outbox in patient:
             outbox.flush()
 
 
@@ -58,17 +72,18 @@ class Outbox:
         self._max_bytes = max_bytes
         self._flusher = flusher
         self._closers = closers
-        # Headers and payloads that leave at the end of this tick.
+        # Headers and payloads that leave at the end of this tick, or in a moment if none of them is in a hurry.
         self._pending: list[bytes] = []
+        self._is_in_hurry = False
         self.pending_bytes = 0
         self._is_closing = False
         self._is_doubted = False
         self._pong: asyncio.Future[None] | None = None
 
     def post(self, message: Message) -> bool:
-        return self.post_frame(codec.encode(message))
+        return self.post_frame(codec.encode(message), message.may_wait)
 
-    def post_frame(self, payload: bytes) -> bool:
+    def post_frame(self, payload: bytes, may_wait: bool = False) -> bool:
         transport = self._transport
         if self._is_closing or transport.is_closing():
             return False
@@ -80,8 +95,12 @@ class Outbox:
                 metrics.OVERFLOWS.inc()
                 self.close(CloseCode.TOO_SLOW, "messages are not being read; connect again")
                 return False
-        if not self._pending:
-            self._flusher.add(self)
+        if not may_wait:
+            if not self._is_in_hurry:
+                self._is_in_hurry = True
+                self._flusher.add(self)
+        elif not self._pending:
+            self._flusher.add_patient(self)
         self._pending += (text_header(length), payload)
         self.pending_bytes += length
         if self.pending_bytes >= _FLUSH_BYTES:
@@ -92,6 +111,7 @@ class Outbox:
         """Hand over what is pending; whoever closes the socket must have done so before. The dead get nothing."""
         pending, self._pending = self._pending, []
         pending_bytes, self.pending_bytes = self.pending_bytes, 0
+        self._is_in_hurry = False
         if not pending or self._transport.is_closing():
             return
         if pending_bytes < _JOIN_BELOW_BYTES:

@@ -1,6 +1,6 @@
 """What a client and the scheduler say to each other, one struct a message."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from lingua_scheduler.protocol.shapes import (
     Count,
@@ -205,6 +205,8 @@ class MissingResult(Message, kw_only=True, tag="missing_result"):
 
 
 class UiEvent(Message, kw_only=True, tag="ui_event"):
+    may_wait: ClassVar[bool] = True
+
     trace_id: str
     session_id: str
     job_id: str

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +23,9 @@ class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
 
 class Message(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, tag_field="type"):
     """A frame on the wire. A field without a default is always written, one at its default never."""
+
+    # Whether it may wait a moment for others, so that they leave in one write.
+    may_wait: ClassVar[bool] = False
 
 
 class ErrorMessage(Message, kw_only=True, tag="error"):
