@@ -114,7 +114,7 @@ in [asyncapi.json](asyncapi.json), an AsyncAPI 3.0 document with JSON Schemas; a
   `delivery.hold_ms` for this one), `pending_overflow_evict` (more than `delivery.max_held` later ones were waiting).
   A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
   A cancelled job is a `missing_result` with `job_failed` too, and a `ui_event` without an error: `event` `INPUT_ENDED`,
-  `status` `ok`, `hint` `cancelled`.
+  `status` `ok`, `hint` `cancelled`. A `ui_event` may wait 20 ms for others.
 
 ## Audio
 

@@ -17,13 +17,13 @@ def speed(*samples: float) -> Figure:
     return figure_of("life/small/jobs", "1/s", list(samples))
 
 
-def run(*figures: Figure, slowdown: float = 1.0, jobs: int = 100) -> Run:
+def run(*figures: Figure, slowdown: float = 1.0, jobs: int = 100, **plan: float) -> Run:
     return Run(
         started_at="2026-01-01T00:00:00Z",
         took_s=1.0,
         slowdown=slowdown,
         machine={},
-        plan={"jobs": jobs},
+        plan={"jobs": jobs, **plan},
         figures=list(figures),
         notes=[],
     )
@@ -85,6 +85,13 @@ def test_targets_are_held_against_figures_and_ratios() -> None:
     assert [(standing.value, standing.is_reached) for standing in found] == [(80, True), (60, False), (1.5, False)]
     assert [standing.value for standing in standings(run(redis))] == [60]
     assert standings(run(limit)) == []
+
+
+def test_a_target_says_nothing_of_a_run_that_measured_something_else() -> None:
+    assert standings(run(cost(80), rate=200.0)) == []
+    latency = figure_of("speakers/JSON/final to job_assign p99", "ms", [4])
+    assert standings(run(latency, speakers=200)) == []
+    assert [standing.value for standing in standings(run(latency, speakers=2_000))] == [4]
 
 
 def test_a_target_may_be_something_to_reach() -> None:

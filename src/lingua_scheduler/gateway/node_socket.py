@@ -1,7 +1,7 @@
 """GET /ws/node: a node dials in, registers, beats and works."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
 from time import monotonic
@@ -100,9 +100,9 @@ class _Conversation:
         self._all_settled: asyncio.Future[None] | None = None
         # Jobs whose acknowledgement is one of them. Usually Redis keeps the order by itself, but a call that it sent
         # elsewhere, or whose script it had forgotten, is made again, and would come behind a job_started that was
-        # sent right after it: the node would be told to drop what it runs. So the rest of such a job waits. An
-        # acknowledgement that fails is refused, not made again. A result ends its attempt wherever that stands, so it
-        # may pass a job_started, and be made again after those of other jobs.
+        # sent right after it: the node would be told to drop what it runs. So the rest of such a job waits, also while
+        # an acknowledgement that failed is made again. A result ends its attempt wherever that stands, so it may pass a
+        # job_started, and be made again after those of other jobs.
         self._unanswered: set[str] = set()
         self._follow_ups = Nursery("node_socket")
         # Replies come to the line to Redis; what is logged then still names the node.
@@ -175,17 +175,21 @@ class _Conversation:
     def _advanced(
         self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, answer: asyncio.Future[Any]
     ) -> None:
-        self._unanswered.discard(message.job_id)
+        again = None
         try:
             self._progress.advanced(link, attempt, message, answer.result())
-        except RedisAway as error:
-            self._put_off(message, error)
+        except RedisAway:
+            again = partial(self._progress.insist_on_advance, link, attempt, message)
         except asyncio.CancelledError:
             pass
         except Exception as error:
             self._surprised(error)
         finally:
-            self._one_settled()
+            if again is None:
+                self._unanswered.discard(message.job_id)
+                self._one_settled()
+            else:
+                self._follow_ups.start(self._follow_up(message, again))
 
     def _ended(self, report: Report, answer: asyncio.Future[Any]) -> None:
         rest: bool | Later = True
@@ -201,16 +205,19 @@ class _Conversation:
             if isinstance(rest, bool):
                 self._one_settled()
             else:
-                self._follow_ups.start(self._follow_up(report, rest))
+                self._follow_ups.start(self._follow_up(report.message, rest))
 
-    async def _follow_up(self, report: Report, rest: Later) -> None:
+    async def _follow_up(
+        self, message: JobResult | JobAck | JobStarted, rest: Callable[[], Coroutine[Any, Any, object]]
+    ) -> None:
         try:
             await rest()
         except RedisAway as error:
-            self._put_off(report.message, error)
+            self._put_off(message, error)
         except Exception as error:
             self._surprised(error)
         finally:
+            self._unanswered.discard(message.job_id)
             self._one_settled()
 
     def _one_settled(self) -> None:
@@ -242,10 +249,8 @@ class _Conversation:
                 await self._registry.heartbeat(link, message)
                 if link.profile.acknowledges:
                     link.peer.post(NodeHeartbeatAck(node_id=link.node_id, timestamp=int(now_ms())))
-            case JobAck():
-                await self._progress.ack(link, message)
-            case JobStarted():
-                await self._progress.started(link, message)
+            case JobAck() | JobStarted():
+                await self._progress.insist_on_advance(link, attempt_of(link, message), message)
             case JobResult():
                 await self._progress.result(link, message, frame)
             case AsrPartial():

@@ -82,9 +82,10 @@ class Progress:
         attempt = attempt_of(link, message)
         return self.advanced(link, attempt, message, await self.ask_to_advance(link, attempt, message))
 
-    async def started(self, link: NodeLink, message: JobStarted) -> None:
-        attempt = attempt_of(link, message)
-        self.advanced(link, attempt, message, await self.ask_to_advance(link, attempt, message))
+    async def insist_on_advance(self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted) -> None:
+        """Ask until Redis has answered: that it was away is not the node's fault, whose job would be taken from it."""
+        ask = partial(self.ask_to_advance, link, attempt, message)
+        self.advanced(link, attempt, message, await self._store.insist(ask, self._run_max_ms / 1000))
 
     async def result(self, link: NodeLink, message: JobResult, frame: bytes = b"") -> bool:
         """The finish is in Redis before anybody hears of it; a stale result (False) changes nothing."""

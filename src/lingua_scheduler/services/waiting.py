@@ -21,11 +21,12 @@ def retry_queue(pool: str) -> str:
 
 
 class _Waiter:
-    __slots__ = ("ticket", "woken")
+    __slots__ = ("is_in_line", "ticket", "woken")
 
     def __init__(self, ticket: int, woken: asyncio.Future[bool]) -> None:
         self.ticket = ticket
         self.woken = woken
+        self.is_in_line = True
 
     def __lt__(self, other: "_Waiter") -> bool:
         return self.ticket < other.ticket
@@ -89,7 +90,7 @@ class WaitingRoom:
         finally:
             metrics.QUEUED.dec()
             self._by_job.pop(job_id, None)
-            if waiter in queue:
+            if waiter.is_in_line:
                 queue.remove(waiter)
                 if not queue and self._queues.get(pool) is queue:
                     self._is_empty(pool)
@@ -161,6 +162,7 @@ class WaitingRoom:
         queue = self._queues.get(pool, [])
         while queue:
             waiter = queue.pop(0)
+            waiter.is_in_line = False
             if not queue:
                 self._is_empty(pool)
             if not waiter.woken.done():
