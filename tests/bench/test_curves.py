@@ -60,7 +60,7 @@ def test_a_line_that_is_measured_again_begins_anew() -> None:
 
 def test_pictures_of_the_run_before_are_gone_and_nobody_elses(tmp_path: Path) -> None:
     (tmp_path / "mine.svg").write_text("")
-    report.write(run(Curve(title="First", label="l", points=[(0, 1)])), tmp_path, [])
-    page = report.write(run(Curve(title="Second", label="l", points=[(0, 1)])), tmp_path, [])
+    report.write(run(Curve(title="First", label="l", points=[(0, 1)])), tmp_path)
+    page = report.write(run(Curve(title="Second", label="l", points=[(0, 1)])), tmp_path)
     assert sorted(path.name for path in tmp_path.glob("*.svg")) == ["curve-second.svg", "mine.svg"]
     assert "(curve-second.svg)" in page.read_text("utf-8")

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lingua_scheduler.bench import measure
-from lingua_scheduler.bench.measure import CpuMeter, Track, Yardstick, percentile
+from lingua_scheduler.bench.measure import CpuMeter, Track, Yardstick, percentile, tail
 from tests.support.waiting import until
 
 
@@ -20,6 +20,13 @@ def test_a_percentile_is_the_smallest_value_that_the_share_does_not_exceed(share
 
 def test_every_percentile_of_one_value_is_that_value() -> None:
     assert [percentile([7.5], share) for share in (0.0, 0.5, 0.999)] == [7.5] * 3
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "expected"), [(1000, 0.999, 999), (999, 0.999, None), (100, 0.99, 99), (99, 0.99, None)]
+)
+def test_a_percentile_beyond_all_values_is_not_known(count: int, share: float, expected: float | None) -> None:
+    assert tail(range(1, count + 1), share) == expected
 
 
 def test_the_cpu_clock_of_a_process_counts_its_work_and_not_its_sleep() -> None:

@@ -1,6 +1,7 @@
 """One tiny real run of everything: real processes, every job answered once, nothing left behind."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -11,8 +12,11 @@ import pytest
 
 from lingua_scheduler import processes
 from lingua_scheduler.bench import children, figures, report, scenarios
+from lingua_scheduler.bench.bare import commands_of, open_store
 from lingua_scheduler.bench.orders import Cast, Order
 from lingua_scheduler.bench.plan import Plan
+from lingua_scheduler.bench.targets import TARGETS, Outcome, standings
+from tests.support.waiting import until
 
 TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
 # They take a while even when they are tiny, and have tests of their own.
@@ -26,16 +30,17 @@ async def test_every_figure_is_there_after_a_run_of_the_quick_scenarios(tmp_path
     run = await scenarios.run(names, TINY, told.append)
     assert len(told) == scenarios.total_steps(names, TINY)
 
-    page = report.write(run, tmp_path / "results", [])
+    page = report.write(run, tmp_path / "results")
     saved = figures.read(tmp_path / "results" / "latest.json")
     assert saved == run
     medians = {figure.name: figure.median for figure in saved.figures}
     for variant in ("small", "small, ack", "32 KB", "32 KB, ack", "32 KB opus"):
         for metric in (
-            "scheduler CPU", "redis CPU", "load CPU", "all CPU", "in scripts", "jobs", "p50", "p99", "p99.9",
+            "scheduler CPU", "redis CPU", "load CPU", "all CPU", "in scripts", "jobs", "p50", "p99",
             "scheduler memory", "redis memory",
         ):  # fmt: skip
             assert medians[f"life/{variant}/{metric}"] > 0, (variant, metric)
+        assert f"life/{variant}/p99.9" not in medians  # of 200 jobs nobody knows
     # Nothing but the job's own two, which jobs may share, and now and then a heartbeat or a sweep.
     assert 0 < medians["life/small/scripts"] < 2.5
     assert 0 < medians["life/small, ack/scripts"] < 3.5
@@ -54,6 +59,7 @@ async def test_every_figure_is_there_after_a_run_of_the_quick_scenarios(tmp_path
             for metric in ("scheduler CPU", "redis CPU", "scripts", "jobs", "p50", "p99"):
                 assert medians[f"instances/{size}, {place}/{metric}"] > 0, (size, place, metric)
         assert medians[f"instances/{size}, other ÷ same/scheduler CPU"] > 1
+        assert medians[f"instances/{size}, other ÷ same/redis CPU"] > 1
     assert medians["watched/asked 1 000 times a second/answers"] > 0
     assert medians["watched/asked ÷ alone/p50"] > 0
     # Between instances what was said goes into Redis once, and the answer once; at one instance neither does.
@@ -65,7 +71,9 @@ async def test_every_figure_is_there_after_a_run_of_the_quick_scenarios(tmp_path
 
     text = page.read_text("utf-8")
     assert "## The life of a job" in text
-    assert "‹" in text
+    assert "scheduler CPU as measured, µs/job" in text
+    reached = {standing.about for standing in standings(run) if standing.outcome is not Outcome.UNKNOWN}
+    assert reached == {target.about for target in TARGETS if target.figure.split("/")[0] in ("life", "instances")}
     assert (tmp_path / "results" / "cpu.svg").read_text("utf-8").startswith("<svg")
 
 
@@ -79,7 +87,7 @@ async def test_every_job_gets_one_result(tmp_path: Path, rate: float, acknowledg
             # The second order only counts right if the first left nothing under way.
             tallies = [await load.carry_out(order), await load.carry_out(order)]
     assert [tally.jobs for tally in tallies] == [250, 250]
-    assert all(0 < tally.p50_ms <= tally.p99_ms <= tally.p999_ms for tally in tallies)
+    assert all(0 < tally.p50_ms <= tally.p99_ms for tally in tallies)
     for pid in (*scheduler.pids, scheduler.redis_pid, load.pid):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -114,18 +122,23 @@ async def test_a_load_that_cannot_go_on_says_why(tmp_path: Path) -> None:
                 await load.carry_out(Order(jobs=100_000, in_flight=1, audio_bytes=640))
 
 
-async def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
+async def test_ctrl_c_leaves_nothing_behind_even_if_it_comes_twice(tmp_path: Path) -> None:
     folder = tmp_path / "tmp"
     folder.mkdir()
     bench = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "lingua_scheduler", "bench", "--scenario", "life", "--out", str(tmp_path / "results"),
-        env={**os.environ, "TMPDIR": str(folder)},
+        env={**os.environ, "TMPDIR": str(folder)}, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
+    assert bench.stderr is not None
     try:
         async with asyncio.timeout(50):
             while not any(b"scheduler.ready" in log.read_bytes() for log in folder.glob("*/life/scheduler.log")):
                 await asyncio.sleep(0.02)
             bench.send_signal(signal.SIGINT)
+            # Said while everything is still there.
+            assert (await bench.stderr.readline()).startswith(b"Stopping: ")
+            bench.send_signal(signal.SIGINT)
+            assert await bench.stderr.read() == b""
             assert await bench.wait() == 130
     finally:
         await processes.stop(bench, 10)
@@ -134,6 +147,22 @@ async def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     if sys.platform == "linux":
         commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_readable(path)]
         assert not [command for command in commands if re.search(re.escape(os.fsencode(folder)), command)]
+
+
+async def test_a_scheduler_that_was_measured_does_not_wait_for_jobs_whose_nodes_are_gone(tmp_path: Path) -> None:
+    async with children.scheduler(tmp_path) as scheduler, open_store(scheduler.redis_url) as store:
+        async with children.load(Cast(port=scheduler.port, talkers=8, nodes=2, slots=64)) as load:
+            ordering = asyncio.create_task(load.carry_out(Order(jobs=1_000_000, in_flight=8, audio_bytes=640)))
+            before = await commands_of(store)
+
+            async def is_busy() -> bool:
+                return (await commands_of(store)).scripts > before.scripts + 20
+
+            await until(is_busy)
+            ordering.cancel()
+    events = [json.loads(line) for line in (tmp_path / "scheduler.log").read_bytes().splitlines()]
+    (stopped,) = (event for event in events if event["event"] == "scheduler.stopped")
+    assert stopped["unfinished_jobs"] > 0
 
 
 def _is_readable(path: Path) -> bool:

@@ -86,7 +86,8 @@ async def _serve(
     with log_path.open("wb") as log:
         process = await _start(
             module, "serve", "--host", "127.0.0.1", "--port", "0", *arguments,
-            "--set", "logs.format=json", "--set", "logs.level=info",
+            # Jobs under way when we end have lost their nodes: there is nothing to wait for.
+            "--set", "server.stop_timeout_ms=0", "--set", "logs.format=json", "--set", "logs.level=info",
             # A few peers stand for many people, so nobody is too fast.
             "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
             stdin=DEVNULL, stdout=log, stderr=log, **variables,

@@ -1,65 +1,169 @@
-"""Two runs side by side: what changed beyond noise."""
+"""Two runs side by side: in what they are not alike, and what changed beyond noise."""
 
 import math
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from statistics import quantiles
+from typing import Any
+
+import msgspec
 
 from lingua_scheduler.bench.figures import HIGHER_IS_BETTER, Figure, Run
 
-# Two runs of the same code differ by this much although each is steady in itself.
-BETWEEN_RUNS = 0.03
+# Two runs of the same code differ by this share although each is steady in itself; more, the fewer samples there are.
+FLOOR = 0.03
+FLOORS_OF_FEW = {1: 0.2, 2: 0.1, 3: 0.05, 4: 0.05}
+# From so many samples on the middle half of them counts: a range would only grow with every further one.
+MANY = 10
+# The yardstick may be wrong by a third of what it takes out: not all work is slowed down as much as its own is.
+YARDSTICK_ERROR = 1 / 3
+# Machines whose pace differs by more than this are not alike.
+PACE = 0.1
+
+MEMORY = frozenset({"bytes", "KB", "MB"})
 WALL_CLOCK = frozenset({"s", "ms", "µs", "1/s"})
+# Neither better nor worse: what a run asks for, what another figure says already, what is all but nothing.
+NOT_JUDGED = frozenset({"asked", "chunks", "heartbeats", "sessions", "utterance", "of its slots", "memory slope"})
+
+# Our own version is what one wants to compare.
+MACHINE = {"python": "Python", "redis": "Redis", "aiohttp": "aiohttp", "uvloop": "uvloop"} | {
+    name: name for name in ("system", "processor", "cores")
+}
+PLAN = {
+    "repeats": "samples of each figure",
+    "jobs": "jobs of a sample",
+    "in_flight": "utterances under way in each session",
+    "workers": "processes of the scheduler",
+    "rate": "utterances a second (0: as fast as it goes)",
+    "fleets": "sizes of the fleet",
+    "silent": "idle sessions",
+    "phase_s": "seconds of a sample at real pace",
+    "rounds": "samples of idle and saturation",
+    "minutes": "minutes of a soak",
+}
 
 
 class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
+    UNCLEAR = "unclear: the machine differed"
     NOISE = "within noise"
 
 
-class Change(NamedTuple):
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     unit: str
     before: float
     after: float
-    noise: float
+    # Without the scaling to the reference machine, where both runs have it.
+    raw_before: float | None = None
+    raw_after: float | None = None
     verdict: Verdict
 
     @property
-    def percent(self) -> float:
-        return (self.after / self.before - 1) * 100 if self.before else 0.0
+    def percent(self) -> float | None:
+        return (self.after / self.before - 1) * 100 if self.before else None
 
 
-def compare(before: Run, after: Run) -> list[Change]:
-    """One change for every figure that both runs have."""
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    # Why a difference may be of the runs and not of the code.
+    differences: list[str]
+    changes: list[Change]
+    # Figures that only one of the runs has.
+    in_one_only: int
+
+
+def compare(before: Run, after: Run) -> Comparison:
     drift = abs(after.slowdown / before.slowdown - 1)
     earlier = {figure.name: figure for figure in before.figures}
-    return [change_of(earlier[figure.name], figure, drift) for figure in after.figures if figure.name in earlier]
+    later = {figure.name for figure in after.figures}
+    return Comparison(
+        differences=differences(before, after),
+        changes=[
+            _change(earlier[figure.name], figure, drift)
+            for figure in after.figures
+            if figure.name in earlier and figure.name.rsplit("/")[-1] not in NOT_JUDGED
+        ],
+        in_one_only=len(earlier.keys() ^ later),
+    )
 
 
-def change_of(before: Figure, after: Figure, drift: float = 0.0) -> Change:
-    noise = noise_of(before, after, drift)
-    difference = after.median - before.median
-    if abs(difference) <= noise:
-        verdict = Verdict.NOISE
-    else:
-        verdict = Verdict.BETTER if (difference > 0) == (after.unit in HIGHER_IS_BETTER) else Verdict.WORSE
-    return Change(after.name, after.unit, before.median, after.median, noise, verdict)
+def _change(before: Figure, after: Figure, drift: float) -> Change:
+    return Change(
+        name=after.name,
+        unit=after.unit,
+        before=before.median,
+        after=after.median,
+        raw_before=before.raw_median,
+        raw_after=after.raw_median,
+        verdict=verdict_of(before, after, drift),
+    )
 
 
-def noise_of(before: Figure, after: Figure, drift: float) -> float:
-    """The pooled spread of both, and never less than runs differ by anyway."""
-    pooled = math.sqrt((before.spread**2 + after.spread**2) / 2)
+def verdict_of(before: Figure, after: Figure, drift: float = 0.0) -> Verdict:
+    """A change is beyond the floor and beyond the spread of both runs, and of scaled figures also as measured."""
+    floor = _floor(before, after, drift)
+    moved = _share(before.median, after.median)
+    if abs(moved) <= floor or _overlap(before.samples, after.samples):
+        return Verdict.NOISE
+    if before.raw_median is not None and after.raw_median is not None:
+        raw = _share(before.raw_median, after.raw_median)
+        is_same_way = abs(raw) > floor and (raw > 0) == (moved > 0)
+        if not is_same_way or abs(moved) <= floor + YARDSTICK_ERROR * abs(raw - moved):
+            return Verdict.UNCLEAR
+    return Verdict.BETTER if (moved > 0) == (after.unit in HIGHER_IS_BETTER) else Verdict.WORSE
+
+
+def _floor(before: Figure, after: Figure, drift: float) -> float:
+    few = FLOORS_OF_FEW.get(min(len(before.samples), len(after.samples)), FLOOR)
+    if after.unit in MEMORY:
+        return FLOOR
     # CPU time is scaled to the machine's pace; what a clock on the wall says is not.
-    floor = max(BETWEEN_RUNS, drift) if after.unit in WALL_CLOCK else BETWEEN_RUNS
-    return max(pooled, floor * abs(before.median))
+    return max(few, drift) if after.unit in WALL_CLOCK else few
 
 
-def differing_plans(before: Run, after: Run) -> list[str]:
-    """Settings of the two runs that make a comparison doubtful; what one of them did not know it did not use."""
-    names = sorted(before.plan.keys() & after.plan.keys())
-    return [
-        f"{name}: {before.plan.get(name)} then, {after.plan.get(name)} now"
-        for name in names
-        if before.plan.get(name) != after.plan.get(name)
+def _share(before: float, after: float) -> float:
+    """By what share of itself something grew; all that comes from nothing is infinitely more."""
+    if before:
+        return (after - before) / abs(before)
+    return math.copysign(math.inf, after) if after else 0.0
+
+
+def _overlap(before: Sequence[float], after: Sequence[float]) -> bool:
+    (low, high), (other_low, other_high) = _range(before), _range(after)
+    return low <= other_high and other_low <= high
+
+
+def _range(samples: Sequence[float]) -> tuple[float, float]:
+    if len(samples) < MANY:
+        return min(samples), max(samples)
+    low, _, high = quantiles(samples, n=4)
+    return low, high
+
+
+def differences(before: Run, after: Run) -> list[str]:
+    """What one of the runs did not know it did not use."""
+    found = [
+        *_differing(MACHINE, before.machine, after.machine),
+        *_differing({name: PLAN.get(name, name) for name in after.plan}, before.plan, after.plan),
     ]
+    if abs(after.slowdown / before.slowdown - 1) > PACE:
+        found.append(
+            f"pace of the machine: fixed work took {before.slowdown:.2f} × as long as it should then,"
+            f" {after.slowdown:.2f} × now"
+        )
+    return found
+
+
+def _differing(words: Mapping[str, str], before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{word}: {_shown(before[name])} then, {_shown(after[name])} now"
+        for name, word in words.items()
+        if name in before and name in after and before[name] != after[name]
+    ]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

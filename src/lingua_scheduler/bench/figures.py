@@ -73,14 +73,16 @@ class Samples:
         self.notes: dict[str, None] = {}
         self.compared: list[Compared] = []
 
-    def add(self, name: str, unit: str, value: float) -> None:
+    def add(self, name: str, unit: str, value: float, raw: float | None = None) -> None:
+        """`raw` is as it was measured, where `value` is brought to the reference machine."""
         self._units[name] = unit
         self._values.setdefault(name, []).append(value)
+        if raw is not None:
+            self._raw.setdefault(name, []).append(raw)
 
     def add_cpu(self, name: str, unit: str, value: float, slowdown: float) -> None:
         """CPU time, brought to what the reference machine would have needed."""
-        self.add(name, unit, value / slowdown)
-        self._raw.setdefault(name, []).append(value)
+        self.add(name, unit, value / slowdown, value)
         self._slowdowns.append(slowdown)
 
     def point(self, title: str, label: str, x: float, y: float) -> None:
@@ -122,10 +124,6 @@ def figure_of(name: str, unit: str, values: list[float], raw: list[float] | None
 
 def _rounded(value: float) -> float:
     return float(f"{value:.4g}")
-
-
-def encode(run: Run) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(run), indent=2) + b"\n"
 
 
 def read(path: Path) -> Run:

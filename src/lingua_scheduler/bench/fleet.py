@@ -8,7 +8,7 @@ from lingua_scheduler.bench.bare import NOT_SERVED, PIPELINE, SERVED, BareStore,
 from lingua_scheduler.bench.children import BenchFailed
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.limits import Stopwatch
-from lingua_scheduler.bench.measure import Yardstick, percentile
+from lingua_scheduler.bench.measure import Yardstick, percentile, tail
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.domain.attempts import DispatchOutcome
 
@@ -86,4 +86,5 @@ async def _alone(bare: BareStore, calls: int, samples: Samples, fleet: str) -> N
                 await bare.end([attempt])
         took_us.sort()
         samples.add(f"fleet/{what}, {fleet}/alone p50", "µs", percentile(took_us, 0.5))
-        samples.add(f"fleet/{what}, {fleet}/alone p99", "µs", percentile(took_us, 0.99))
+        if (p99_us := tail(took_us, 0.99)) is not None:
+            samples.add(f"fleet/{what}, {fleet}/alone p99", "µs", p99_us)

@@ -23,6 +23,13 @@ SETTLE_S = 0.5
 SAME, OTHER = "same instance", "other instance"
 
 
+class Cost(NamedTuple):
+    """CPU per job as measured, of the schedulers together and of Redis, and how slow the machine was meanwhile."""
+
+    of_each_us: dict[str, float]
+    slowdown: float
+
+
 class Stage(NamedTuple):
     pids: dict[str, int]
     store: Store
@@ -50,24 +57,23 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
         stage = Stage(pids, store, yardstick)
         cast = Cast(port=first.port, talkers=plan.sessions, nodes=plan.nodes, slots=slots)
         for _ in range(plan.repeats):
-            cpu_us: dict[tuple[str, str], dict[str, float]] = {}
+            costs: dict[tuple[str, str], Cost] = {}
             for place, node_port in ((SAME, first.port), (OTHER, second.port)):
                 async with children.load(msgspec.structs.replace(cast, node_port=node_port)) as load:
                     await asyncio.sleep(SETTLE_S)
                     for size in SIZES:
                         await load.carry_out(_order(size, plan, WARM_UP_SHARE))
-                        cpu_us[size, place] = await _sample(f"{size}, {place}", size, plan, samples, stage, load)
+                        costs[size, place] = await _sample(f"{size}, {place}", size, plan, samples, stage, load)
                         tell(f"instances: {size}, {place}")
             for size in SIZES:
-                for who, here_us in cpu_us[size, SAME].items():
-                    name = f"instances/{size}, other ÷ same/{who} CPU"
-                    samples.add(name, "×", cpu_us[size, OTHER][who] / here_us)
+                here, there = costs[size, SAME], costs[size, OTHER]
+                for who, here_us in here.of_each_us.items():
+                    raw = there.of_each_us[who] / here_us
+                    scaled = raw * here.slowdown / there.slowdown
+                    samples.add(f"instances/{size}, other ÷ same/{who} CPU", "×", scaled, raw)
 
 
-async def _sample(
-    variant: str, size: str, plan: Plan, samples: Samples, stage: Stage, load: LoadChild[Tally]
-) -> dict[str, float]:
-    """CPU per job, scaled, of the schedulers together and of Redis."""
+async def _sample(variant: str, size: str, plan: Plan, samples: Samples, stage: Stage, load: LoadChild[Tally]) -> Cost:
     before, read_before = await commands_of(stage.store), await traffic_of(stage.store)
     stage.yardstick.slowdown()
     meter = CpuMeter(stage.pids)
@@ -87,7 +93,7 @@ async def _sample(
     samples.add(f"{name}jobs", "1/s", tally.jobs / tally.took_s)
     samples.add(f"{name}p50", "ms", tally.p50_ms)
     samples.add(f"{name}p99", "ms", tally.p99_ms)
-    return {who: cpu_us / slowdown for who, cpu_us in spent_us.items()}
+    return Cost(spent_us, slowdown)
 
 
 def _order(size: str, plan: Plan, share: float) -> Order:

@@ -88,7 +88,8 @@ async def _sample(
     samples.add(f"{name}jobs", "1/s", tally.jobs / tally.took_s)
     samples.add(f"{name}p50", "ms", tally.p50_ms)
     samples.add(f"{name}p99", "ms", tally.p99_ms)
-    samples.add(f"{name}p99.9", "ms", tally.p999_ms)
+    if tally.p999_ms is not None:
+        samples.add(f"{name}p99.9", "ms", tally.p999_ms)
     samples.add(f"{name}scheduler memory", "MB", sum(map(resident_mb, scheduler.pids)))
     samples.add(f"{name}redis memory", "MB", resident_mb(scheduler.redis_pid))
     _judge(variant.name, tally, max(workers_s), samples)

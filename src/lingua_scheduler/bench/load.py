@@ -11,7 +11,7 @@ import msgspec
 from lingua_scheduler.bench import peers
 from lingua_scheduler.bench.askers import Asker
 from lingua_scheduler.bench.connecting import connect, introduce, join, keep_beating
-from lingua_scheduler.bench.measure import percentile
+from lingua_scheduler.bench.measure import percentile, tail
 from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.peers import Client, Echoer, Node, Talker
@@ -73,7 +73,7 @@ class Load:
             cpu_s=cpu_s,
             p50_ms=percentile(took_ms, 0.5),
             p99_ms=percentile(took_ms, 0.99),
-            p999_ms=percentile(took_ms, 0.999),
+            p999_ms=tail(took_ms, 0.999),
             refusals=dict(self._refusals),
         )
 

@@ -145,6 +145,11 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
+def tail(ordered: Sequence[float], share: float) -> float | None:
+    """A percentile, or None where so few values have none beyond it: it would be the largest under another name."""
+    return percentile(ordered, share) if len(ordered) * (1 - share) >= 1 else None
+
+
 def _ps(pid: int, column: str) -> str:
     answer = subprocess.run(["ps", "-o", f"{column}=", "-p", str(pid)], capture_output=True, text=True, check=True)
     return answer.stdout.strip()

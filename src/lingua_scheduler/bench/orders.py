@@ -54,7 +54,7 @@ class Tally(Answer, frozen=True, kw_only=True):
     cpu_s: float = 0.0
     p50_ms: float = 0.0
     p99_ms: float = 0.0
-    p999_ms: float = 0.0
+    p999_ms: float | None = None  # of fewer than a thousand jobs there is none
     # Utterances without a result, by what their clients were told.
     refusals: dict[str, int] = {}
 

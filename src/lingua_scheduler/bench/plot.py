@@ -7,24 +7,36 @@ from typing import NamedTuple
 from lingua_scheduler.bench.figures import Run
 from lingua_scheduler.bench.tables import number
 
-LABEL_PX = 190
+# A character of a label, generously: nobody knows the reader's font.
+CHARACTER_PX = 7
 BARS_PX = 520
+NUMBER_PX = 90
+FOOT_PX = 28
 ROW_PX = 26
 BAR_PX = 17
 TOP_PX = 62
 COLOURS = ("#2f6db3", "#c0392b", "#8a8f98")
 
 
+OF_MEDIANS = "Each part is a median"
+
+
 class Bar(NamedTuple):
-    """Parts are stacked, one for each series."""
+    """Parts are stacked, one for each series. `whole` is what was measured of all together, if it was."""
 
     label: str
     parts: Sequence[float]
+    whole: float | None = None
+
+    @property
+    def number(self) -> float:
+        return sum(self.parts) if self.whole is None else self.whole
 
 
-def chart(title: str, series: Sequence[str], bars: Sequence[Bar]) -> str:
+def chart(title: str, series: Sequence[str], bars: Sequence[Bar], caption: str) -> str:
     scale = BARS_PX / (max(sum(bar.parts) for bar in bars) or 1)
-    width, height = LABEL_PX + BARS_PX + 90, TOP_PX + ROW_PX * len(bars) + 12
+    label_px = 20 + CHARACTER_PX * max(len(bar.label) for bar in bars)
+    width, height = label_px + BARS_PX + NUMBER_PX, TOP_PX + ROW_PX * len(bars) + FOOT_PX
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         ' font-family="system-ui, sans-serif" font-size="12">',
@@ -32,22 +44,23 @@ def chart(title: str, series: Sequence[str], bars: Sequence[Bar]) -> str:
         f'<text x="12" y="22" font-size="15" font-weight="bold">{escape(title)}</text>',
     ]
     for i, name in enumerate(series):
-        x = LABEL_PX + i * 150
+        x = label_px + i * 150
         lines.append(f'<rect x="{x}" y="34" width="12" height="12" fill="{COLOURS[i]}"/>')
         lines.append(f'<text x="{x + 18}" y="44">{escape(name)}</text>')
     for row, bar in enumerate(bars):
-        lines += _row(bar, TOP_PX + row * ROW_PX, scale)
+        lines += _row(bar, label_px, TOP_PX + row * ROW_PX, scale)
+    lines.append(f'<text x="12" y="{height - 10}" fill="#555555">{escape(caption)}</text>')
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def _row(bar: Bar, y: int, scale: float) -> list[str]:
+def _row(bar: Bar, label_px: int, y: int, scale: float) -> list[str]:
     middle = y + BAR_PX - 4
-    lines = [f'<text x="{LABEL_PX - 8}" y="{middle}" text-anchor="end">{escape(bar.label)}</text>']
-    x = float(LABEL_PX)
+    lines = [f'<text x="{label_px - 8}" y="{middle}" text-anchor="end">{escape(bar.label)}</text>']
+    x = float(label_px)
     for part, colour in zip(bar.parts, COLOURS, strict=False):
         lines.append(f'<rect x="{x:.1f}" y="{y}" width="{part * scale:.1f}" height="{BAR_PX}" fill="{colour}"/>')
         x += part * scale
-    lines.append(f'<text x="{x + 6:.1f}" y="{middle}">{number(sum(bar.parts))}</text>')
+    lines.append(f'<text x="{x + 6:.1f}" y="{middle}">{number(bar.number)}</text>')
     return lines
 
 
@@ -55,7 +68,8 @@ def cpu_chart(run: Run) -> str | None:
     """The whole life of a job, and the limits beside it."""
     bars = []
     for variant in _variants(run, "life"):
-        bars.append(Bar(variant, _medians(run, f"life/{variant}/", "{} CPU", ("scheduler", "redis", "load"))))
+        parts = _medians(run, f"life/{variant}/", "{} CPU", ("scheduler", "redis", "load"))
+        bars.append(Bar(variant, parts, _whole(run, f"life/{variant}")))
     limit = _medians(run, "redis/both: a job/", "{} CPU", ("client", "redis"))
     if any(limit):
         bars.append(Bar("limit: bare Redis", (0.0, limit[1], limit[0])))
@@ -64,7 +78,8 @@ def cpu_chart(run: Run) -> str | None:
         bars.append(Bar(f"limit: two echoes, {variant}", (2 * server, 0.0, 2 * load)))
     if not bars:
         return None
-    return chart("CPU per job, µs", ("scheduler or server", "Redis", "load or client"), bars)
+    caption = f"{OF_MEDIANS}; the number is the median of all CPU together, at a limit the sum of its parts."
+    return chart("CPU per job, µs", ("scheduler or server", "Redis", "load or client"), bars, caption)
 
 
 def peers_chart(run: Run) -> str | None:
@@ -74,9 +89,12 @@ def peers_chart(run: Run) -> str | None:
         found = _medians(run, f"peers/{variant}/", "{} CPU", ("scheduler", "worker", "redis", "load", "client"))
         scheduler, worker, redis, load, client = found
         if redis:
-            bars.append(Bar(variant, (scheduler + worker, redis, load + client)))
-    bars.sort(key=lambda bar: sum(bar.parts))
-    return chart("CPU per job, µs", ("scheduler or worker", "Redis", "load or client"), bars) if bars else None
+            bars.append(Bar(variant, (scheduler + worker, redis, load + client), _whole(run, f"peers/{variant}")))
+    if not bars:
+        return None
+    bars.sort(key=lambda bar: bar.number)
+    caption = f"{OF_MEDIANS}; the number is the median of all CPU together."
+    return chart("CPU per job, µs", ("scheduler or worker", "Redis", "load or client"), bars, caption)
 
 
 def fleet_chart(run: Run) -> str | None:
@@ -85,15 +103,21 @@ def fleet_chart(run: Run) -> str | None:
         figure = run.find(f"fleet/{variant}/in scripts")
         whole = run.find(f"fleet/{variant}/redis CPU")
         if figure is not None and whole is not None:
-            bars.append(Bar(variant, (figure.median, max(0.0, whole.median - figure.median))))
-    return (
-        chart("Redis CPU per call by size of the fleet, µs", ("inside the script", "around it"), bars) if bars else None
-    )
+            bars.append(Bar(variant, (figure.median, max(0.0, whole.median - figure.median)), whole.median))
+    if not bars:
+        return None
+    caption = "The number is the median of all Redis CPU; inside the script is a median by Redis's own clock."
+    return chart("Redis CPU per call by size of the fleet, µs", ("inside the script", "around it"), bars, caption)
 
 
 def _variants(run: Run, scenario: str) -> list[str]:
     names = (figure.name.split("/") for figure in run.figures)
     return list(dict.fromkeys(variant for found, variant, _ in names if found == scenario))
+
+
+def _whole(run: Run, variant: str) -> float | None:
+    figure = run.find(f"{variant}/all CPU")
+    return figure.median if figure is not None else None
 
 
 def _medians(run: Run, prefix: str, metric: str, whose: Sequence[str]) -> list[float]:

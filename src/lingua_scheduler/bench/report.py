@@ -2,20 +2,31 @@
 
 from pathlib import Path
 
+import msgspec
+
 from lingua_scheduler.bench import curves, plot
-from lingua_scheduler.bench.figures import Run, encode
-from lingua_scheduler.bench.tables import Table, tables_of
+from lingua_scheduler.bench.comparison import Comparison
+from lingua_scheduler.bench.figures import Run
+from lingua_scheduler.bench.tables import Table, table_of_changes, tables_of
+from lingua_scheduler.bench.targets import standings
 
 HOW_TO_READ = (
     "Medians; ± is half the way from the lowest to the highest sample. CPU is user and system time, scaled to the"
-    " undisturbed reference machine by fixed work that is timed alongside; “in scripts” is by Redis's own clock."
+    " undisturbed reference machine by fixed work that is timed alongside; “as measured” it is not scaled; “in scripts”"
+    " is by Redis's own clock."
 )
 
 
-def write(run: Run, folder: Path, extra: list[Table]) -> Path:
+def encode(run: Run, comparison: Comparison | None = None) -> bytes:
+    """A run that can be read again, and what follows from it."""
+    follows = {"targets": standings(run)} | ({"comparison": comparison} if comparison is not None else {})
+    return msgspec.json.format(msgspec.json.encode(msgspec.structs.asdict(run) | follows), indent=2) + b"\n"
+
+
+def write(run: Run, folder: Path, comparison: Comparison | None = None) -> Path:
     """Everything under `folder`; returns the page. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
-    saved = encode(run)
+    saved = encode(run, comparison)
     (folder / f"{run.started_at.replace(':', '')}.json").write_bytes(saved)
     (folder / "latest.json").write_bytes(saved)
     charts = {
@@ -31,9 +42,8 @@ def write(run: Run, folder: Path, extra: list[Table]) -> Path:
         if svg is not None:
             (folder / name).write_text(svg, "utf-8")
     page = folder / "report.md"
-    page.write_text(
-        markdown(run, [*extra, *tables_of(run, with_raw=True)], [name for name, svg in charts.items() if svg]), "utf-8"
-    )
+    changes = [] if comparison is None else [table_of_changes(comparison)]
+    page.write_text(markdown(run, [*changes, *tables_of(run)], [name for name, svg in charts.items() if svg]), "utf-8")
     return page
 
 
@@ -43,7 +53,7 @@ def markdown(run: Run, tables: list[Table], charts: list[str]) -> str:
     blocks = [
         "# Benchmark",
         f"{run.started_at}, {run.took_s:.0f} s. {machine}. Plan: {plan}.",
-        f"{HOW_TO_READ} In ‹ › as it was measured. {pace_of(run)}",
+        f"{HOW_TO_READ} {pace_of(run)}",
         *(f"> {note}" for note in run.notes),
         *(f"![{name.removesuffix('.svg')}]({name})" for name in charts),
         *map(_table, tables),
@@ -57,10 +67,13 @@ def pace_of(run: Run) -> str:
 
 def _table(table: Table) -> str:
     lines = [f"## {table.title}", ""]
+    if table.warnings:
+        first, *others = table.warnings
+        lines += [f"> {first}", ">", *(f"> - {one}" for one in others), ""]
     if table.about:
         lines += [table.about, ""]
     lines.append(_row(table.header))
-    lines.append("|" + "---|" + ("---|" if table.is_prose else "---:|") * (len(table.header) - 1))
+    lines.append("|" + "".join("---|" if i in (0, *table.words) else "---:|" for i in range(len(table.header))))
     lines += map(_row, table.rows)
     return "\n".join(lines)
 

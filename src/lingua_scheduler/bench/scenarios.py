@@ -200,5 +200,15 @@ def _machine() -> dict[str, object]:
         "aiohttp": version("aiohttp"),
         "uvloop": version("uvloop"),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "processor": _processor(),
         "cores": os.cpu_count(),
     }
+
+
+def _processor() -> str:
+    """As its maker calls it, where the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -1,12 +1,18 @@
 """A run as tables: titles, headers and cells, for the terminal and for the written report alike."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.bench.comparison import Change, Verdict
+from lingua_scheduler.bench.comparison import Change, Comparison, Verdict
 from lingua_scheduler.bench.figures import Figure, Run
 from lingua_scheduler.bench.queues.catalog import ABOUT_SETTINGS
 from lingua_scheduler.bench.scenarios import SCENARIOS
-from lingua_scheduler.bench.targets import Target, standings
+from lingua_scheduler.bench.targets import Outcome, Standing, standings
+
+NOTHING = "–"
+# Shown as they were measured too: whoever sees both sees what the scaling did.
+HEADLINES = frozenset({"scheduler CPU", "redis CPU", "all CPU"})
+ORDER = (Verdict.WORSE, Verdict.UNCLEAR, Verdict.BETTER)
 
 
 class Table(NamedTuple):
@@ -14,31 +20,52 @@ class Table(NamedTuple):
     about: str
     header: list[str]
     rows: list[list[str]]
-    is_prose: bool = False
+    # Columns of words; the first is one anyhow.
+    words: tuple[int, ...] = ()
+    # What to know before anything else.
+    warnings: Sequence[str] = ()
 
 
-def tables_of(run: Run, with_raw: bool) -> list[Table]:
-    """One table a scenario, then the targets; `with_raw` adds CPU times as they were measured."""
+def tables_of(run: Run) -> list[Table]:
+    """One table a scenario, then the targets."""
     present = {figure.name.split("/")[0] for figure in run.figures}
-    scenarios = (_scenario(run, name, with_raw) for name in SCENARIOS if name in present)
-    return [*scenarios, *_compared(run), *_targets(run)]
+    scenarios = (_scenario(run, name) for name in SCENARIOS if name in present)
+    return [*scenarios, *_compared(run), _targets(standings(run))]
 
 
-def table_of_changes(changes: list[Change]) -> Table:
+def table_of_changes(comparison: Comparison) -> Table:
     """Only what changed beyond noise; the rest is a number in the text."""
-    beyond = [change for change in changes if change.verdict is not Verdict.NOISE]
-    about = f"{len(beyond)} of {len(changes)} figures differ by more than the spread of both runs."
-    rows = [
-        [
-            change.name,
-            f"{number(change.before)} {change.unit}",
-            f"{number(change.after)} {change.unit}",
-            f"{change.percent:+.0f} %",
-            change.verdict.value,
-        ]
-        for change in sorted(beyond, key=lambda change: (change.verdict is Verdict.BETTER, change.name))
+    beyond = [change for change in comparison.changes if change.verdict is not Verdict.NOISE]
+    unclear = sum(change.verdict is Verdict.UNCLEAR for change in beyond)
+    about = f"Of {len(comparison.changes)} figures {len(beyond) - unclear} changed beyond noise; unclear: {unclear}."
+    if comparison.in_one_only:
+        about += f" In one of the two runs only: {comparison.in_one_only}."
+    return Table(
+        "Compared with the baseline",
+        about,
+        ["figure", "before", "now", "change", "as measured", ""],
+        [_change(change) for change in sorted(beyond, key=lambda change: (ORDER.index(change.verdict), change.name))],
+        words=(5,),
+        warnings=_doubts(comparison.differences),
+    )
+
+
+def _doubts(differences: list[str]) -> list[str]:
+    if not differences:
+        return []
+    return ["The two runs are not alike, and what changed may be due to that:", *(f"{one}." for one in differences)]
+
+
+def _change(change: Change) -> list[str]:
+    raw = change.raw_before, change.raw_after
+    return [
+        change.name,
+        f"{number(change.before)} {change.unit}",
+        f"{number(change.after)} {change.unit}",
+        NOTHING if change.percent is None else f"{change.percent:+.0f} %",
+        NOTHING if raw[0] is None or raw[1] is None else f"{number(raw[0])} → {number(raw[1])}",
+        change.verdict.value,
     ]
-    return Table("Compared with the baseline", about, ["figure", "before", "now", "change", ""], rows)
 
 
 def number(value: float) -> str:
@@ -48,20 +75,22 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
-def _scenario(run: Run, name: str, with_raw: bool) -> Table:
+def _scenario(run: Run, name: str) -> Table:
     """Variants against metrics; whichever are fewer become the columns."""
     cells: dict[tuple[str, str], str] = {}
     for figure in run.figures:
         scenario, variant, metric = figure.name.split("/")
         if scenario == name:
-            cells[variant, f"{metric}, {figure.unit}"] = _cell(figure, with_raw)
+            cells[variant, f"{metric}, {figure.unit}"] = _cell(figure)
+            if metric in HEADLINES and figure.raw_median is not None:
+                cells[variant, f"{metric} as measured, {figure.unit}"] = number(figure.raw_median)
     variants = _related_together(list(dict.fromkeys(variant for variant, _ in cells)))
     metrics = list(dict.fromkeys(metric for _, metric in cells))
     if len(metrics) <= len(variants):
-        rows = [[variant, *(cells.get((variant, metric), "") for metric in metrics)] for variant in variants]
+        rows = [[variant, *(cells.get((variant, metric), NOTHING) for metric in metrics)] for variant in variants]
         header = ["", *metrics]
     else:
-        rows = [[metric, *(cells.get((variant, metric), "") for variant in variants)] for metric in metrics]
+        rows = [[metric, *(cells.get((variant, metric), NOTHING) for variant in variants)] for metric in metrics]
         header = ["", *variants]
     return Table(SCENARIOS[name].title, SCENARIOS[name].about, header, rows)
 
@@ -72,7 +101,7 @@ def _compared(run: Run) -> list[Table]:
         for one in run.compared
     ]
     header = ["", "version", "settings"]
-    return [Table("Versions and settings", ABOUT_SETTINGS, header, rows, is_prose=True)] if rows else []
+    return [Table("Versions and settings", ABOUT_SETTINGS, header, rows, words=(1, 2))] if rows else []
 
 
 def _related_together(variants: list[str]) -> list[str]:
@@ -80,24 +109,29 @@ def _related_together(variants: list[str]) -> list[str]:
     return sorted(variants, key=lambda variant: families.index(variant.split(",")[0]))
 
 
-def _cell(figure: Figure, with_raw: bool) -> str:
+def _cell(figure: Figure) -> str:
     spread = f" ±{number(figure.spread / 2)}" if len(figure.samples) > 1 else ""
-    raw = f" ‹{number(figure.raw_median)}›" if with_raw and figure.raw_median is not None else ""
-    return f"{number(figure.median)}{spread}{raw}"
+    return f"{number(figure.median)}{spread}"
 
 
-def _targets(run: Run) -> list[Table]:
-    rows = [
-        [
-            standing.target.about,
-            f"{number(standing.value)} {standing.target.unit}".rstrip(),
-            f"{_sign(standing.target)} {number(standing.target.limit)} {standing.target.unit}".rstrip(),
-            "reached" if standing.is_reached else "not reached",
-        ]
-        for standing in standings(run)
+def _targets(found: list[Standing]) -> Table:
+    about = ""
+    if any(standing.outcome is Outcome.MISSED for standing in found):
+        about = "What is known to bound those that are not reached is in docs/performance.md."
+    header = ["", "value", "as measured", "target", ""]
+    return Table("Targets", about, header, [_target(standing) for standing in found], words=(4,))
+
+
+def _target(standing: Standing) -> list[str]:
+    is_known = standing.outcome is not Outcome.UNKNOWN
+    return [
+        standing.about,
+        _with_unit(standing.value, standing.unit) if is_known else standing.outcome.value,
+        _with_unit(standing.as_measured, standing.unit),
+        f"{'≥' if standing.at_least else '≤'} {_with_unit(standing.limit, standing.unit)}",
+        standing.outcome.value if is_known else f"`{standing.command}`",
     ]
-    return [Table("Targets", "", ["", "measured", "target", ""], rows)] if rows else []
 
 
-def _sign(target: Target) -> str:
-    return "≥" if target.at_least else "≤"
+def _with_unit(value: float | None, unit: str) -> str:
+    return NOTHING if value is None else f"{number(value)} {unit}".rstrip()

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from pathlib import Path
+from textwrap import fill
 
 import click
 import msgspec
@@ -13,16 +14,29 @@ from rich.table import Table as RichTable
 
 from lingua_scheduler.bench import figures, report, scenarios
 from lingua_scheduler.bench.children import BenchFailed
-from lingua_scheduler.bench.comparison import compare, differing_plans
+from lingua_scheduler.bench.comparison import Verdict, compare
 from lingua_scheduler.bench.figures import Run
 from lingua_scheduler.bench.plan import LARGEST_FLEET, QUICK, Plan
 from lingua_scheduler.bench.tables import Table, table_of_changes, tables_of
+from lingua_scheduler.bench.targets import Outcome
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.embedded import EmbeddedError
 from lingua_scheduler.store.store import StoreError
 
-STYLES = {"better": "green", "reached": "green", "worse": "red", "not reached": "yellow"}
+STYLES = {
+    Verdict.BETTER.value: "green",
+    Verdict.WORSE.value: "red",
+    Verdict.UNCLEAR.value: "yellow",
+    Outcome.REACHED.value: "green",
+    Outcome.MISSED.value: "yellow",
+}
+STOPPING = "Stopping: ending the schedulers and servers this run started …"
+WIDTH_OF_A_FILE = 120
+# So much of the first column is never given up for numbers.
+FIRST_COLUMN = 24
+# Between two columns.
+GAP = 2
 
 
 @click.command()
@@ -108,16 +122,19 @@ def bench(
     except (OSError, ValueError) as error:
         fail(f"{baseline} is no saved run: {error}; name a JSON file that lingua bench wrote", Exit.SETTINGS)
     run = _run(chosen, plan)
-    changes = [] if before is None else [table_of_changes(compare(before, run))]
+    comparison = None if before is None else compare(before, run)
     try:
-        page = report.write(run, out, changes)
+        page = report.write(run, out, comparison)
     except OSError as error:
         fail(f"the results cannot be written: {error}; choose another folder with --out", Exit.SETTINGS)
     if as_json:
-        click.echo(figures.encode(run))
+        click.echo(report.encode(run, comparison), nl=False)
         return
-    doubts = differing_plans(before, run) if before is not None else []
-    _show(run, [*tables_of(run, with_raw=False), *changes], doubts)
+    console = Console()
+    if not console.is_terminal:
+        console.width = WIDTH_OF_A_FILE
+    changes = [] if comparison is None else [table_of_changes(comparison)]
+    show(run, [*tables_of(run), *changes], console)
     click.echo(f"written: {page}")
 
 
@@ -139,11 +156,8 @@ def _run(names: list[str], plan: Plan) -> Run:
 
 
 async def _measure(names: list[str], plan: Plan) -> Run:
-    measuring = asyncio.current_task()
-    assert measuring is not None
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, measuring.cancel)
     console = Console(stderr=True)
+    _cancel_when_told(console)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     # Drawn only between samples: a bar that moves by itself would cost CPU while we measure.
     with Progress(
@@ -161,22 +175,65 @@ async def _measure(names: list[str], plan: Plan) -> Run:
         return await scenarios.run(names, plan, tell)
 
 
-def _show(run: Run, tables: list[Table], doubts: list[str]) -> None:
-    console = Console()
-    if not console.is_terminal:
-        console.width = 120
+def _cancel_when_told(console: Console) -> None:
+    """Once: a second Ctrl-C would cancel the tidying up."""
+    measuring = asyncio.current_task()
+    assert measuring is not None
+    loop = asyncio.get_running_loop()
+    signals = signal.SIGINT, signal.SIGTERM
+
+    def stop_measuring() -> None:
+        for number in signals:
+            loop.add_signal_handler(number, lambda: None)
+        measuring.cancel()
+        console.print(STOPPING, highlight=False, soft_wrap=True)
+
+    for number in signals:
+        loop.add_signal_handler(number, stop_measuring)
+
+
+def show(run: Run, tables: list[Table], console: Console) -> None:
     console.print(f"{report.HOW_TO_READ} {report.pace_of(run)}", style="dim", markup=False, highlight=False)
     for table in tables:
         console.print()
         console.print(table.title, style="bold")
+        for warning in table.warnings:
+            console.print(f"! {warning}", style="yellow", markup=False, highlight=False)
         if table.about:
             console.print(table.about, style="dim", markup=False, highlight=False)
-        grid = RichTable(box=None, pad_edge=False, header_style="dim")
-        for i, head in enumerate(table.header):
-            grid.add_column(head, justify="left" if i == 0 or table.is_prose else "right", no_wrap=i == 0)
-        for row in table.rows:
-            grid.add_row(*row, style=STYLES.get(row[-1], ""))
-        console.print(grid)
+        for columns in _that_fit(table, console.width):
+            console.print(_grid(table, columns))
     console.print()
-    for note in (*run.notes, *(f"The runs differ in {doubt}." for doubt in doubts)):
+    for note in run.notes:
         console.print(f"! {note}", style="yellow", markup=False)
+
+
+def _that_fit(table: Table, width: int) -> list[list[int]]:
+    """The columns in groups, each behind the first column, so that no number is broken or cut."""
+    groups: list[list[int]] = [[]]
+    first = min(FIRST_COLUMN, _width(table, 0))
+    left = width - first
+    for column in range(1, len(table.header)):
+        needs = GAP + (0 if column in table.words else _width(table, column))
+        if groups[-1] and needs > left:
+            groups.append([])
+            left = width - first
+        groups[-1].append(column)
+        left -= needs
+    return groups
+
+
+def _grid(table: Table, columns: list[int]) -> RichTable:
+    grid = RichTable(box=None, pad_edge=False, header_style="dim")
+    for column in (0, *columns):
+        is_words = column in (0, *table.words)
+        head = table.header[column] if is_words else fill(table.header[column], _width(table, column))
+        grid.add_column(head, justify="left" if is_words else "right", no_wrap=not is_words)
+    for row in table.rows:
+        grid.add_row(*(row[column] for column in (0, *columns)), style=STYLES.get(row[-1], ""))
+    return grid
+
+
+def _width(table: Table, column: int) -> int:
+    """Of the longest cell, or of the longest word of its header."""
+    return max(map(len, (*(row[column] for row in table.rows), *table.header[column].split(), "")))
