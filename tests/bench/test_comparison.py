@@ -112,6 +112,11 @@ def test_the_table_of_changes_leaves_noise_out_and_puts_what_is_worse_first() ->
     assert table.warnings == []
 
 
+def test_if_nothing_changed_there_is_a_sentence_and_no_table() -> None:
+    text = report.markdown(run(), [table_of_changes(compare(run(cost(100)), run(cost(100))))], [])
+    assert text.endswith("Of 1 figures 0 changed beyond noise; unclear: 0.\n")
+
+
 def test_of_something_that_was_nothing_there_is_no_percentage() -> None:
     errors = Change(name="soak/jobs/errors", unit="in all", before=0, after=1, verdict=Verdict.WORSE)
     assert errors.percent is None

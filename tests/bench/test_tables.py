@@ -63,6 +63,15 @@ def test_no_number_is_broken_or_cut_whatever_the_width(width: int) -> None:
     assert "…" not in text
 
 
+def test_a_spread_has_two_digits() -> None:
+    assert tables_of(run(cost(100, 121.4)))[0].rows[0][1] == "111 ±11"
+
+
+def test_a_row_that_has_nothing_to_say_in_a_narrow_table_is_left_out() -> None:
+    few = [figure_of(f"life/{x}/p50", "ms", [1, 1000]) for x in "abcdefgh"]
+    assert shown(*few, figure_of("life/h/p99", "ms", [1, 1000]), width=60).count("p99, ms") == 1
+
+
 def test_the_table_of_targets_fits_a_terminal() -> None:
     text = shown(cost(100, 120))
     assert max(map(len, text.splitlines())) <= 80

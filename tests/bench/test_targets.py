@@ -56,7 +56,7 @@ def test_what_was_not_measured_comes_last_with_the_command_that_measures_it(tmp_
     assert len(table.rows) == len(TARGETS)
     assert table.rows[0] == ["scheduler memory per idle session", "23 KB", "–", "≤ 30 KB", "reached"]
     assert {row[1] for row in table.rows[1:]} == {"not measured"}
-    far = "wait for a dispatch among 100 000 nodes, times that among 1 000"
+    far = "wait for a dispatch, 100 000 ÷ 1 000 nodes"
     row = [far, "not measured", "–", "≤ 2 ×", "`lingua bench --scenario fleet --full`"]
     assert row in table.rows
     page = report.write(of, tmp_path)
@@ -65,6 +65,11 @@ def test_what_was_not_measured_comes_last_with_the_command_that_measures_it(tmp_
     assert len(saved) == len(TARGETS)
     assert (saved[far]["outcome"], saved[far]["value"]) == ("not measured", None)
     assert saved[far]["command"] == "lingua bench --scenario fleet --full"
+
+
+def test_a_median_that_reaches_a_target_is_shown_with_its_spread() -> None:
+    latency = figure_of("speakers/JSON/final to job_assign p99", "ms", [7, 7.2, 143])
+    assert tables_of(run(latency, speakers=2_000))[-1].rows[0][1:] == ["7.2 ±68 ms", "–", "≤ 10 ms", "reached"]
 
 
 def test_a_run_without_any_target_has_the_table_too() -> None:
@@ -92,7 +97,7 @@ def test_the_command_of_a_target_measures_it(target: Target) -> None:
 def test_a_job_by_way_of_another_instance_is_held_against_its_target_by_size_and_by_whose_cpu_it_is() -> None:
     costs = {"small, other ÷ same/scheduler": 2.1, "small, other ÷ same/redis": 2.6, "32 KB, other ÷ same/redis": 5.4}
     found = measured(run(*(figure_of(f"instances/{name} CPU", "×", [x], [x + 1]) for name, x in costs.items())))
-    assert [(standing.about.split(" by ")[0], standing.outcome, standing.as_measured) for standing in found] == [
+    assert [(standing.about.split(",")[0], standing.outcome, standing.as_measured) for standing in found] == [
         ("scheduler CPU per small job", Outcome.REACHED, 3.1),
         ("Redis CPU per small job", Outcome.MISSED, 3.6),
         ("Redis CPU per 32 KB job", Outcome.MISSED, 6.4),

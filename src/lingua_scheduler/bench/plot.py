@@ -16,8 +16,6 @@ ROW_PX = 26
 BAR_PX = 17
 TOP_PX = 62
 COLOURS = ("#2f6db3", "#c0392b", "#8a8f98")
-
-
 OF_MEDIANS = "Each part is a median"
 
 

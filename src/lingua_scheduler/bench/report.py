@@ -19,8 +19,10 @@ HOW_TO_READ = (
 
 def encode(run: Run, comparison: Comparison | None = None) -> bytes:
     """A run that can be read again, and what follows from it."""
-    follows = {"targets": standings(run)} | ({"comparison": comparison} if comparison is not None else {})
-    return msgspec.json.format(msgspec.json.encode(msgspec.structs.asdict(run) | follows), indent=2) + b"\n"
+    told = msgspec.structs.asdict(run) | {"targets": standings(run)}
+    if comparison is not None:
+        told["comparison"] = comparison
+    return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
 
 
 def write(run: Run, folder: Path, comparison: Comparison | None = None) -> Path:
@@ -72,10 +74,10 @@ def _table(table: Table) -> str:
         lines += [f"> {first}", ">", *(f"> - {one}" for one in others), ""]
     if table.about:
         lines += [table.about, ""]
-    lines.append(_row(table.header))
-    lines.append("|" + "".join("---|" if i in (0, *table.words) else "---:|" for i in range(len(table.header))))
-    lines += map(_row, table.rows)
-    return "\n".join(lines)
+    if table.rows:
+        lines.append(_row(table.header))
+        lines.append("|" + "".join("---|" if i in (0, *table.words) else "---:|" for i in range(len(table.header))))
+    return "\n".join([*lines, *map(_row, table.rows)]).rstrip()
 
 
 def _row(cells: list[str]) -> str:

@@ -110,8 +110,12 @@ def _related_together(variants: list[str]) -> list[str]:
 
 
 def _cell(figure: Figure) -> str:
-    spread = f" ±{number(figure.spread / 2)}" if len(figure.samples) > 1 else ""
-    return f"{number(figure.median)}{spread}"
+    return _with_spread(figure.median, figure.spread / 2 if len(figure.samples) > 1 else None)
+
+
+def _with_spread(value: float, spread: float | None) -> str:
+    # Two digits: of how far a handful of samples is apart nobody knows more.
+    return number(value) if spread is None else f"{number(value)} ±{number(float(f'{spread:.2g}'))}"
 
 
 def _targets(found: list[Standing]) -> Table:
@@ -123,15 +127,16 @@ def _targets(found: list[Standing]) -> Table:
 
 
 def _target(standing: Standing) -> list[str]:
-    is_known = standing.outcome is not Outcome.UNKNOWN
     return [
         standing.about,
-        _with_unit(standing.value, standing.unit) if is_known else standing.outcome.value,
-        _with_unit(standing.as_measured, standing.unit),
-        f"{'≥' if standing.at_least else '≤'} {_with_unit(standing.limit, standing.unit)}",
-        standing.outcome.value if is_known else f"`{standing.command}`",
+        _value(standing),
+        NOTHING if standing.as_measured is None else f"{number(standing.as_measured)} {standing.unit}",
+        f"{'≥' if standing.at_least else '≤'} {number(standing.limit)} {standing.unit}".rstrip(),
+        f"`{standing.command}`" if standing.outcome is Outcome.UNKNOWN else standing.outcome.value,
     ]
 
 
-def _with_unit(value: float | None, unit: str) -> str:
-    return NOTHING if value is None else f"{number(value)} {unit}".rstrip()
+def _value(standing: Standing) -> str:
+    if standing.value is None:
+        return standing.outcome.value
+    return f"{_with_spread(standing.value, standing.spread)} {standing.unit}".rstrip()

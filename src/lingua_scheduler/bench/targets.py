@@ -60,6 +60,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     about: str
     outcome: Outcome
     value: float | None
+    # Half the way from the lowest to the highest sample; of the ratio of two figures it is not known.
+    spread: float | None
     # Without the scaling to the reference machine, where there is any.
     as_measured: float | None
     limit: float
@@ -74,30 +76,30 @@ TARGETS = (
     Target("scheduler CPU per small job", "life/small/scheduler CPU", 90, "µs", only_if=_full_speed),
     Target("Redis CPU per small job", "life/small/redis CPU", 35, "µs", only_if=_full_speed),
     Target(
-        "Redis CPU per small job, times the bare pipelined limit",
+        "Redis CPU per small job ÷ bare pipelined limit",
         "life/small/redis CPU",
         1.3,
         "×",
         "redis/both: a job/redis CPU",
         only_if=_full_speed,
     ),
-    Target("CPU of all per small job, times that of the best peer", BEST_PEER, 0.8, "×"),
-    Target("the same, once that is reached", BEST_PEER, 0.5, "×"),
-    Target("CPU of all per small job, times that of the best Python peer", BEST_PYTHON_PEER, 0.4, "×"),
+    Target("all CPU per small job ÷ best peer's", BEST_PEER, 0.8, "×"),
+    Target("all CPU per small job ÷ best peer's, next aim", BEST_PEER, 0.5, "×"),
+    Target("all CPU per small job ÷ best Python peer's", BEST_PYTHON_PEER, 0.4, "×"),
     *(
         target
         for frames, chunk_us in (("JSON", 25), ("binary", 15))
         for target in (
             Target(
-                f"2 000 speakers: final chunk to job_assign, p99, {frames}",
+                f"2 000 speakers, {frames}: final to job_assign p99",
                 f"speakers/{frames}/final to job_assign p99",
                 10,
                 "ms",
                 only_if=_crowd,
             ),
-            Target(f"2 000 speakers: of one core, {frames}", f"speakers/{frames}/of a core", 100, "%", only_if=_crowd),
+            Target(f"2 000 speakers, {frames}: of one core", f"speakers/{frames}/of a core", 100, "%", only_if=_crowd),
             Target(
-                f"scheduler CPU per chunk, jobs apart, {frames}",
+                f"scheduler CPU per chunk alone, {frames}",
                 f"speakers/{frames}, chunks alone/scheduler CPU",
                 chunk_us,
                 "µs",
@@ -106,7 +108,7 @@ TARGETS = (
         )
     ),
     Target(
-        "wait for a dispatch among 100 000 nodes, times that among 1 000",
+        "wait for a dispatch, 100 000 ÷ 1 000 nodes",
         "fleet/dispatch, 100 000 nodes/alone p50",
         2,
         "×",
@@ -114,16 +116,16 @@ TARGETS = (
         options="--full",
     ),
     Target(
-        "Redis memory per node with four pairs, of 1 000",
+        "Redis memory per node with 4 pairs, 1 000 nodes",
         "fleet/registered, 1 000 nodes/memory per node",
         4096,
-        "bytes",
+        "B",
     ),
-    Target("Redis CPU of an unchanged heartbeat, 1 000 nodes", "fleet/heartbeat, 1 000 nodes/redis CPU", 15, "µs"),
+    Target("Redis CPU per unchanged heartbeat, 1 000 nodes", "fleet/heartbeat, 1 000 nodes/redis CPU", 15, "µs"),
     Target("scheduler memory per idle session", "idle/a session/scheduler memory", 30, "KB"),
     *(
         Target(
-            f"{shown} CPU per {size} job by way of another instance, times that without",
+            f"{shown} CPU per {size} job, other ÷ same instance",
             f"instances/{size}, other ÷ same/{who} CPU",
             2.5,
             "×",
@@ -136,7 +138,7 @@ TARGETS = (
     Target("p99 normal again after 2 × load", "saturation/half load after/normal again", 5, "s"),
     *(
         Target(
-            f"{shown} memory in half an hour of half load, ± around its middle",
+            f"{shown} memory in half an hour of soak, ±",
             f"soak/{who}/memory spread",
             3,
             "%",
@@ -146,7 +148,7 @@ TARGETS = (
         for who, shown in (("scheduler", "scheduler"), ("redis", "Redis"))
     ),
     Target(
-        "errors in half an hour of half load",
+        "errors in half an hour of soak",
         "soak/jobs/errors",
         0,
         "",
@@ -162,7 +164,7 @@ def standings(run: Run) -> list[Standing]:
 
 
 def _standing(target: Target, run: Run) -> Standing:
-    value, as_measured = _values(target, run)
+    value, spread, as_measured = _values(target, run)
     if value is None:
         outcome = Outcome.UNKNOWN
     else:
@@ -172,6 +174,7 @@ def _standing(target: Target, run: Run) -> Standing:
         about=target.about,
         outcome=outcome,
         value=value,
+        spread=spread,
         as_measured=as_measured,
         limit=target.limit,
         at_least=target.at_least,
@@ -180,11 +183,13 @@ def _standing(target: Target, run: Run) -> Standing:
     )
 
 
-def _values(target: Target, run: Run) -> tuple[float | None, float | None]:
+def _values(target: Target, run: Run) -> tuple[float | None, float | None, float | None]:
     figure, other = run.find(target.figure), run.find(target.relative_to)
     if figure is None or (target.relative_to and other is None) or not target.only_if(run.plan):
-        return None, None
+        return None, None, None
     if other is None:
-        return figure.median, figure.raw_median
-    has_raw = figure.raw_median is not None and other.raw_median is not None
-    return figure.median / other.median, figure.raw_median / other.raw_median if has_raw else None
+        return figure.median, figure.spread / 2 if len(figure.samples) > 1 else None, figure.raw_median
+    ratio = figure.median / other.median
+    if figure.raw_median is None or other.raw_median is None:
+        return ratio, None, None
+    return ratio, None, figure.raw_median / other.raw_median

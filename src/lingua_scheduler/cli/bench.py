@@ -1,6 +1,7 @@
 """`lingua bench`"""
 
 import asyncio
+import re
 import signal
 from pathlib import Path
 from textwrap import fill
@@ -17,7 +18,7 @@ from lingua_scheduler.bench.children import BenchFailed
 from lingua_scheduler.bench.comparison import Verdict, compare
 from lingua_scheduler.bench.figures import Run
 from lingua_scheduler.bench.plan import LARGEST_FLEET, QUICK, Plan
-from lingua_scheduler.bench.tables import Table, table_of_changes, tables_of
+from lingua_scheduler.bench.tables import NOTHING, Table, table_of_changes, tables_of
 from lingua_scheduler.bench.targets import Outcome
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.store.connection import RedisAway
@@ -201,7 +202,7 @@ def show(run: Run, tables: list[Table], console: Console) -> None:
             console.print(f"! {warning}", style="yellow", markup=False, highlight=False)
         if table.about:
             console.print(table.about, style="dim", markup=False, highlight=False)
-        for columns in _that_fit(table, console.width):
+        for columns in _that_fit(table, console.width) if table.rows else ():
             console.print(_grid(table, columns))
     console.print()
     for note in run.notes:
@@ -227,13 +228,21 @@ def _grid(table: Table, columns: list[int]) -> RichTable:
     grid = RichTable(box=None, pad_edge=False, header_style="dim")
     for column in (0, *columns):
         is_words = column in (0, *table.words)
-        head = table.header[column] if is_words else fill(table.header[column], _width(table, column))
-        grid.add_column(head, justify="left" if is_words else "right", no_wrap=not is_words)
+        head = _whole_numbers(table.header[column])
+        head = head if is_words else fill(head, _width(table, column))
+        grid.add_column(head, justify="left" if is_words else "right", no_wrap=not is_words, overflow="fold")
     for row in table.rows:
-        grid.add_row(*(row[column] for column in (0, *columns)), style=STYLES.get(row[-1], ""))
+        cells = [row[column] for column in columns]
+        if any(cell != NOTHING for cell in cells):
+            grid.add_row(row[0], *cells, style=STYLES.get(row[-1], ""))
     return grid
 
 
 def _width(table: Table, column: int) -> int:
     """Of the longest cell, or of the longest word of its header."""
-    return max(map(len, (*(row[column] for row in table.rows), *table.header[column].split(), "")))
+    return max(map(len, (*(row[column] for row in table.rows), *_whole_numbers(table.header[column]).split(" "))))
+
+
+def _whole_numbers(text: str) -> str:
+    """With spaces inside of numbers at which no line ends."""
+    return re.sub(r"(?<=\d) (?=\d)", "\xa0", text)
