@@ -13,7 +13,6 @@ from lingua_scheduler.bench.orders import Order
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.queues import catalog, scenario
 from lingua_scheduler.bench.queues.catalog import QUEUES, Catalog, Found, JobQueue, NotFound
-from lingua_scheduler.bench.targets import standings
 
 TINY = Plan(repeats=1, jobs=100, sessions=4, nodes=2)
 # A Python that claims to have dramatiq, and cannot run it.
@@ -62,7 +61,7 @@ async def test_a_run_has_figures_versions_and_ratios_of_all_that_is_installed(tm
             assert medians[f"peers/{queue.name}/{metric}"] > 0, (queue.name, metric)
     for metric in ("scheduler CPU", "load CPU", "redis CPU", "all CPU", "jobs"):
         assert medians[f"peers/{scenario.OURS}/{metric}"] > 0
-    assert [standing.limit for standing in standings(run) if standing.value is not None] == [0.8, 0.5, 0.4]
+    assert {scenario.BEST_PEER, scenario.BEST_PYTHON_PEER} <= medians.keys()
 
     text = report.write(run, tmp_path / "results").read_text("utf-8")
     assert figures.read(tmp_path / "results" / "latest.json") == run

@@ -9,6 +9,7 @@ import pytest
 
 from lingua_scheduler.bench import report, scenarios
 from lingua_scheduler.bench.figures import Run, figure_of
+from lingua_scheduler.bench.queues.scenario import BEST_PEER
 from lingua_scheduler.bench.tables import tables_of
 from lingua_scheduler.bench.targets import TARGETS, Outcome, Standing, Target, standings
 from lingua_scheduler.cli import bench as command
@@ -37,6 +38,9 @@ def test_a_target_says_nothing_of_a_run_that_measured_something_else() -> None:
     latency = figure_of("speakers/JSON/final to job_assign p99", "ms", [4])
     assert measured(run(latency, speakers=200)) == []
     assert [standing.value for standing in measured(run(latency, speakers=2_000))] == [4]
+    ratio = figure_of(BEST_PEER, "×", [0.6])  # with few jobs V8 has not compiled BullMQ
+    assert measured(run(ratio, jobs=1_500)) == []
+    assert [standing.limit for standing in measured(run(ratio, jobs=5_000))] == [0.8, 0.5]
     errors = figure_of("soak/jobs/errors", "in all", [0])
     assert measured(run(errors, minutes=5.0)) == measured(run(errors, minutes=30.0, rate=100.0)) == []
     assert [standing.value for standing in measured(run(errors, minutes=30.0))] == [0]

@@ -10,7 +10,7 @@ from lingua_scheduler.bench.plot import COLOURS
 from lingua_scheduler.bench.tables import number
 
 WIDTH_PX, HEIGHT_PX = 800, 300
-LEFT_PX, RIGHT_PX, TOP_PX, BOTTOM_PX = 70, 20, 62, 34
+LEFT_PX, RIGHT_PX, TOP_PX, BOTTOM_PX = 70, 32, 62, 34
 # Of the file names.
 PREFIX = "curve-"
 # At most so many numbers besides 0 on an axis.
