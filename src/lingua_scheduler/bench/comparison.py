@@ -15,13 +15,14 @@ FLOOR = 0.03
 FLOORS_OF_FEW = {1: 0.2, 2: 0.1, 3: 0.05, 4: 0.05}
 # From so many samples on the middle half of them counts: a range would only grow with every further one.
 MANY = 10
-# The yardstick may be wrong by a third of what it takes out: not all work is slowed down as much as its own is.
-YARDSTICK_ERROR = 1 / 3
-# Machines whose pace differs by more than this are not alike.
+# Machines whose pace differs by more than this share, or of which others used so many more cores, are not alike.
 PACE = 0.1
+OTHERS = 0.25
 
 MEMORY = frozenset({"bytes", "KB", "MB"})
 WALL_CLOCK = frozenset({"s", "ms", "µs", "1/s"})
+# These depend on who had a core when: Redis looks at the clock on the wall, and jobs share scripts if they meet.
+TIMED = frozenset({"in scripts", "scripts"})
 # Neither better nor worse: what a run asks for, what another figure says already, what is all but nothing.
 NOT_JUDGED = frozenset({"asked", "chunks", "heartbeats", "sessions", "utterance", "of its slots", "memory slope"})
 
@@ -52,7 +53,7 @@ PLAN = {
 class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
-    UNCLEAR = "unclear: the machine differed"
+    UNCLEAR = "unclear: it may be the machine"
     NOISE = "within noise"
 
 
@@ -86,15 +87,15 @@ def compare(before: Run, after: Run) -> Comparison:
     return Comparison(
         differences=differences(before, after),
         changes=[
-            _change(earlier[figure.name], figure, drift)
+            _change(earlier[figure.name], figure, drift, before.is_disturbed or after.is_disturbed)
             for figure in after.figures
-            if figure.name in earlier and figure.name.rsplit("/")[-1] not in NOT_JUDGED
+            if figure.name in earlier and _metric(figure) not in NOT_JUDGED
         ],
         in_one_only=len(earlier.keys() ^ later),
     )
 
 
-def _change(before: Figure, after: Figure, drift: float) -> Change:
+def _change(before: Figure, after: Figure, drift: float, is_disturbed: bool) -> Change:
     return Change(
         name=after.name,
         unit=after.unit,
@@ -102,22 +103,29 @@ def _change(before: Figure, after: Figure, drift: float) -> Change:
         after=after.median,
         raw_before=before.raw_median,
         raw_after=after.raw_median,
-        verdict=verdict_of(before, after, drift),
+        verdict=verdict_of(before, after, drift, is_disturbed),
     )
 
 
-def verdict_of(before: Figure, after: Figure, drift: float = 0.0) -> Verdict:
-    """A change is beyond the floor and beyond the spread of both runs, and of scaled figures also as measured."""
+def verdict_of(before: Figure, after: Figure, drift: float = 0.0, is_disturbed: bool = False) -> Verdict:
+    """A change is beyond the floor and beyond the spread of both runs, and not of the machine."""
     floor = _floor(before, after, drift)
     moved = _share(before.median, after.median)
     if abs(moved) <= floor or _overlap(before.samples, after.samples):
         return Verdict.NOISE
+    if is_disturbed and (after.unit in WALL_CLOCK or _metric(after) in TIMED):
+        return Verdict.UNCLEAR
     if before.raw_median is not None and after.raw_median is not None:
         raw = _share(before.raw_median, after.raw_median)
         is_same_way = abs(raw) > floor and (raw > 0) == (moved > 0)
-        if not is_same_way or abs(moved) <= floor + YARDSTICK_ERROR * abs(raw - moved):
+        # The yardstick may be wrong by as much as it takes out: not all work is slowed down as much as its own is.
+        if not is_same_way or abs(moved) <= floor + abs(raw - moved):
             return Verdict.UNCLEAR
     return Verdict.BETTER if (moved > 0) == (after.unit in HIGHER_IS_BETTER) else Verdict.WORSE
+
+
+def _metric(figure: Figure) -> str:
+    return figure.name.rsplit("/")[-1]
 
 
 def _floor(before: Figure, after: Figure, drift: float) -> float:
@@ -158,6 +166,8 @@ def differences(before: Run, after: Run) -> list[str]:
             f"pace of the machine: fixed work took {before.slowdown:.2f} × as long as it should then,"
             f" {after.slowdown:.2f} × now"
         )
+    if before.others is not None and after.others is not None and abs(after.others - before.others) > OTHERS:
+        found.append(f"cores that other programs used: {before.others:g} then, {after.others:g} now")
     return found
 
 

@@ -8,6 +8,8 @@ import msgspec
 
 # Every other unit is a cost.
 HIGHER_IS_BETTER = frozenset({"1/s", "% of capacity"})
+# More than this share of a core, taken by others, shows in jobs/s and latency.
+OTHERS_SHARE = 0.15
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]
     compared: list[Compared] = []
     curves: list[Curve] = []
+    # Cores that other programs used meanwhile, where somebody counts.
+    others: float | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.others is not None and self.others > OTHERS_SHARE
 
     def find(self, name: str) -> Figure | None:
         return next((figure for figure in self.figures if figure.name == name), None)

@@ -25,16 +25,13 @@ from lingua_scheduler.bench import (
     traces,
     watched,
 )
-from lingua_scheduler.bench.figures import Run, Samples
+from lingua_scheduler.bench.figures import OTHERS_SHARE, Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.queues import scenario as peers
 from lingua_scheduler.store.embedded import find_binary, read_version
 
 Tell = Callable[[str], None]
-
-# More than this share of a core, taken by others, shows in jobs/s and latency.
-OTHERS_SHARE = 0.15
 
 
 class Scenario(NamedTuple):
@@ -167,6 +164,7 @@ async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
             (Path(folder) / name).mkdir()
             await SCENARIOS[name].measure(plan, samples, Path(folder) / name, tell)
     took_s = time.monotonic() - began_s
+    others = None
     if busy_s is not None:
         others = ((machine_busy_s() or busy_s) - busy_s - (_own_cpu_s() - own_s)) / took_s
         if others > OTHERS_SHARE:
@@ -183,6 +181,7 @@ async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
         notes=list(samples.notes),
         compared=samples.compared,
         curves=samples.curves(),
+        others=None if others is None else round(others, 2),
     )
 
 
