@@ -10,6 +10,7 @@ from lingua_scheduler.bench import plot
 from lingua_scheduler.bench.comparison import compare
 from lingua_scheduler.bench.figures import Figure, figure_of
 from lingua_scheduler.bench.tables import number, table_of_changes, tables_of
+from lingua_scheduler.bench.targets import TARGETS
 from lingua_scheduler.cli.bench import show
 from tests.bench.runs import cost, run, speed
 
@@ -50,16 +51,20 @@ def test_what_a_variant_does_not_have_is_a_dash() -> None:
     assert [row[2] for row in rows] == ["3", "–", "–", "–", "–"]
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("width", [48, 60, 80, 120])
 def test_no_number_is_broken_or_cut_whatever_the_width(width: int) -> None:
-    variants = [f"{kind}, {size} nodes" for kind in ("dispatch with 20 looked at", "end") for size in ("10", "100 000")]
+    variants = [
+        f"{kind}, {size} nodes"
+        for kind in ("dispatch with 20 looked at", "end", "miss")
+        for size in ("10", "1 000", "100 000")
+    ]
     metrics = ["redis CPU", "in scripts", "client CPU", "alone p50", "alone p99"]
     values = {(v, m): 1000.0 + 100 * i + 10 * j for i, v in enumerate(variants) for j, m in enumerate(metrics)}
     figures = [figure_of(f"fleet/{v}/{m}", "µs/call", [x - 5, x + 5], [7000]) for (v, m), x in values.items()]
     text = shown(*figures, width=width)
     assert max(map(len, text.splitlines())) <= width
     assert [x for x in values.values() if f"{number(x)} ±5" not in text] == []
-    assert text.count("7 000") == len(variants)
+    assert text.count(" 7 000") == len(variants)
     assert "…" not in text
 
 
@@ -68,16 +73,27 @@ def test_a_spread_has_two_digits() -> None:
 
 
 def test_a_row_that_has_nothing_to_say_in_a_narrow_table_is_left_out() -> None:
-    few = [figure_of(f"life/{x}/p50", "ms", [1, 1000]) for x in "abcdefgh"]
-    assert shown(*few, figure_of("life/h/p99", "ms", [1, 1000]), width=60).count("p99, ms") == 1
+    metrics = [figure_of(f"life/small/{i} CPU, of somebody with a name", "µs/job", [1, 90_000]) for i in range(5)]
+    others = [figure_of(f"life/variant {i}/0 CPU, of somebody with a name", "µs/job", [1, 90_000]) for i in range(6)]
+    text = shown(*metrics, *others, width=60).partition("Targets")[0]
+    assert text.count("\nsmall ") > text.count("\nvariant 3 ") == 1
 
 
-def test_the_table_of_targets_fits_a_terminal() -> None:
-    text = shown(cost(100, 120))
-    assert max(map(len, text.splitlines())) <= 80
-    assert "not reached" in text
-    assert "not measured" in text
-    assert "--full" in text
+@pytest.mark.parametrize("width", [50, 61, 62, 63, 64, 80])
+def test_the_table_of_targets_fits_a_terminal(width: int) -> None:
+    text = shown(cost(100, 120), width=width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "110 ±10 µs" in text
+    assert text.count("not measured ") == len(TARGETS) - 1
+    assert "--full`" in text
+
+
+@pytest.mark.parametrize("width", [50, 66, 78, 79, 90])
+def test_the_table_of_changes_fits_a_terminal(width: int) -> None:
+    text = shown(cost(1_234_000, raw=2), width=width).partition("Compared with")[2]
+    assert max(map(len, text.splitlines())) <= width
+    assert "1 234 000 µs/job" in text
+    assert "3 → 2" in text
 
 
 def test_runs_that_are_not_alike_are_said_before_what_changed() -> None:
@@ -98,10 +114,10 @@ def test_a_long_label_begins_inside_the_picture() -> None:
 
 
 def test_the_number_of_a_bar_is_the_median_of_all_cpu_and_the_picture_says_so() -> None:
-    parts = {"scheduler": (100, 110, 150), "redis": (60, 50, 10), "load": (20, 20, 20), "all": (180, 180, 181)}
+    parts = {"scheduler": (100, 110, 150), "redis": (60, 50, 10), "load": (20, 20, 20), "all": (175, 175, 180)}
     svg = plot.cpu_chart(run(*(life("small", metric, *samples) for metric, samples in parts.items())))
     said = [text.text for text in texts(svg)]
-    assert "180" in said
+    assert "175" in said
     assert any("median of all CPU" in (text or "") for text in said)
 
 

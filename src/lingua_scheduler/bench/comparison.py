@@ -117,9 +117,9 @@ def verdict_of(before: Figure, after: Figure, drift: float = 0.0, is_disturbed: 
         return Verdict.UNCLEAR
     if before.raw_median is not None and after.raw_median is not None:
         raw = _share(before.raw_median, after.raw_median)
-        is_same_way = abs(raw) > floor and (raw > 0) == (moved > 0)
         # The yardstick may be wrong by as much as it takes out: not all work is slowed down as much as its own is.
-        if not is_same_way or abs(moved) <= floor + abs(raw - moved):
+        # What is left after that has moved the same way, and beyond the floor, as it was measured.
+        if abs(moved) <= floor + abs(raw - moved):
             return Verdict.UNCLEAR
     return Verdict.BETTER if (moved > 0) == (after.unit in HIGHER_IS_BETTER) else Verdict.WORSE
 
