@@ -136,7 +136,7 @@ async def test_failures_of_one_tick_are_counted_one_by_one(store: Store) -> None
 
 async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
     await join(store, entry("a", max_jobs=8))
-    await store.line.call("SET", store.keys.shard(0).job("job-0-1"), "no hash")
+    await store.line.call("LPUSH", store.keys.shard(0).job("job-0-1"), "no string")
     answers = await asyncio.gather(
         *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
     )

@@ -2,6 +2,7 @@
 
 import random
 from functools import lru_cache
+from urllib.parse import quote
 
 import msgspec
 
@@ -122,13 +123,17 @@ class Jobs(Records):
         keys = self._keys.shard(shard)
         wish = ""
         if order.preferred or order.excluded:
-            wish = " ".join((order.preferred or "-", "1" if order.only_preferred else "0", *order.excluded))
+            preferred = _word(order.preferred) or "-"
+            wish = " ".join((preferred, "1" if order.only_preferred else "0", *order.excluded))
+        session_id = order.session_id
+        if not session_id.isprintable():
+            session_id = _line(session_id)
         return self._together.join(
             _DISPATCH,
             keys,
             (order.pools, order.owner, order.needs, order.is_last_resort, rules),
             keys.job(order.job_id),
-            (order.job_id, order.attempt, wish, order.run_ms, order.session_id, order.utterance_index),
+            f"{order.job_id} {order.attempt} {order.run_ms} {order.utterance_index} {wish}\n{session_id}",
         )
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
@@ -137,8 +142,7 @@ class Jobs(Records):
     def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
         """As `advance`, for those who read the reply themselves, with `advanced_of`."""
         keys = self._keys.shard(attempt.shard)
-        lease = attempt.lease, attempt.number, attempt.node_id, epoch
-        return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), lease)
+        return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
     async def end(
         self,
@@ -174,9 +178,8 @@ class Jobs(Records):
     ) -> Waiter:
         """As `end`, for those who read the reply themselves, with `ended_of`."""
         keys = self._keys.shard(attempt.shard)
-        lease = attempt.lease, attempt.number, attempt.node_id, epoch
         group = event, reason, if_overdue, linger_ms, quarantine
-        return self._together.join(_END, keys, group, keys.job(attempt.job_id), lease)
+        return self._together.join(_END, keys, group, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -187,7 +190,7 @@ class Jobs(Records):
             attempt=attempt,
             before=_CLOSABLE[event],
             state=_AFTER[event],
-            reason=reason,
+            reason=_line(reason),
         )
         return bool(reply[0] == "closed")
 
@@ -226,21 +229,18 @@ class Jobs(Records):
             keys,
             job_key=keys.job(note.job_id),
             job=note.job_id,
-            session=note.session_id,
+            session=_line(note.session_id),
+            utterance=note.utterance_index,
+            owner=note.owner,
+            pool=note.pools[0],
+            also=" ".join(note.pools[1:]),
             before=_CLOSABLE[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             state=_AFTER[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             reason=note.error,
-            stamp="ended_ms" if has_failed else "created_ms",
+            detail=_line(note.detail),
             most=RECENT_MAX,
             keep_ms=keep_ms,
-            record=(
-                "pool", note.pools[0],
-                "utterance", str(note.utterance_index),
-                "owner", note.owner,
-                "detail", note.detail,
-                *_also(note.pools),
-            ),
-        )  # fmt: skip
+        )
         return NoteOutcome(reply[0])
 
     async def cancel(self, record: JobRecord, linger_ms: int) -> tuple[CancelOutcome, str]:
@@ -262,8 +262,7 @@ class Jobs(Records):
         return outcome, reply[1] if outcome is CancelOutcome.ENDED else ""
 
     async def is_cancelled(self, shard: int, job_id: str) -> bool:
-        state = await self._line.call("HGET", self._keys.shard(shard).job(job_id), "state")
-        return bool(state == JobState.CANCELLED)
+        return (await self.read(shard, job_id)).get("state") == JobState.CANCELLED
 
     async def explain(self, shard: int, job_id: str, explanation: str) -> bool:
         """Keep an explanation on the record; False when there is none any more."""
@@ -273,11 +272,9 @@ class Jobs(Records):
 
     async def is_over(self, attempt: Attempt) -> bool:
         """Whether it has ended, or another attempt is current. What Redis has forgotten may still go on."""
-        number, node_id, state = await self._line.call(
-            "HMGET", self._keys.shard(attempt.shard).job(attempt.job_id), "attempt", "node", "state"
-        )
-        is_current = (number, node_id) == (str(attempt.number), attempt.node_id) and state in LIVE
-        return number is not None and not is_current
+        record = await self.read(attempt.shard, attempt.job_id)
+        is_same = record and (record["attempt"], record["node"]) == (str(attempt.number), attempt.node_id)
+        return bool(record) and not (is_same and record["state"] in LIVE)
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)
@@ -306,9 +303,13 @@ def ended_of(reply: Reply) -> Ended:
     return Ended(outcome, "" if owner == "-" else owner, session_id, int(utterance), _VERDICTS[verdict])
 
 
-def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
-    """Most jobs need one pool; the others are worth a field only where there are some."""
-    return ("also", " ".join(pools[1:])) if len(pools) > 1 else ()
+def _line(text: str) -> str:
+    """What callers said may be anything; a record has one line for it."""
+    return text if text.isprintable() else " ".join(text.split())
+
+
+def _word(text: str) -> str:
+    return text if text.isprintable() and " " not in text else quote(text)
 
 
 def _of_dispatches(keys: ShardKeys, group: _DispatchGroup) -> Common:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
-from lingua_scheduler.store.connection import Argument, Reply, Waiter
+from lingua_scheduler.store.connection import Reply, Waiter
 from lingua_scheduler.store.keys import ShardKeys
 from lingua_scheduler.store.scripts import Scripts
 
@@ -17,11 +17,11 @@ MOST_TOGETHER = 32
 
 # By the names of the bind block; the list of keys holds those that follow the callers' own.
 Common = dict[str, Any]
-Members = dict[str, tuple[tuple[Argument, ...], Waiter]]
+Members = dict[str, tuple[str, Waiter]]
 
 
 class Kind(NamedTuple):
-    """A script whose keys and arguments end in lists: a key and some words a call.
+    """A script whose keys and arguments end in lists: a key and a line of words a call.
 
     `common` spells what the calls of a group have in common.
     """
@@ -59,7 +59,7 @@ class Together:
         self._scripts = scripts
         self._desks: dict[ShardKeys, _Desk] = {}
 
-    def join(self, kind: Kind, shard: ShardKeys, group: Hashable, key: str, words: tuple[Argument, ...]) -> Waiter:
+    def join(self, kind: Kind, shard: ShardKeys, group: Hashable, key: str, words: str) -> Waiter:
         """The future holds what the script replies for this call, or what the whole command failed with."""
         loop = asyncio.get_running_loop()
         desk = self._desks.get(shard)
@@ -105,7 +105,7 @@ class Together:
         kind = party.kind
         common = kind.common(shard, party.group)
         common[kind.keys] = [*members, *common[kind.keys]]
-        common[kind.words] = [word for words, _ in members.values() for word in words]
+        common[kind.words] = [words for words, _ in members.values()]
         replies: list[Reply] = await self._scripts.run(kind.script, shard, **common)
         for (_, waiter), reply in zip(members.values(), replies, strict=True):
             if not waiter.done():
