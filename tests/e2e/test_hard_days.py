@@ -2,10 +2,16 @@
 
 import asyncio
 import signal
+from typing import Any
+
+import pytest
 
 from lingua_scheduler.domain.languages import MAX_PAIRS
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.telemetry import metrics
+from tests.support.fleet import entry, join
 from tests.support.peers import Field, answer, field, heartbeat, registration, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
@@ -46,6 +52,29 @@ async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() 
     finally:
         private.signal(signal.SIGCONT)
         private.stop()
+
+
+async def test_a_job_for_a_dead_instance_goes_elsewhere_though_redis_goes_at_that_moment(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Scripts.run
+    lost: list[str] = []
+
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+
+        async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+            if name == "node_remove" and not lost:
+                lost.append(name)
+                await peers.node()
+                raise RedisAway("the connection broke")
+            return await run(self, name, *shard, **values)
+
+        client = await peers.client()
+        await join(store, entry("orphan"), owner=Owner("dead", "c1"))
+        monkeypatch.setattr(Scripts, "run", losing)
+        await client.utterance(0)
+        assert (await client.outcome())["type"] == "translation_result"
+        assert lost
 
 
 async def test_a_redis_that_forgot_everything_is_told_again_and_jobs_flow(server: RedisProcess) -> None:

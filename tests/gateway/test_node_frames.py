@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.store.connection import RedisAway
@@ -233,13 +234,13 @@ async def test_the_last_words_of_a_node_that_leaves_count(
 ) -> None:
     async with scene(server) as on:
         jobs, may_answer = await on.jobs(), asyncio.Event()
-        end = Jobs.end
+        ask = Jobs.ask_to_end
 
         async def slow(*given: Any, **named: Any) -> Any:
             await may_answer.wait()
-            return await end(*given, **named)
+            return await ask(*given, **named)
 
-        monkeypatch.setattr(Jobs, "end", slow)
+        monkeypatch.setattr(Jobs, "ask_to_end", lambda *given, **named: asyncio.ensure_future(slow(*given, **named)))
         on.node.writer.write(on.node.results(jobs) + GOODBYE)
         await on.node.until_hung_up()
         # Its work goes elsewhere only when it is known what became of it.
@@ -266,6 +267,50 @@ async def test_results_that_were_under_way_when_redis_hung_up_still_count(server
             await on.client.utterance(index)
         on.node.writer.write(on.node.results([await on.node.next_of("job_assign") for _ in range(JOBS)]))
         assert await on.outcomes() == ["translation_result"] * JOBS
+
+
+@pytest.mark.parametrize("acknowledges", [False, True], ids=["results", "acknowledgements and results"])
+async def test_what_there_is_no_room_for_while_redis_hangs_waits_and_counts(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, acknowledges: bool
+) -> None:
+    async with scene(server, acknowledges=acknowledges) as on:
+        together = on.store.jobs._together
+        monkeypatch.setattr(together, "_max_pending", 2)
+        # More jobs at once than may ask for a slot: each gets one.
+        jobs = await on.jobs()
+        server.command("CLIENT", "PAUSE", "20000", "WRITE")
+        try:
+            said = [on.node.about("job_ack", job) for job in jobs if acknowledges]
+            on.node.writer.write(b"".join(said) + on.node.results(jobs))
+            await until(lambda: together.pending == 2)
+        finally:
+            server.command("CLIENT", "UNPAUSE")
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        await until(lambda: together.pending == 0)
+
+
+async def test_a_result_reaches_its_client_though_redis_goes_before_its_adopted_lease_ends(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Scripts.run
+    ends: list[str] = []
+
+    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+        if name == "attempt_end":
+            ends.append(name)
+            if len(ends) == 2:
+                raise RedisAway("the connection broke")
+        return await run(self, name, *shard, **values)
+
+    async with scene(server) as on:
+        (job,) = await on.jobs(1)
+        link = on.scheduler._registry.find(on.node.node_id)
+        assert link is not None
+        link.sent[job["job_id"]] = (Attempt(job["job_id"], ADOPTED, link.node_id, link.shard), float("-inf"))
+        monkeypatch.setattr(Scripts, "run", losing)
+        on.node.writer.write(on.node.results([job]))
+        assert await on.outcomes(1) == ["translation_result"]
+        assert len(ends) == 3
 
 
 async def test_an_acknowledgement_that_redis_never_answered_is_granted_when_it_is_back(
@@ -308,13 +353,15 @@ async def test_a_surprise_in_what_follows_is_told_and_closes_the_socket_alone(
 async def test_a_result_whose_answer_is_called_off_holds_nothing_up_and_is_not_shown(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def called_off(*_: object, **__: object) -> None:
-        raise asyncio.CancelledError
+    def called_off(*_: object, **__: object) -> asyncio.Future[None]:
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        return answer
 
     async with scene(server, acknowledges=True) as on:
         jobs = await on.jobs(1)
         with monkeypatch.context() as patched:
-            patched.setattr(Jobs, "end", called_off)
+            patched.setattr(Jobs, "ask_to_end", called_off)
             on.node.writer.write(on.node.results(jobs) + frame(heartbeat(on.node.node_id)))
             await on.node.next_of("node_heartbeat_ack")
         assert "heard" not in caplog.text

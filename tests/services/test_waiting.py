@@ -1,7 +1,8 @@
 """Waiting for a slot: in the order of the tickets, one try for one slot, and no trace of those who left."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,30 @@ async def line() -> AsyncIterator[Line]:
     await asyncio.gather(*found.tasks.values(), return_exceptions=True)
 
 
+class Watched(list[Any]):
+    """A line that counts how often somebody went along it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searches = 0
+
+    def __contains__(self, one: object) -> bool:
+        self.searches += 1
+        return super().__contains__(one)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.searches += 1
+        return super().__iter__()
+
+    def index(self, *one: Any) -> int:
+        self.searches += 1
+        return super().index(*one)
+
+    def remove(self, one: Any) -> None:
+        self.searches += 1
+        super().remove(one)
+
+
 def waiting() -> float:
     return metrics.REGISTRY.get_sample_value("lingua_jobs_waiting") or 0.0
 
@@ -94,6 +119,20 @@ async def test_a_freed_slot_wakes_one_of_all_its_pools_the_one_who_waits_longest
     assert line.tried == ["ann"]
     await line.free(POOL, OTHER)
     assert line.tried == ["ann", "bob"]
+
+
+async def test_who_is_woken_does_not_search_the_line_for_a_place_it_has_left(line: Line) -> None:
+    watched = line.room._queues[POOL] = Watched()
+    for number in range(100):
+        await line.join(str(number))
+    for _ in range(50):
+        await line.free()
+    assert (len(line.tried), len(watched)) == (50, 50)
+    assert watched.searches == 0
+    # Only who leaves the line out of turn has to be found in it.
+    line.tasks["70"].cancel()
+    await settled()
+    assert (len(watched), watched.searches) == (49, 1)
 
 
 async def test_a_slot_of_another_pool_wakes_nobody(line: Line) -> None:

@@ -1,7 +1,9 @@
 """Calls of one tick share a script, and nobody can tell by the answers."""
 
 import asyncio
+import signal
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,10 +16,15 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.together import MOST_TOGETHER
+from tests.support.clusters import Server
 from tests.support.fleet import POOL, RULES, dispatch, entry, history, join, ledger, order
+from tests.support.servers import binaries
+from tests.support.waiting import until
 
 STRICT = QuarantineRules(failures=2, window=10, consecutive=2, first_ms=60_000, longest_ms=600_000)
 OTHER = "zh:en:speech"
+# More than the scripts that are loaded on a new connection.
+MOST_PENDING = 100
 
 
 @pytest.fixture
@@ -32,6 +39,18 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     monkeypatch.setattr(Scripts, "run", counting)
     return counted
+
+
+def pending(store: Store) -> int:
+    return store.jobs._together.pending
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """One that may hang and die."""
+    server = Server(str(binaries()["valkey"]), "--save", "")
+    yield server
+    server.stop()
 
 
 async def place(store: Store, count: int, first: int = 0) -> list[Attempt]:
@@ -151,6 +170,7 @@ async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
     assert isinstance(ended[1], ResponseError)
     assert [ended[0].outcome, ended[2].outcome] == [EndOutcome.ENDED] * 2  # type: ignore[union-attr]
     assert await ledger(store, "a") == (0, 8, 0)
+    assert pending(store) == 0
 
 
 async def test_all_hear_that_redis_is_away(store: Store) -> None:
@@ -159,6 +179,7 @@ async def test_all_hear_that_redis_is_away(store: Store) -> None:
         *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [RedisAway] * 3
+    assert pending(store) == 0
 
 
 async def test_one_who_left_takes_nobody_along(store: Store) -> None:
@@ -169,3 +190,76 @@ async def test_one_who_left_takes_nobody_along(store: Store) -> None:
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(answers[1], asyncio.CancelledError)
     assert [answers[0].outcome, answers[2].outcome] == [DispatchOutcome.DISPATCHED] * 2  # type: ignore[union-attr]
+    assert pending(store) == 0
+
+
+@pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "dies"])
+async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server, comes_back: bool) -> None:
+    store = Store(f"redis://{own_server.address}", key_prefix="x", timeout_ms=30_000, max_pending=MOST_PENDING)
+    await store.open()
+    await join(store, entry("a", max_jobs=MOST_PENDING))
+    own_server.signal(signal.SIGSTOP)
+    # Of two shards; some are under way, the others wait for them.
+    calls = [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2)]
+    await until(lambda: store.line.servers()[0].pending)
+    calls += [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, 100)]
+    attempt = Attempt("job-0-1", 1, "a", 0)
+    for ask in (
+        lambda: store.jobs.ask_for_slot(2, order("more"), RULES),
+        lambda: store.jobs.ask_to_advance(attempt, "1", JobEvent.ACCEPT),
+        lambda: store.jobs.ask_to_end(attempt, "1", JobEvent.FINISH),
+    ):
+        with pytest.raises(RedisAway, match="100 calls are waiting for an answer already"):
+            ask()
+    # Those who left take up their room until it is known what became of their calls.
+    for gone in (calls[0], calls[-1]):
+        gone.cancel()
+    assert pending(store) == MOST_PENDING
+    if comes_back:
+        own_server.signal(signal.SIGCONT)
+    else:
+        own_server.kill()
+    answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 20)
+    assert Counter(type(answer) for answer in answers) == {
+        asyncio.CancelledError: 2,
+        str if comes_back else RedisAway: MOST_PENDING - 2,
+    }
+    await until(lambda: pending(store) == 0)
+    if not comes_back:
+        own_server.launch()
+        await until(lambda: store.is_ready)
+        await join(store, entry("a", max_jobs=MOST_PENDING))
+    placed = await asyncio.gather(*(store.jobs.dispatch(0, order(serial), RULES) for serial in range(MOST_PENDING)))
+    assert {answer.outcome for answer in placed} == {DispatchOutcome.DISPATCHED}
+    assert pending(store) == 0
+    await store.close()
+
+
+@pytest.mark.parametrize("ticks", range(4))
+async def test_who_waits_at_a_desk_that_is_called_off_hears_of_it_and_the_next_finds_another(
+    store: Store, ticks: int
+) -> None:
+    await join(store, entry("a", max_jobs=100))
+
+    def ask(*serials: int) -> list[Any]:
+        return [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in serials]
+
+    # More than one script takes.
+    calls = ask(*range(MOST_TOGETHER + 8))
+    (desk,) = store.jobs._together._desks.values()
+    for _ in range(ticks):
+        await asyncio.sleep(0)
+    assert desk.task is not None
+    calls += ask(50)
+    desk.task.cancel()
+    calls += ask(51)
+    answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
+    assert {type(answer) for answer in answers} <= {RedisAway, str}
+    for late in answers[-2:]:
+        assert isinstance(late, RedisAway)
+        assert "called off" in str(late)
+    assert pending(store) == 0
+    again = await asyncio.wait_for(asyncio.gather(*(dispatch(store, order(serial)) for serial in range(60))), 10)
+    assert len(again) == 60
+    assert await ledger(store, "a") == (60, 40, 60)
+    assert (pending(store), store.jobs._together._desks) == (0, {})

@@ -197,8 +197,9 @@ class Desk:
                 await self._inboxes.bury(held.inbox, held.entry, reason, self._limits)
             _DEAD[reason].inc()
             _count(letter, "dead")
-        except RedisAway:
-            _log.warning("letter.not_buried", uid=letter.uid)
+        except Exception as error:
+            # Whatever it is, those behind it in its lane are not its heirs.
+            _log.warning("letter.not_buried", uid=letter.uid, error=type(error).__name__)
         finally:
             self._let_go(held)
 
@@ -225,6 +226,10 @@ class Desk:
                     # It may lie on another server of a Cluster than our own, and must not hold that up.
                     break
                 await asyncio.sleep(TRY_AGAIN_S)
+            except Exception as error:
+                # Redis is there and refuses. They come again, and so does all that is done from now on.
+                _log.error("letters.not_done", letters=len(batch), error=type(error).__name__)
+                break
         for held in batch:
             self._let_go(held)
 

@@ -109,10 +109,10 @@ class JobNote(msgspec.Struct, frozen=True, gc=False):
 class Jobs(Records):
     """What happens to jobs; how they are looked up is in `Records`."""
 
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts, max_pending: int) -> None:
         super().__init__(line, keys)
         self._scripts = scripts
-        self._together = Together(scripts)
+        self._together = Together(scripts, max_pending)
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
         """Choose a node, lease a slot, write the job."""
