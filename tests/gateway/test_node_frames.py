@@ -15,12 +15,13 @@ from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Jobs
-from lingua_scheduler.store.scripts import Scripts, load, read_library
+from lingua_scheduler.store.scripts import load, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.bare import Bare, frame, handshake
 from tests.support.fleet import history
 from tests.support.peers import FakeClient, Frame, field, heartbeat, registration, result_of
 from tests.support.schedulers import scheduler_on
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -117,11 +118,10 @@ async def test_results_that_come_together_are_put_to_redis_together(
 async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Scripts.run
     lost: list[str] = []
 
-    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
-        reply = await run(self, name, *shard, **values)
+    async def losing(name: str, call: Call) -> Any:
+        reply = await call()
         if name == "attempt_end" and not lost:
             lost.append(name)
             raise RedisAway("the connection broke")
@@ -129,7 +129,7 @@ async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
 
     async with scene(server, acknowledges=True) as on:
         jobs = await on.jobs()
-        monkeypatch.setattr(Scripts, "run", losing)
+        around_scripts(monkeypatch, losing)
         on.node.writer.write(on.node.results(jobs))
         heard = [await on.node.next_of("job_grant", "result_ack") for _ in jobs]
         assert [one["type"] for one in heard] == ["result_ack"] * JOBS
@@ -142,18 +142,17 @@ async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
 async def test_an_acknowledgement_that_redis_did_not_get_is_put_to_it_again(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Scripts.run
     lost: list[str] = []
 
-    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+    async def losing(name: str, call: Call) -> Any:
         if name == "attempt_advance" and not lost:
             lost.append(name)
             raise RedisAway("the connection broke")
-        return await run(self, name, *shard, **values)
+        return await call()
 
     async with scene(server, acknowledges=True) as on:
         (job,) = await on.jobs(1)
-        monkeypatch.setattr(Scripts, "run", losing)
+        around_scripts(monkeypatch, losing)
         on.node.writer.write(on.node.about("job_ack", job) + on.node.results([job]))
         heard = [await on.node.next_of("job_grant", "result_ack", "error") for _ in range(2)]
         assert [(one["type"], one.get("verdict")) for one in heard] == [("job_grant", "granted"), ("result_ack", None)]
@@ -292,22 +291,21 @@ async def test_what_there_is_no_room_for_while_redis_hangs_waits_and_counts(
 async def test_a_result_reaches_its_client_though_redis_goes_before_its_adopted_lease_ends(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Scripts.run
     ends: list[str] = []
 
-    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+    async def losing(name: str, call: Call) -> Any:
         if name == "attempt_end":
             ends.append(name)
             if len(ends) == 2:
                 raise RedisAway("the connection broke")
-        return await run(self, name, *shard, **values)
+        return await call()
 
     async with scene(server) as on:
         (job,) = await on.jobs(1)
         link = on.scheduler._registry.find(on.node.node_id)
         assert link is not None
         link.sent[job["job_id"]] = (Attempt(job["job_id"], ADOPTED, link.node_id, link.shard), float("-inf"))
-        monkeypatch.setattr(Scripts, "run", losing)
+        around_scripts(monkeypatch, losing)
         on.node.writer.write(on.node.results([job]))
         assert await on.outcomes(1) == ["translation_result"]
         assert len(ends) == 3

@@ -14,10 +14,10 @@ from lingua_scheduler.services import desk, letters, presence
 from lingua_scheduler.services.mailroom import Posted
 from lingua_scheduler.services.presence import IdTaken
 from lingua_scheduler.store.inbox import GROUP
-from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import DEAD_MS, ROOMY, Office, letter, lost, office, who, written
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -129,16 +129,15 @@ async def test_a_full_inbox_is_told_to_the_sender_and_no_unread_letter_is_lost(s
 
 def refusing_once(monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
     """Redis is there, and refuses a script of this name; what is returned says that it did."""
-    run = Scripts.run
     refused: list[str] = []
 
-    async def refusing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+    async def refusing(name: str, call: Call) -> Any:
         if name == script and not refused:
             refused.append(name)
             raise ResponseError("BUSY Redis is busy running a script")
-        return await run(self, name, *shard, **values)
+        return await call()
 
-    monkeypatch.setattr(Scripts, "run", refusing)
+    around_scripts(monkeypatch, refusing)
     return refused
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,11 +13,11 @@ from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcom
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.quarantine import QuarantineRules
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.together import MOST_TOGETHER
 from tests.support.clusters import Server
 from tests.support.fleet import POOL, RULES, dispatch, entry, history, join, ledger, order
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import binaries
 from tests.support.waiting import until
 
@@ -31,13 +31,12 @@ MOST_PENDING = 100
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each script was called."""
     counted: Counter[str] = Counter()
-    run = Scripts.run
 
-    async def counting(self: Scripts, name: str, *shard: object, **values: object) -> object:
+    async def counting(name: str, call: Call) -> Any:
         counted[name] += 1
-        return await run(self, name, *shard, **values)  # type: ignore[arg-type]
+        return await call()
 
-    monkeypatch.setattr(Scripts, "run", counting)
+    around_scripts(monkeypatch, counting)
     return counted
 
 
@@ -204,11 +203,12 @@ async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server
     await until(lambda: store.line.servers()[0].pending)
     calls += [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, 100)]
     attempt = Attempt("job-0-1", 1, "a", 0)
-    for ask in (
+    asks: tuple[Callable[[], object], ...] = (
         lambda: store.jobs.ask_for_slot(2, order("more"), RULES),
         lambda: store.jobs.ask_to_advance(attempt, "1", JobEvent.ACCEPT),
         lambda: store.jobs.ask_to_end(attempt, "1", JobEvent.FINISH),
-    ):
+    )
+    for ask in asks:
         with pytest.raises(RedisAway, match="100 calls are waiting for an answer already"):
             ask()
     # Those who left take up their room until it is known what became of their calls.
@@ -235,31 +235,23 @@ async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server
     await store.close()
 
 
-@pytest.mark.parametrize("ticks", range(4))
-async def test_who_waits_at_a_desk_that_is_called_off_hears_of_it_and_the_next_finds_another(
-    store: Store, ticks: int
-) -> None:
+async def test_a_server_that_forgot_its_scripts_gets_those_that_are_shared_again(store: Store) -> None:
     await join(store, entry("a", max_jobs=100))
+    for server in store.line.servers():
+        await server.call("SCRIPT", "FLUSH")
+    placed = await asyncio.gather(*(dispatch(store, order(serial)) for serial in range(MOST_TOGETHER + 8)))
+    assert len(placed) == MOST_TOGETHER + 8
+    assert await ledger(store, "a") == (40, 60, 40)
+    assert (pending(store), store.jobs._together._desks) == (0, {})
 
-    def ask(*serials: int) -> list[Any]:
-        return [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in serials]
 
-    # More than one script takes.
-    calls = ask(*range(MOST_TOGETHER + 8))
-    (desk,) = store.jobs._together._desks.values()
-    for _ in range(ticks):
-        await asyncio.sleep(0)
-    assert desk.task is not None
-    calls += ask(50)
-    desk.task.cancel()
-    calls += ask(51)
+async def test_who_waits_when_the_line_is_closed_hears_of_it(store: Store) -> None:
+    await join(store, entry("a", max_jobs=100))
+    calls = [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(MOST_TOGETHER + 8)]
+    await asyncio.sleep(0)
+    await store.line.close()
+    calls += [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(50, 52)]
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
     assert {type(answer) for answer in answers} <= {RedisAway, str}
-    for late in answers[-2:]:
-        assert isinstance(late, RedisAway)
-        assert "called off" in str(late)
-    assert pending(store) == 0
-    again = await asyncio.wait_for(asyncio.gather(*(dispatch(store, order(serial)) for serial in range(60))), 10)
-    assert len(again) == 60
-    assert await ledger(store, "a") == (60, 40, 60)
+    assert {type(answer) for answer in answers[-2:]} == {RedisAway}
     assert (pending(store), store.jobs._together._desks) == (0, {})

@@ -33,7 +33,7 @@ BACKOFF_MAX_S = 5.0
 SOCKET_PATH_MAX_BYTES = 100
 LOG_TAIL_MAX_BYTES = 4096
 LOG_TAIL_LINES = 4
-# The shipped server has the C library's own allocator, which takes ever longer for a new record between old ones (0021).
+# The shipped server has the C library's own allocator, which takes ever longer to find room between old records (0021).
 # These let it keep more of what is freed at hand; other libraries and allocators do not read them.
 MEMORY_RULES = {
     "GLIBC_TUNABLES": ":".join(

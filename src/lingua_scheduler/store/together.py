@@ -3,15 +3,15 @@
 Redis takes one command after the other: what would wait there waits here, and shares a script instead."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from redis.exceptions import ResponseError
+from redis.exceptions import NoScriptError, ResponseError
 
-from lingua_scheduler.store.connection import RedisAway, Reply, Waiter
+from lingua_scheduler.store.connection import RedisAway, Waiter
 from lingua_scheduler.store.keys import ShardKeys
-from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.scripts import ScriptError, Scripts, meaning_of
 
 # A script holds up everybody else; so many jobs take it well below a millisecond.
 MOST_TOGETHER = 32
@@ -44,25 +44,26 @@ class _Party(NamedTuple):
 
 
 class _Desk:
-    """The calls for one shard: those under way, and those that wait for them."""
+    """The calls for one shard that wait for those under way, and how many scripts these are."""
 
-    __slots__ = ("filling", "first", "others", "task", "under_way")
+    __slots__ = ("filling", "first", "others", "under_way")
 
     def __init__(self) -> None:
-        self.under_way: list[_Party] = []
+        self.under_way = 0
         self.first: list[_Party] = []
         self.others: list[_Party] = []
         self.filling: dict[tuple[str, Hashable], _Party] = {}
-        self.task: asyncio.Task[None] | None = None
 
     def take(self) -> list[_Party]:
-        """All who wait are under way from now on."""
-        self.under_way = self.first + self.others
+        """All who wait; nobody joins them any more."""
+        parties = self.first + self.others
         self.first, self.others, self.filling = [], [], {}
-        return self.under_way
+        return parties
 
 
 class Together:
+    """Works by callbacks alone: a task would cost more than all else here, and could be called off."""
+
     def __init__(self, scripts: Scripts, max_pending: int) -> None:
         self._scripts = scripts
         self._max_pending = max_pending
@@ -82,73 +83,73 @@ class Together:
         """
         if self.pending >= self._max_pending:
             raise RedisAway(f"{self._max_pending} calls are waiting for an answer already")
-        loop = self._loop
         desk = self._desks.get(shard)
         if desk is None:
             desk = self._desks[shard] = _Desk()
-            # Its first step is in the next tick: until then others may join.
-            desk.task = loop.create_task(self._serve(shard, desk))
-            desk.task.add_done_callback(partial(self._left, shard, desk))
+            # In the next tick: until then others may join.
+            self._loop.call_soon(self._serve, shard, desk)
         name = kind.script, group
         party = desk.filling.get(name)
         if party is None or key in party.members or len(party.members) >= MOST_TOGETHER:
             party = desk.filling[name] = _Party(kind, group, {})
             (desk.first if kind.goes_first else desk.others).append(party)
-        waiter: Waiter = loop.create_future()
+        waiter: Waiter = self._loop.create_future()
         party.members[key] = (words, waiter)
         self.pending += 1
         return waiter
 
-    async def _serve(self, shard: ShardKeys, desk: _Desk) -> None:
-        while parties := desk.take():
-            if len(parties) == 1:
-                await self._go(shard, parties[0])
-            else:
-                await asyncio.gather(*(self._go(shard, party) for party in parties))
-            self._forget(parties)
-        # Before anybody else can come: who does finds a desk that is served.
-        del self._desks[shard]
-
-    def _left(self, shard: ShardKeys, desk: _Desk, _task: asyncio.Task[None]) -> None:
-        """Nobody waits where nobody serves: the task may have been called off, even before its first step.
-
-        Those who wait were not called off themselves, and may ask again.
-        """
-        if self._desks.get(shard) is not desk:
-            return  # it served to the end
-        del self._desks[shard]
-        parties = [*desk.under_way, *desk.first, *desk.others]
+    def _serve(self, shard: ShardKeys, desk: _Desk) -> None:
+        """Nothing is under way: send what waits, if anything does."""
+        parties = desk.take()
+        if not parties:
+            del self._desks[shard]
+            return
+        desk.under_way = len(parties)
         for party in parties:
-            _fail(party.members, RedisAway("the call was called off; nobody knows whether it was carried out"))
-        self._forget(parties)
+            self._send(shard, desk, party)
 
-    def _forget(self, parties: Iterable[_Party]) -> None:
-        for party in parties:
-            self.pending -= len(party.members)
-
-    async def _go(self, shard: ShardKeys, party: _Party) -> None:
-        members = party.members
-        try:
-            await self._run(shard, party, members)
-        except Exception as error:
-            if isinstance(error, ResponseError) and len(members) > 1:
-                # One of them upset the script. All are safe to repeat, so each bears its own fate.
-                await asyncio.gather(*(self._go(shard, party._replace(members={key: members[key]})) for key in members))
-            else:
-                _fail(members, error)
-
-    async def _run(self, shard: ShardKeys, party: _Party, members: Members) -> None:
-        kind = party.kind
+    def _send(self, shard: ShardKeys, desk: _Desk, party: _Party, *, with_source: bool = False) -> None:
+        kind, members = party.kind, party.members
         common = kind.common(shard, party.group)
         common[kind.keys] = [*members, *common[kind.keys]]
         common[kind.words] = [words for words, _ in members.values()]
-        replies: list[Reply] = await self._scripts.run(kind.script, shard, **common)
-        for (_, waiter), reply in zip(members.values(), replies, strict=True):
-            if not waiter.done():
-                waiter.set_result(reply)
+        try:
+            answer = self._scripts.ask(kind.script, shard, common, with_source=with_source)
+        except Exception as error:
+            _fail(members, error)
+            self._done(shard, desk, party)
+        else:
+            answer.add_done_callback(partial(self._answered, shard, desk, party))
+
+    def _answered(self, shard: ShardKeys, desk: _Desk, party: _Party, answer: Waiter) -> None:
+        members, error = party.members, answer.exception()
+        if isinstance(error, NoScriptError):
+            self._send(shard, desk, party, with_source=True)
+            return
+        if isinstance(error, ResponseError) and len(members) > 1:
+            # One of them upset the script. All are safe to repeat, so each bears its own fate.
+            desk.under_way += len(members) - 1
+            for key in members:
+                self._send(shard, desk, party._replace(members={key: members[key]}))
+            return
+        if error is not None:
+            _fail(members, meaning_of(error) if isinstance(error, ResponseError) else error)
+        elif len(replies := answer.result()) != len(members):
+            _fail(members, ScriptError(f"{party.kind.script} has {len(replies)} answers for {len(members)} calls"))
+        else:
+            for (_, waiter), reply in zip(members.values(), replies, strict=True):
+                if not waiter.done():
+                    waiter.set_result(reply)
+        self._done(shard, desk, party)
+
+    def _done(self, shard: ShardKeys, desk: _Desk, party: _Party) -> None:
+        self.pending -= len(party.members)
+        desk.under_way -= 1
+        if not desk.under_way:
+            self._serve(shard, desk)
 
 
-def _fail(members: Members, error: Exception) -> None:
+def _fail(members: Members, error: BaseException) -> None:
     for _, waiter in members.values():
         if not waiter.done():
             waiter.set_exception(error)
