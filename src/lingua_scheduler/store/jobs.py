@@ -2,6 +2,7 @@
 
 import random
 from functools import lru_cache
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -22,7 +23,7 @@ from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.together import Common, Kind, Together
+from lingua_scheduler.store.together import Kind, Together
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -312,11 +313,11 @@ def _word(text: str) -> str:
     return text if text.isprintable() and " " not in text else quote(text)
 
 
-def _of_dispatches(keys: ShardKeys, group: _DispatchGroup) -> Common:
+def _of_dispatches(keys: ShardKeys, group: _DispatchGroup, job_keys: list[str], orders: list[str]) -> dict[str, Any]:
     pools, owner, needs, is_last_resort, rules = group
     return {
         "pool": keys.pool(pools[0]),
-        "job_keys": [keys.pool(pool) for pool in pools[1:]],
+        "job_keys": [*job_keys, *map(keys.pool, pools[1:])],
         "sample": rules.sample,
         "sample_k": rules.sample_k,
         "ack_ms": rules.ack_ms,
@@ -331,17 +332,18 @@ def _of_dispatches(keys: ShardKeys, group: _DispatchGroup) -> Common:
         "instance": owner,
         "needs": " ".join(needs),
         "last": int(is_last_resort),
+        "orders": orders,
     }
 
 
-def _of_advances(_keys: ShardKeys, event: JobEvent) -> Common:
-    return {"job_keys": (), "before": _BEFORE[event], "state": _AFTER[event]}
+def _of_advances(_keys: ShardKeys, event: JobEvent, job_keys: list[str], moves: list[str]) -> dict[str, Any]:
+    return {"job_keys": job_keys, "before": _BEFORE[event], "state": _AFTER[event], "moves": moves}
 
 
-def _of_ends(_keys: ShardKeys, group: _EndGroup) -> Common:
+def _of_ends(_keys: ShardKeys, group: _EndGroup, job_keys: list[str], ends: list[str]) -> dict[str, Any]:
     event, reason, if_overdue, linger_ms, quarantine = group
     return {
-        "job_keys": (),
+        "job_keys": job_keys,
         "rules": "" if quarantine is None else " ".join(map(str, quarantine)),
         "overdue": int(if_overdue),
         "before": _ENDABLE[event],
@@ -349,10 +351,11 @@ def _of_ends(_keys: ShardKeys, group: _EndGroup) -> Common:
         "reason": reason,
         "linger_ms": linger_ms,
         "mark": Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+        "ends": ends,
     }
 
 
 # What a node says first of a job comes first to Redis too.
-_ADVANCE = Kind("attempt_advance", "job_keys", "moves", _of_advances, goes_first=True)
-_DISPATCH = Kind("job_dispatch", "job_keys", "orders", _of_dispatches)
-_END = Kind("attempt_end", "job_keys", "ends", _of_ends)
+_ADVANCE = Kind("attempt_advance", _of_advances, goes_first=True)
+_DISPATCH = Kind("job_dispatch", _of_dispatches)
+_END = Kind("attempt_end", _of_ends)

@@ -77,7 +77,7 @@ class Store:
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
         self.instances = Instances(self.line, keys, scripts)
-        self.inboxes = Inboxes(self.line, keys, scripts)
+        self.inboxes = Inboxes(self.line, keys, scripts, max_pending)
         self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
         self.looks = Looks(self.line, keys)

@@ -16,21 +16,17 @@ from lingua_scheduler.store.scripts import ScriptError, Scripts, meaning_of
 # A script holds up everybody else; so many jobs take it well below a millisecond.
 MOST_TOGETHER = 32
 
-# By the names of the bind block; the list of keys holds those that follow the callers' own.
-Common = dict[str, Any]
-Members = dict[str, tuple[str, Waiter]]
+Members = dict[str, tuple[Any, Waiter]]
 
 
 class Kind(NamedTuple):
-    """A script whose keys and arguments end in lists: a key and a line of words a call.
+    """A script for many: `spell` makes its arguments, by the names of the bind block.
 
-    `common` spells what the calls of a group have in common.
+    It gets the place, what the calls of a group have in common, and of each call its key and its words.
     """
 
     script: str
-    keys: str
-    words: str
-    common: Callable[[ShardKeys, Any], Common]
+    spell: Callable[[Any, Any, list[str], list[Any]], dict[str, Any]]
     # Before all others that wait with it.
     goes_first: bool = False
 
@@ -44,7 +40,7 @@ class _Party(NamedTuple):
 
 
 class _Desk:
-    """The calls for one shard that wait for those under way, and how many scripts these are."""
+    """The calls for one place that wait for those under way, and how many scripts these are."""
 
     __slots__ = ("filling", "first", "others", "under_way")
 
@@ -67,7 +63,7 @@ class Together:
     def __init__(self, scripts: Scripts, max_pending: int) -> None:
         self._scripts = scripts
         self._max_pending = max_pending
-        self._desks: dict[ShardKeys, _Desk] = {}
+        self._desks: dict[ShardKeys | str, _Desk] = {}
         # Calls at all desks; also of those who left meanwhile, until their script is done.
         self.pending = 0
 
@@ -76,18 +72,18 @@ class Together:
         """Kept, because looking it up costs a call of the system each time."""
         return asyncio.get_running_loop()
 
-    def join(self, kind: Kind, shard: ShardKeys, group: Hashable, key: str, words: str) -> Waiter:
+    def join(self, kind: Kind, place: ShardKeys | str, group: Hashable, key: str, words: Any) -> Waiter:
         """The future holds what the script replies for this call, or what the whole command failed with.
 
-        Raises RedisAway when too many wait already.
+        The place is a shard, or any other name of what one server has. Raises RedisAway when too many wait already.
         """
         if self.pending >= self._max_pending:
             raise RedisAway(f"{self._max_pending} calls are waiting for an answer already")
-        desk = self._desks.get(shard)
+        desk = self._desks.get(place)
         if desk is None:
-            desk = self._desks[shard] = _Desk()
+            desk = self._desks[place] = _Desk()
             # In the next tick: until then others may join.
-            self._loop.call_soon(self._serve, shard, desk)
+            self._loop.call_soon(self._serve, place, desk)
         name = kind.script, group
         party = desk.filling.get(name)
         if party is None or key in party.members or len(party.members) >= MOST_TOGETHER:
@@ -98,39 +94,38 @@ class Together:
         self.pending += 1
         return waiter
 
-    def _serve(self, shard: ShardKeys, desk: _Desk) -> None:
+    def _serve(self, place: ShardKeys | str, desk: _Desk) -> None:
         """Nothing is under way: send what waits, if anything does."""
         parties = desk.take()
         if not parties:
-            del self._desks[shard]
+            del self._desks[place]
             return
         desk.under_way = len(parties)
         for party in parties:
-            self._send(shard, desk, party)
+            self._send(place, desk, party)
 
-    def _send(self, shard: ShardKeys, desk: _Desk, party: _Party, *, with_source: bool = False) -> None:
+    def _send(self, place: ShardKeys | str, desk: _Desk, party: _Party, *, with_source: bool = False) -> None:
         kind, members = party.kind, party.members
-        common = kind.common(shard, party.group)
-        common[kind.keys] = [*members, *common[kind.keys]]
-        common[kind.words] = [words for words, _ in members.values()]
+        values = kind.spell(place, party.group, list(members), [words for words, _ in members.values()])
+        shard = place if isinstance(place, ShardKeys) else None
         try:
-            answer = self._scripts.ask(kind.script, shard, common, with_source=with_source)
+            answer = self._scripts.ask(kind.script, shard, values, with_source=with_source)
         except Exception as error:
             _fail(members, error)
-            self._done(shard, desk, party)
+            self._done(place, desk, party)
         else:
-            answer.add_done_callback(partial(self._answered, shard, desk, party))
+            answer.add_done_callback(partial(self._answered, place, desk, party))
 
-    def _answered(self, shard: ShardKeys, desk: _Desk, party: _Party, answer: Waiter) -> None:
+    def _answered(self, place: ShardKeys | str, desk: _Desk, party: _Party, answer: Waiter) -> None:
         members, error = party.members, answer.exception()
         if isinstance(error, NoScriptError):
-            self._send(shard, desk, party, with_source=True)
+            self._send(place, desk, party, with_source=True)
             return
         if isinstance(error, ResponseError) and len(members) > 1:
             # One of them upset the script. All are safe to repeat, so each bears its own fate.
             desk.under_way += len(members) - 1
             for key in members:
-                self._send(shard, desk, party._replace(members={key: members[key]}))
+                self._send(place, desk, party._replace(members={key: members[key]}))
             return
         if error is not None:
             _fail(members, meaning_of(error) if isinstance(error, ResponseError) else error)
@@ -140,13 +135,13 @@ class Together:
             for (_, waiter), reply in zip(members.values(), replies, strict=True):
                 if not waiter.done():
                     waiter.set_result(reply)
-        self._done(shard, desk, party)
+        self._done(place, desk, party)
 
-    def _done(self, shard: ShardKeys, desk: _Desk, party: _Party) -> None:
+    def _done(self, place: ShardKeys | str, desk: _Desk, party: _Party) -> None:
         self.pending -= len(party.members)
         desk.under_way -= 1
         if not desk.under_way:
-            self._serve(shard, desk)
+            self._serve(place, desk)
 
 
 def _fail(members: Members, error: BaseException) -> None:
