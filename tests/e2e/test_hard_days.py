@@ -9,6 +9,7 @@ import pytest
 from lingua_scheduler.domain.languages import MAX_PAIRS
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import entry, join
 from tests.support.peers import Field, answer, field, heartbeat, registration, stay_silent
@@ -55,11 +56,12 @@ async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() 
 
 
 async def test_a_job_for_a_dead_instance_goes_elsewhere_though_redis_goes_at_that_moment(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+    server: RedisProcess, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lost: list[str] = []
 
-    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+    await join(store, entry("orphan"), owner=Owner("dead", "c1"))
+    async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
 
         async def losing(name: str, call: Call) -> Any:
             if name == "node_remove" and not lost:
@@ -69,7 +71,6 @@ async def test_a_job_for_a_dead_instance_goes_elsewhere_though_redis_goes_at_tha
             return await call()
 
         client = await peers.client()
-        await join(store, entry("orphan"), owner=Owner("dead", "c1"))
         around_scripts(monkeypatch, losing)
         await client.utterance(0)
         assert (await client.outcome())["type"] == "translation_result"

@@ -88,6 +88,28 @@ class Watched(list[Any]):
         super().remove(one)
 
 
+class WatchedLines(dict[str, Any]):
+    """Lines by name that count how often somebody went along all of them."""
+
+    searches = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.searches += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.searches += 1
+        return super().items()
+
+
+class WatchedPools(frozenset[str]):
+    searches = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.searches += 1
+        return super().__iter__()
+
+
 def waiting() -> float:
     return metrics.REGISTRY.get_sample_value("lingua_jobs_waiting") or 0.0
 
@@ -189,6 +211,28 @@ async def test_a_slot_of_another_node_is_not_for_one_who_waits_for_this_one(line
     await line.join("ann", node_queue("node-b"))
     await line.free()
     assert line.tried == []
+
+
+async def test_a_freed_slot_does_not_go_along_the_lines_of_all_other_nodes(line: Line) -> None:
+    watched = line.room._queues = WatchedLines()
+    for number in range(50):
+        await line.join(f"other {number}", node_queue(f"other-{number}"))
+    for name, pool in (("ann", POOL), ("bob", OTHER), ("cas", retry_queue(OTHER))):
+        await line.join(name, pool)
+    await line.free(POOL, OTHER)
+    assert line.tried == ["ann", "cas"]
+    await line.free(POOL, OTHER)
+    assert line.tried == ["ann", "cas", "bob"]
+    assert watched.searches == 0
+
+
+async def test_a_node_of_many_pools_does_not_look_for_each_where_few_lines_are(line: Line) -> None:
+    await line.join("ann")
+    await line.join("bob", retry_queue(POOL))
+    pools = WatchedPools([POOL, *(f"{number}:zh:speech" for number in range(50))])
+    line.room.slot_freed(NODE, pools)
+    await settled()
+    assert (line.tried, pools.searches) == (["ann", "bob"], 0)
 
 
 # Newcomers

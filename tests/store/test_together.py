@@ -201,13 +201,15 @@ async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server
     # Of two shards; some are under way, the others wait for them.
     calls = [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2)]
     await until(lambda: store.line.servers()[0].pending)
-    calls += [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, 100)]
+    calls += [
+        store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, MOST_PENDING)
+    ]
     attempt = Attempt("job-0-1", 1, "a", 0)
-    asks: tuple[Callable[[], object], ...] = (
+    asks: list[Callable[[], object]] = [
         lambda: store.jobs.ask_for_slot(2, order("more"), RULES),
         lambda: store.jobs.ask_to_advance(attempt, "1", JobEvent.ACCEPT),
         lambda: store.jobs.ask_to_end(attempt, "1", JobEvent.FINISH),
-    )
+    ]
     for ask in asks:
         with pytest.raises(RedisAway, match="100 calls are waiting for an answer already"):
             ask()
