@@ -1,5 +1,7 @@
 """What benchmarks say: audio of the wanted size, whose Opus packets differ in length as those of real speech do."""
 
+from itertools import pairwise
+
 import pytest
 
 from lingua_scheduler.bench.audio import OPUS_PACKET_BYTES, speech
@@ -34,7 +36,7 @@ def test_packets_differ_in_length_from_one_to_the_next(size_bytes: int) -> None:
     least, most = OPUS_PACKET_BYTES
     assert least <= min(lengths) < least + 5
     assert most - 5 < max(lengths) <= most
-    changes = sum(before != after for before, after in zip(lengths, lengths[1:], strict=False))
+    changes = sum(before != after for before, after in pairwise(lengths))
     assert changes > 0.9 * (len(lengths) - 1)
     assert lengths != sorted(lengths)
 

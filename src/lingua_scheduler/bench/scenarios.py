@@ -109,8 +109,10 @@ SCENARIOS = {
     ),
     "watched": Scenario(
         "While somebody watches",
-        "Small jobs at a steady pace (`--rate`, else 300 a second), alone and while another process GETs"
-        " `/api/v1/stats` a thousand times a second. Answers come from the picture: Redis is not asked.",
+        "Small jobs at a steady pace (`--rate`, else 300 a second), alone, and while another process GETs"
+        " `/api/v1/stats` a thousand times a second, GETs `/metrics` twenty times a second, or is fifty dashboards that"
+        " follow `/v1/watch`, with a message a second each. CPU is what each answer or message adds to the scheduler's"
+        " while there are no jobs. A failure: not answered with 200, or so slow that a dashboard had to begin again.",
         watched.steps,
         watched.measure,
     ),
