@@ -58,9 +58,10 @@ SCENARIOS = {
     ),
     "speakers": Scenario(
         "Live speakers",
-        "Sessions send 200 ms of Opus at a time, as JSON or binary frames: utterances of 1 to 4 s that end with a final"
-        " flag, pauses of 0.6 to 3 s. CPU of “JSON” and “binary” is all that was done, the jobs too; in “chunks alone”"
-        " everybody speaks and nobody ends. Times are beyond the hangover, from the moment the final chunk left.",
+        "Sessions send 200 ms of Opus at a time (packets of 40 to 110 bytes), as JSON or binary frames: utterances of 1"
+        " to 4 s that end with a final flag, pauses of 0.6 to 3 s. CPU of “JSON” and “binary” is all that was done, the"
+        " jobs too; in “chunks alone” everybody speaks and nobody ends. Times are beyond the hangover, from the moment"
+        " the final chunk left.",
         speakers.steps,
         speakers.measure,
     ),
