@@ -121,7 +121,8 @@ async def _beside(
         anyway = alone.lull.cpu_share / alone.lull.slowdown * lull.slowdown
         cpu_us = (lull.cpu_share - anyway) * quiet.took_s / quiet.answers * 1e6
         samples.add_cpu(f"watched/{name}/scheduler CPU", f"µs/{variant.what}", cpu_us, lull.slowdown)
-    samples.add(f"watched/{name}/{variant.what}s", "1/s", busy.answers / busy.took_s)
+    per_s = (quiet.answers + busy.answers) / (quiet.took_s + busy.took_s)
+    samples.add(f"watched/{name}/{variant.what}s", "1/s", per_s)
     if busy.p99_ms is not None:
         samples.add(f"watched/{name}/{variant.what} p99", "ms", busy.p99_ms)
     failures = begun.failures + quiet.failures + busy.failures
