@@ -115,7 +115,7 @@ async def _beside(
         ("p99", alone.tally.p99_ms, seen.tally.p99_ms),
         ("redis commands", alone.commands_per_s, seen.commands_per_s),
     ):
-        samples.add(f"watched/{variant.name} ÷ {ALONE}/{metric}", "×", after / before)
+        samples.add(f"watched/{name}/{metric} ÷ {ALONE}", "×", after / before)
     if quiet.answers:
         # What the scheduler does anyway, had it been as slow then.
         anyway = alone.lull.cpu_share / alone.lull.slowdown * lull.slowdown
