@@ -91,7 +91,7 @@ class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):
     wait: Annotated[bool, _doc("Keep trying when Redis cannot be reached at start")] = False
     key_prefix: Annotated[_KeyPrefix, _doc("What every key in Redis begins with")] = "lingua:v1"
     timeout_ms: Annotated[_PeriodMs, _doc("Longest wait for an answer before Redis counts as away")] = 2000
-    max_pending: Annotated[_Count, _doc("Unanswered commands before callers are refused")] = 20_000
+    max_pending: Annotated[_Count, _doc("Unanswered commands, or calls in them, before callers are refused")] = 20_000
     allow_eviction: Annotated[bool, _doc("Accept a Redis that may evict keys when memory is full")] = False
 
 

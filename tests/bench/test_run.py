@@ -20,7 +20,7 @@ from tests.support.waiting import until
 
 TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
 # They take a while even when they are tiny, and have tests of their own.
-APART = {"speakers", "idle", "saturation", "soak", "traces"}
+APART = {"speakers", "idle", "saturation", "soak", "traces", "watched"}
 
 
 @pytest.mark.timeout(300)
@@ -60,8 +60,6 @@ async def test_every_figure_is_there_after_a_run_of_the_quick_scenarios(tmp_path
                 assert medians[f"instances/{size}, {place}/{metric}"] > 0, (size, place, metric)
         assert medians[f"instances/{size}, other ÷ same/scheduler CPU"] > 1
         assert medians[f"instances/{size}, other ÷ same/redis CPU"] > 1
-    assert medians["watched/asked 1 000 times a second/answers"] > 0
-    assert medians["watched/asked ÷ alone/p50"] > 0
     # Between instances what was said goes into Redis once, and the answer once; at one instance neither does.
     assert medians["instances/32 KB, same instance/into redis"] < 4
     assert 2 * 32 < medians["instances/32 KB, other instance/into redis"] < 2 * 32 * 1.5

@@ -13,6 +13,7 @@ from aiohttp import web
 from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.operations import Call, Operation, add_operations
 from lingua_scheduler.protocol.http import Answer, Body
+from lingua_scheduler.telemetry import logs
 from tests.support.peers import Field, field
 
 MAX_BYTES = 10_000
@@ -243,7 +244,7 @@ async def test_a_request_id_that_cannot_be_used_is_replaced(peers: Field, given:
 
 
 async def test_what_is_logged_during_a_request_has_its_id(peers: Field) -> None:
-    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+    with structlog.testing.capture_logs(processors=[logs.add_ids]) as logged:
         await peers.ask("POST", "/orders", json={"count": 1}, headers={"X-Request-Id": "r-1"})
     assert [event["request_id"] for event in logged if event["event"] == "kitchen.cooked"] == ["r-1"]
 

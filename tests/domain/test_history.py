@@ -1,32 +1,23 @@
-"""A job's history is read back in order, however much of it is left."""
-
-import pytest
+"""A job's history is read back in order."""
 
 from lingua_scheduler.domain.history import Step, steps_of
 from lingua_scheduler.domain.jobs import JobState
 
 
-def record_of(count: int, kept: int) -> dict[str, str]:
-    """A record as the scripts leave it after so many moves."""
-    record = {"state": "RETRYING", "steps": str(count)}
-    for number in range(count):
-        record[f"step{number % kept}"] = f"RETRYING {number} {number} node-1 reason {number}"
-    return record
-
-
-@pytest.mark.parametrize("count", [1, 2, 23, 24, 25, 47, 48, 100])
-def test_the_last_moves_come_oldest_first(count: int) -> None:
-    expected = list(range(max(0, count - 24), count))
-    assert [step.at_ms for step in steps_of(record_of(count, 24))] == expected
-
-
-def test_a_reason_may_be_a_sentence_or_nothing() -> None:
-    record = {"steps": "2", "step0": "DISPATCHED 5 1 n ", "step1": "FAILED 6 1 n every node is busy"}
-    assert steps_of(record) == [
+def test_moves_come_in_the_order_of_the_lines_and_a_reason_may_be_a_sentence_or_nothing() -> None:
+    assert steps_of("CREATED 4 0 - \nDISPATCHED 5 1 n \nFAILED 6 1 n every node is busy") == [
+        Step(JobState.CREATED, 4, 0, "", ""),
         Step(JobState.DISPATCHED, 5, 1, "n", ""),
         Step(JobState.FAILED, 6, 1, "n", "every node is busy"),
     ]
 
 
+def test_every_move_has_a_name_among_the_times() -> None:
+    moments = {state: Step(state, 1, 1, "n", "").moment for state in JobState}
+    assert moments[JobState.CREATED] == "created"
+    assert moments[JobState.ACCEPTED] == "accepted"
+    assert {moments[state] for state in (JobState.RETRYING, JobState.DONE, JobState.CANCELLED)} == {"ended"}
+
+
 def test_a_record_without_moves_has_no_history() -> None:
-    assert steps_of({}) == []
+    assert steps_of("") == []

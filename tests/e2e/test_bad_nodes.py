@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.store.scripts import Scripts
 from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -159,13 +159,12 @@ async def test_a_storm_of_complaints_neither_slows_dispatch_nor_grows_memory(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: Counter[str] = Counter()
-    run = Scripts.run
 
-    async def counting(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+    async def counting(name: str, call: Call) -> Any:
         called[name] += 1
-        return await run(self, name, *shard, **values)
+        return await call()
 
-    monkeypatch.setattr(Scripts, "run", counting)
+    around_scripts(monkeypatch, counting)
     async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
         loud, good = await peers.node(stay_silent), await peers.node()
         await loud.socket.send(complaint(loud, "stranger"))

@@ -2,12 +2,19 @@
 
 import asyncio
 import signal
+from typing import Any
+
+import pytest
 
 from lingua_scheduler.domain.languages import MAX_PAIRS
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from tests.support.fleet import entry, join
 from tests.support.peers import Field, answer, field, heartbeat, registration, stay_silent
 from tests.support.schedulers import scheduler_on
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
 
@@ -46,6 +53,28 @@ async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() 
     finally:
         private.signal(signal.SIGCONT)
         private.stop()
+
+
+async def test_a_job_for_a_dead_instance_goes_elsewhere_though_redis_goes_at_that_moment(
+    server: RedisProcess, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[str] = []
+
+    await join(store, entry("orphan"), owner=Owner("dead", "c1"))
+    async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
+
+        async def losing(name: str, call: Call) -> Any:
+            if name == "node_remove" and not lost:
+                lost.append(name)
+                await peers.node()
+                raise RedisAway("the connection broke")
+            return await call()
+
+        client = await peers.client()
+        around_scripts(monkeypatch, losing)
+        await client.utterance(0)
+        assert (await client.outcome())["type"] == "translation_result"
+        assert lost
 
 
 async def test_a_redis_that_forgot_everything_is_told_again_and_jobs_flow(server: RedisProcess) -> None:

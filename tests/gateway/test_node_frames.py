@@ -10,16 +10,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Jobs
-from lingua_scheduler.store.scripts import Scripts, load, read_library
+from lingua_scheduler.store.scripts import load, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.bare import Bare, frame, handshake
 from tests.support.fleet import history
 from tests.support.peers import FakeClient, Frame, field, heartbeat, registration, result_of
 from tests.support.schedulers import scheduler_on
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -116,11 +118,10 @@ async def test_results_that_come_together_are_put_to_redis_together(
 async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Scripts.run
     lost: list[str] = []
 
-    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
-        reply = await run(self, name, *shard, **values)
+    async def losing(name: str, call: Call) -> Any:
+        reply = await call()
         if name == "attempt_end" and not lost:
             lost.append(name)
             raise RedisAway("the connection broke")
@@ -128,7 +129,7 @@ async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
 
     async with scene(server, acknowledges=True) as on:
         jobs = await on.jobs()
-        monkeypatch.setattr(Scripts, "run", losing)
+        around_scripts(monkeypatch, losing)
         on.node.writer.write(on.node.results(jobs))
         heard = [await on.node.next_of("job_grant", "result_ack") for _ in jobs]
         assert [one["type"] for one in heard] == ["result_ack"] * JOBS
@@ -141,18 +142,17 @@ async def test_a_result_is_taken_though_the_answer_of_redis_got_lost(
 async def test_an_acknowledgement_that_redis_did_not_get_is_put_to_it_again(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Scripts.run
     lost: list[str] = []
 
-    async def losing(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
+    async def losing(name: str, call: Call) -> Any:
         if name == "attempt_advance" and not lost:
             lost.append(name)
             raise RedisAway("the connection broke")
-        return await run(self, name, *shard, **values)
+        return await call()
 
     async with scene(server, acknowledges=True) as on:
         (job,) = await on.jobs(1)
-        monkeypatch.setattr(Scripts, "run", losing)
+        around_scripts(monkeypatch, losing)
         on.node.writer.write(on.node.about("job_ack", job) + on.node.results([job]))
         heard = [await on.node.next_of("job_grant", "result_ack", "error") for _ in range(2)]
         assert [(one["type"], one.get("verdict")) for one in heard] == [("job_grant", "granted"), ("result_ack", None)]
@@ -233,13 +233,13 @@ async def test_the_last_words_of_a_node_that_leaves_count(
 ) -> None:
     async with scene(server) as on:
         jobs, may_answer = await on.jobs(), asyncio.Event()
-        end = Jobs.end
+        ask = Jobs.ask_to_end
 
         async def slow(*given: Any, **named: Any) -> Any:
             await may_answer.wait()
-            return await end(*given, **named)
+            return await ask(*given, **named)
 
-        monkeypatch.setattr(Jobs, "end", slow)
+        monkeypatch.setattr(Jobs, "ask_to_end", lambda *given, **named: asyncio.ensure_future(slow(*given, **named)))
         on.node.writer.write(on.node.results(jobs) + GOODBYE)
         await on.node.until_hung_up()
         # Its work goes elsewhere only when it is known what became of it.
@@ -256,7 +256,8 @@ async def test_results_that_were_under_way_when_redis_hung_up_still_count(server
         server.command("CLIENT", "PAUSE", "20000", "WRITE")
         before = on.store.line.pending  # type: ignore[attr-defined]
         on.node.writer.write(on.node.results(jobs))
-        await until(lambda: on.store.line.pending >= before + JOBS)  # type: ignore[attr-defined]
+        # All of them in one command.
+        await until(lambda: on.store.line.pending > before)  # type: ignore[attr-defined]
         server.command("CLIENT", "KILL", "TYPE", "normal")
         server.command("CLIENT", "UNPAUSE")
         assert await on.outcomes() == ["translation_result"] * JOBS
@@ -266,6 +267,49 @@ async def test_results_that_were_under_way_when_redis_hung_up_still_count(server
             await on.client.utterance(index)
         on.node.writer.write(on.node.results([await on.node.next_of("job_assign") for _ in range(JOBS)]))
         assert await on.outcomes() == ["translation_result"] * JOBS
+
+
+@pytest.mark.parametrize("acknowledges", [False, True], ids=["results", "acknowledgements and results"])
+async def test_what_there_is_no_room_for_while_redis_hangs_waits_and_counts(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, acknowledges: bool
+) -> None:
+    async with scene(server, acknowledges=acknowledges) as on:
+        together = on.store.jobs._together
+        monkeypatch.setattr(together, "_max_pending", 2)
+        # More jobs at once than may ask for a slot: each gets one.
+        jobs = await on.jobs()
+        server.command("CLIENT", "PAUSE", "20000", "WRITE")
+        try:
+            said = [on.node.about("job_ack", job) for job in jobs if acknowledges]
+            on.node.writer.write(b"".join(said) + on.node.results(jobs))
+            await until(lambda: together.pending == 2)
+        finally:
+            server.command("CLIENT", "UNPAUSE")
+        assert await on.outcomes() == ["translation_result"] * JOBS
+        await until(lambda: together.pending == 0)
+
+
+async def test_a_result_reaches_its_client_though_redis_goes_before_its_adopted_lease_ends(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[str] = []
+
+    async def losing(name: str, call: Call) -> Any:
+        if name == "attempt_end":
+            ends.append(name)
+            if len(ends) == 2:
+                raise RedisAway("the connection broke")
+        return await call()
+
+    async with scene(server) as on:
+        (job,) = await on.jobs(1)
+        link = on.scheduler._registry.find(on.node.node_id)
+        assert link is not None
+        link.sent[job["job_id"]] = (Attempt(job["job_id"], ADOPTED, link.node_id, link.shard), float("-inf"))
+        around_scripts(monkeypatch, losing)
+        on.node.writer.write(on.node.results([job]))
+        assert await on.outcomes(1) == ["translation_result"]
+        assert len(ends) == 3
 
 
 async def test_an_acknowledgement_that_redis_never_answered_is_granted_when_it_is_back(
@@ -308,13 +352,15 @@ async def test_a_surprise_in_what_follows_is_told_and_closes_the_socket_alone(
 async def test_a_result_whose_answer_is_called_off_holds_nothing_up_and_is_not_shown(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def called_off(*_: object, **__: object) -> None:
-        raise asyncio.CancelledError
+    def called_off(*_: object, **__: object) -> asyncio.Future[None]:
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        return answer
 
     async with scene(server, acknowledges=True) as on:
         jobs = await on.jobs(1)
         with monkeypatch.context() as patched:
-            patched.setattr(Jobs, "end", called_off)
+            patched.setattr(Jobs, "ask_to_end", called_off)
             on.node.writer.write(on.node.results(jobs) + frame(heartbeat(on.node.node_id)))
             await on.node.next_of("node_heartbeat_ack")
         assert "heard" not in caplog.text

@@ -20,6 +20,7 @@ from lingua_scheduler.domain.jobs import JobEvent, target_of
 from lingua_scheduler.store import jobs
 from lingua_scheduler.store.jobs import DispatchRules, JobOrder
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.store import Store
 from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World
 from tests.support.clocks import Clock
@@ -352,8 +353,8 @@ class LedgerMachine(RuleBasedStateMachine):
             node_id: f"{entry.outcomes} {entry.times} {entry.since}" for node_id, entry in world.trouble.items()
         }
         live = [job for job in world.jobs.values() if job.state in LIVE]
-        states = await asyncio.gather(*(line.call("HGET", keys.job(job.attempt.job_id), "state") for job in live))
-        assert states == [job.state for job in live]
+        records = await asyncio.gather(*(line.call("GET", keys.job(job.attempt.job_id)) for job in live))
+        assert [fields_of(record)["state"] for record in records] == [job.state for job in live]
 
 
 def as_numbers(flat: list[str]) -> dict[str, int]:

@@ -97,7 +97,7 @@ def walk(server: RedisProcess) -> None:
 
 
 MUTANTS = {
-    "a dispatch does not take a slot": ("job_dispatch", "redis.call('ZINCRBY', free, -slots, node)", ""),
+    "a dispatch does not take a slot": ("job_dispatch", "open[chosen] - 1, running", "open[chosen], running"),
     "a dead node may be chosen": ("job_dispatch", "not out[node] and alive[node] > moment", "not out[node]"),
     "an excluded node may be chosen": ("job_dispatch", "is_fit = not out[node] and", "is_fit ="),
     "a full node may be chosen": ("job_dispatch", "slots > 0 and", "slots >= 0 and"),
@@ -107,10 +107,10 @@ MUTANTS = {
         "if not best or load > best_load then",
     ),
     "the other direction is not asked for": ("job_dispatch", "inside[i] == 1", "true"),
-    "an ended job is dispatched again": ("job_dispatch", "not string.find(before, known[1], 1, true) or", ""),
-    "a stale epoch is believed": ("attempt_end", "epoch ~= '' and job[3] ~= epoch", "false"),
+    "an ended job is dispatched again": ("job_dispatch", "not string.find(before, known.state, 1, true) or", ""),
+    "a stale epoch is believed": ("attempt_end", "epoch ~= '' and job.epoch ~= epoch", "false"),
     "a lease is not removed": ("attempt_end", "redis.call('ZREM', leases, unpack(over))", ""),
-    "a lowered limit turns free slots negative": ("attempt_end", "math.max(0, limit - running)", "limit - running"),
+    "a lowered limit turns free slots negative": ("attempt_end", "math.max(0, limit[i] - left)", "limit[i] - left"),
     "an attempt given up frees its slot at once": ("attempt_end", "current and linger_ms ~= '0'", "false"),
     "what is not overdue is ended": ("attempt_end", "overdue == '1' and", "false and"),
     "a node is never quarantined": ("attempt_end", "mark == 'x' and is_over", "false"),
@@ -129,7 +129,7 @@ MUTANTS = {
     "a quarantine that ran out is forgotten": ("job_dispatch", "if due[chosen] then", "if false then"),
     "a quarantine outlives its node": ("node_remove", "redis.call('HDEL', trouble, node)", ""),
     "a late acknowledgement is granted": ("attempt_advance", "and tonumber(deadline) > moment", ""),
-    "an acknowledgement does not extend the lease": ("attempt_advance", "moment + known[5]", "deadline"),
+    "an acknowledgement does not extend the lease": ("attempt_advance", "moment + job.run_ms", "deadline"),
     "registering keeps the epoch": ("node_register", "math.max(moment, (tonumber(epoch) or 0) + 1)", "(epoch or 1)"),
     "the former life's leases stay": ("node_register", "redis.call('ZADD', leases, 0, lease)", ""),
     "a drained node comes back by itself": ("node_register", "if drain == '1' then", "if false then"),

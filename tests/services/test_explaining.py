@@ -46,6 +46,11 @@ async def test_those_that_come_nearest_are_listed_first(
     assert explanation.headline == "no node for en→zh can take it: 1 full, 1 excluded"
 
 
+async def test_when_redis_cannot_be_asked_it_says_what_it_knows(store: Store, explainer: Explainer) -> None:
+    await store.close()
+    assert await explainer.missing_for((POOL,)) == "no node serves en→zh"
+
+
 async def test_without_any_node_it_says_so(explainer: Explainer) -> None:
     explanation = await explainer.survey((POOL,), ())
     assert (explanation.headline, explanation.candidates) == ("no node is connected", [])

@@ -2,8 +2,10 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.instances import PresenceOutcome
@@ -15,6 +17,7 @@ from lingua_scheduler.store.inbox import GROUP
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import DEAD_MS, ROOMY, Office, letter, lost, office, who, written
+from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -122,6 +125,48 @@ async def test_a_full_inbox_is_told_to_the_sender_and_no_unread_letter_is_lost(s
         there.go_on.set()
         await until(lambda: sorted(there.numbers) == list(range(100)))
         await until(lambda: _posted(here, "b", Posted.SENT))
+
+
+def refusing_once(monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
+    """Redis is there, and refuses a script of this name; what is returned says that it did."""
+    refused: list[str] = []
+
+    async def refusing(name: str, call: Call) -> Any:
+        if name == script and not refused:
+            refused.append(name)
+            raise ResponseError("BUSY Redis is busy running a script")
+        return await call()
+
+    around_scripts(monkeypatch, refusing)
+    return refused
+
+
+async def test_letters_that_redis_does_not_take_off_come_again_and_hold_up_nobody(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = refusing_once(monkeypatch, "inbox_done")
+    async with office(store, "a") as here, office(store, "b") as there:
+        await here.mailroom.post("b", lost(1))
+        await until(lambda: refused)
+        await here.mailroom.post("b", lost(2))
+        await until(lambda: _is_depth(store, "b", (0, 0, 0)))
+        assert set(there.numbers) == {1, 2}
+
+
+async def test_a_letter_that_cannot_be_buried_takes_nobody_of_its_lane_along(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = refusing_once(monkeypatch, "inbox_bury")
+    kind = written(1).kind
+    for uid in ("u1", "u2"):
+        await store.inboxes.post("b", letter(uid, b"rubbish", kind), ROOMY)
+    async with office(store, "b"):
+        await until(lambda: _is_depth(store, "b", (0, 0, 2)))
+    assert refused
+
+
+async def _is_depth(store: Store, instance: str, expected: tuple[int, ...]) -> bool:
+    return await depth(store, instance) == expected
 
 
 async def test_only_so_many_letters_are_in_hand(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

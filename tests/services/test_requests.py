@@ -174,8 +174,9 @@ async def test_a_withdrawn_job_is_written_as_cancelled(desk: Desk, monkeypatch: 
     await until(lambda: withdrawn)
     monkeypatch.undo()
     assert job_of(await binding) == "job-0-theirs"
-    job = await desk.store.jobs.read(0, withdrawn[0].job_id)
-    assert (job["state"], job["reason"]) == ("CANCELLED", "withdrawn")
+    job = await desk.store.jobs.find(withdrawn[0].job_id)
+    assert job is not None
+    assert (job.state, job.reason) == ("CANCELLED", "withdrawn")
     assert node.jobs == []
     assert await ledger(desk.store, node.node_id) == (0, 4, 0)
 

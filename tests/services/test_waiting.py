@@ -1,7 +1,8 @@
 """Waiting for a slot: in the order of the tickets, one try for one slot, and no trace of those who left."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,52 @@ async def line() -> AsyncIterator[Line]:
     await asyncio.gather(*found.tasks.values(), return_exceptions=True)
 
 
+class Watched(list[Any]):
+    """A line that counts how often somebody went along it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searches = 0
+
+    def __contains__(self, one: object) -> bool:
+        self.searches += 1
+        return super().__contains__(one)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.searches += 1
+        return super().__iter__()
+
+    def index(self, *one: Any) -> int:
+        self.searches += 1
+        return super().index(*one)
+
+    def remove(self, one: Any) -> None:
+        self.searches += 1
+        super().remove(one)
+
+
+class WatchedLines(dict[str, Any]):
+    """Lines by name that count how often somebody went along all of them."""
+
+    searches = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.searches += 1
+        return super().__iter__()
+
+    def items(self) -> Any:
+        self.searches += 1
+        return super().items()
+
+
+class WatchedPools(frozenset[str]):
+    searches = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.searches += 1
+        return super().__iter__()
+
+
 def waiting() -> float:
     return metrics.REGISTRY.get_sample_value("lingua_jobs_waiting") or 0.0
 
@@ -94,6 +141,20 @@ async def test_a_freed_slot_wakes_one_of_all_its_pools_the_one_who_waits_longest
     assert line.tried == ["ann"]
     await line.free(POOL, OTHER)
     assert line.tried == ["ann", "bob"]
+
+
+async def test_who_is_woken_does_not_search_the_line_for_a_place_it_has_left(line: Line) -> None:
+    watched = line.room._queues[POOL] = Watched()
+    for number in range(100):
+        await line.join(str(number))
+    for _ in range(50):
+        await line.free()
+    assert (len(line.tried), len(watched)) == (50, 50)
+    assert watched.searches == 0
+    # Only who leaves the line out of turn has to be found in it.
+    line.tasks["70"].cancel()
+    await settled()
+    assert (len(watched), watched.searches) == (49, 1)
 
 
 async def test_a_slot_of_another_pool_wakes_nobody(line: Line) -> None:
@@ -150,6 +211,28 @@ async def test_a_slot_of_another_node_is_not_for_one_who_waits_for_this_one(line
     await line.join("ann", node_queue("node-b"))
     await line.free()
     assert line.tried == []
+
+
+async def test_a_freed_slot_does_not_go_along_the_lines_of_all_other_nodes(line: Line) -> None:
+    watched = line.room._queues = WatchedLines()
+    for number in range(50):
+        await line.join(f"other {number}", node_queue(f"other-{number}"))
+    for name, pool in (("ann", POOL), ("bob", OTHER), ("cas", retry_queue(OTHER))):
+        await line.join(name, pool)
+    await line.free(POOL, OTHER)
+    assert line.tried == ["ann", "cas"]
+    await line.free(POOL, OTHER)
+    assert line.tried == ["ann", "cas", "bob"]
+    assert watched.searches == 0
+
+
+async def test_a_node_of_many_pools_does_not_look_for_each_where_few_lines_are(line: Line) -> None:
+    await line.join("ann")
+    await line.join("bob", retry_queue(POOL))
+    pools = WatchedPools([POOL, *(f"{number}:zh:speech" for number in range(50))])
+    line.room.slot_freed(NODE, pools)
+    await settled()
+    assert (line.tried, pools.searches) == (["ann", "bob"], 0)
 
 
 # Newcomers

@@ -163,7 +163,9 @@ async def test_repair_finds_out_for_itself_whether_a_finding_still_holds(store: 
     await store.nodes.place("ghost", SIZE, 1000)
     await store.nodes.register(1, HERE, entry("ghost"))
     job_id = lost.rpartition("#")[0]
-    await store.line.call("HSET", store.keys.shard(0).job(job_id), "state", "RETRYING")
+    key = store.keys.shard(0).job(job_id)
+    _, _, rest = (await store.line.call("GET", key)).partition(" ")
+    await store.line.call("SET", key, f"RETRYING {rest}")
     again = await store.jobs.dispatch(0, order(job_id.rpartition("-")[2], attempt=2), RULES)
     await checking.repair(found)
     assert "ghost" in await store.nodes.placed()

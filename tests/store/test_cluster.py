@@ -374,6 +374,28 @@ async def test_a_slot_that_nobody_serves_for_a_moment_takes_patience(cluster: Cl
         await until(cluster.is_ok)
 
 
+async def test_only_so_many_commands_may_look_for_their_server(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with store_on(cluster.url, timeout_ms=20_000) as store:
+        # Of the Cluster as a whole: its lines have their own bounds already.
+        monkeypatch.setattr(store.line, "_max_pending", 10)
+        detours = store.line._detours  # type: ignore[attr-defined]
+        key = store.keys.shard(0).free
+        owner, slot = cluster.owner_of(key), key_slot(key.encode())
+        owner.command("CLUSTER", "DELSLOTS", slot)
+        try:
+            patient = [store.line.call("GET", key) for _ in range(10)]
+            await until(lambda: len(detours) == 10)
+            with pytest.raises(RedisAway, match="10 commands are looking for their server already"):
+                await store.line.call("GET", key)
+        finally:
+            owner.command("CLUSTER", "ADDSLOTS", slot)
+        assert await asyncio.gather(*patient) == [None] * 10
+        await until(lambda: not detours)
+        await until(cluster.is_ok)
+
+
 async def test_closing_leaves_nobody_waiting(cluster: Cluster) -> None:
     async with store_on(cluster.url) as store:
         key = store.keys.shard(0).free

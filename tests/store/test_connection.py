@@ -190,6 +190,19 @@ async def test_insisting_while_too_much_waits_leaves_the_others_their_time(serve
     await store.close()
 
 
+async def test_who_is_refused_though_redis_is_there_asks_less_and_less_often(store: Store) -> None:
+    asked = 0
+
+    async def refused() -> None:
+        nonlocal asked
+        asked += 1
+        raise RedisAway("too many wait")
+
+    with pytest.raises(RedisAway, match="too many wait"):
+        await store.insist(refused, timeout_s=1.0)
+    assert 2 <= asked <= 10
+
+
 async def test_a_server_that_may_evict_our_keys_is_refused_unless_told(server: RedisProcess) -> None:
     server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 
+import msgspec
 import pytest
 
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
@@ -40,8 +41,7 @@ async def test_the_record_is_written_with_the_lease(store: Store, clock: Clock) 
         "epoch": registered.epoch,
         "run_ms": str(RUN_MS),
         "dispatched_ms": str(clock.now_ms),
-        "steps": "1",
-        "step0": f"DISPATCHED {clock.now_ms} 1 n1 ",
+        "steps": f"DISPATCHED {clock.now_ms} 1 n1 ",
         "pool": POOL,
         "session": "s-00000001",
         "utterance": "0",
@@ -374,5 +374,25 @@ async def test_the_record_of_a_usual_job_stays_compact(store: Store) -> None:
     attempt, placed = await dispatch(store, order(1))
     await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
     await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
-    encoding = await store.line.call("OBJECT", "ENCODING", store.keys.shard(0).job(attempt.job_id))
-    assert encoding in ("listpack", "ziplist")
+    assert await store.line.call("STRLEN", store.keys.shard(0).job(attempt.job_id)) < 300
+
+
+@pytest.mark.parametrize(
+    "session_id", ["two words", "a line\nstep DONE 1 1 n1 ", "tab\tand\rreturn", "", "-", "ß→\u2028"]
+)
+async def test_a_session_may_call_itself_anything(store: Store, session_id: str) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, msgspec.structs.replace(order(1), session_id=session_id))
+    ended = await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)
+    assert ended.outcome is EndOutcome.ENDED
+    record = await store.jobs.find(attempt.job_id)
+    assert record is not None
+    assert (record.state, record.owner, len(record.history)) == ("DONE", "i-here", 2)
+    assert ended.session_id.split() == session_id.split()
+
+
+@pytest.mark.parametrize("preferred", ["n1 1", "n1\n", "-", "n 1"])
+async def test_a_strange_wish_is_for_a_node_that_is_not_there(store: Store, preferred: str) -> None:
+    await join(store, entry("n1"))
+    wish = msgspec.structs.replace(order(1), preferred=preferred, only_preferred=True)
+    assert await outcome_of(store, wish) is DispatchOutcome.UNFIT

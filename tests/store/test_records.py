@@ -136,7 +136,9 @@ async def test_a_job_that_came_back_and_lost_again_is_where_it_was_last(store: S
 async def test_pointers_in_a_circle_end(store: Store) -> None:
     for shard, other in ((0, 1), (1, 2), (2, 0)):
         await store.line.call(
-            "HSET", store.keys.shard(shard).job("job-0-1"), "state", "RETRYING", "attempt", 1, "moved_to", other
+            "SET",
+            store.keys.shard(shard).job("job-0-1"),
+            f"RETRYING 1 - - - - 0 i-here zh:en:s s-1\nmoved_to {other}",
         )
     assert (await found(store, "job-0-1")).shard == 0
 

@@ -17,11 +17,12 @@ from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.requests import Claim
-from lingua_scheduler.store.scripts import Scripts, read_library
+from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
 from tests.support.mail import DEAD_MS, ROOMY, letter, who
+from tests.support.scripts import Call, around_scripts
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
 NOBODY = Owner("", "")
@@ -190,16 +191,15 @@ async def test_every_reply_word_of_every_script_is_reached(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reached: dict[str, set[str]] = {name: set() for name in LIBRARY}
-    run = Scripts.run
 
-    async def recording(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
-        reply = await run(self, name, *shard, **values)
+    async def recording(name: str, call: Call) -> Any:
+        reply = await call()
         replies = reply if is_for_many(name) else [reply]
         words = (one.split(" ")[0] if is_for_many(name) else one[0] for one in replies if words_of(name))
         reached[name].update(words)
         return reply
 
-    monkeypatch.setattr(Scripts, "run", recording)
+    around_scripts(monkeypatch, recording)
     await everything(store, clock)
     assert reached == {name: words_of(name) for name in LIBRARY}
 
@@ -208,19 +208,18 @@ async def test_every_script_may_run_twice_without_harm(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same call again, at once, as after a lost reply: who holds what must not change by it."""
-    run = Scripts.run
     repeated: set[str] = set()
 
-    async def twice(self: Scripts, name: str, *shard: Any, **values: Any) -> Any:
-        reply = await run(self, name, *shard, **values)
+    async def twice(name: str, call: Call) -> Any:
+        reply = await call()
         before = await ledger_of(store)
-        again = await run(self, name, *shard, **values)
+        again = await call()
         assert await ledger_of(store) == before, name
         repeated.add(name)
         # A registration is answered with the epoch that counts, which is the last one.
         return again if name == "node_register" and again[0] == "registered" else reply
 
-    monkeypatch.setattr(Scripts, "run", twice)
+    around_scripts(monkeypatch, twice)
     await everything(store, clock)
     assert repeated == set(LIBRARY)
 

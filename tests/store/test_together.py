@@ -1,7 +1,9 @@
 """Calls of one tick share a script, and nobody can tell by the answers."""
 
 import asyncio
+import signal
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,27 +13,43 @@ from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcom
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.quarantine import QuarantineRules
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.together import MOST_TOGETHER
+from tests.support.clusters import Server
 from tests.support.fleet import POOL, RULES, dispatch, entry, history, join, ledger, order
+from tests.support.scripts import Call, around_scripts
+from tests.support.servers import binaries
+from tests.support.waiting import until
 
 STRICT = QuarantineRules(failures=2, window=10, consecutive=2, first_ms=60_000, longest_ms=600_000)
 OTHER = "zh:en:speech"
+# More than the scripts that are loaded on a new connection.
+MOST_PENDING = 100
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each script was called."""
     counted: Counter[str] = Counter()
-    run = Scripts.run
 
-    async def counting(self: Scripts, name: str, *shard: object, **values: object) -> object:
+    async def counting(name: str, call: Call) -> Any:
         counted[name] += 1
-        return await run(self, name, *shard, **values)  # type: ignore[arg-type]
+        return await call()
 
-    monkeypatch.setattr(Scripts, "run", counting)
+    around_scripts(monkeypatch, counting)
     return counted
+
+
+def pending(store: Store) -> int:
+    return store.jobs._together.pending
+
+
+@pytest.fixture
+def own_server() -> Iterator[Server]:
+    """One that may hang and die."""
+    server = Server(str(binaries()["valkey"]), "--save", "")
+    yield server
+    server.stop()
 
 
 async def place(store: Store, count: int, first: int = 0) -> list[Attempt]:
@@ -136,7 +154,7 @@ async def test_failures_of_one_tick_are_counted_one_by_one(store: Store) -> None
 
 async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
     await join(store, entry("a", max_jobs=8))
-    await store.line.call("SET", store.keys.shard(0).job("job-0-1"), "no hash")
+    await store.line.call("LPUSH", store.keys.shard(0).job("job-0-1"), "no string")
     answers = await asyncio.gather(
         *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
     )
@@ -151,6 +169,7 @@ async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
     assert isinstance(ended[1], ResponseError)
     assert [ended[0].outcome, ended[2].outcome] == [EndOutcome.ENDED] * 2  # type: ignore[union-attr]
     assert await ledger(store, "a") == (0, 8, 0)
+    assert pending(store) == 0
 
 
 async def test_all_hear_that_redis_is_away(store: Store) -> None:
@@ -159,6 +178,7 @@ async def test_all_hear_that_redis_is_away(store: Store) -> None:
         *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
     )
     assert [type(answer) for answer in answers] == [RedisAway] * 3
+    assert pending(store) == 0
 
 
 async def test_one_who_left_takes_nobody_along(store: Store) -> None:
@@ -169,3 +189,71 @@ async def test_one_who_left_takes_nobody_along(store: Store) -> None:
     answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(answers[1], asyncio.CancelledError)
     assert [answers[0].outcome, answers[2].outcome] == [DispatchOutcome.DISPATCHED] * 2  # type: ignore[union-attr]
+    assert pending(store) == 0
+
+
+@pytest.mark.parametrize("comes_back", [True, False], ids=["comes back", "dies"])
+async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server, comes_back: bool) -> None:
+    store = Store(f"redis://{own_server.address}", key_prefix="x", timeout_ms=30_000, max_pending=MOST_PENDING)
+    await store.open()
+    await join(store, entry("a", max_jobs=MOST_PENDING))
+    own_server.signal(signal.SIGSTOP)
+    # Of two shards; some are under way, the others wait for them.
+    calls = [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2)]
+    await until(lambda: store.line.servers()[0].pending)
+    calls += [
+        store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, MOST_PENDING)
+    ]
+    attempt = Attempt("job-0-1", 1, "a", 0)
+    asks: list[Callable[[], object]] = [
+        lambda: store.jobs.ask_for_slot(2, order("more"), RULES),
+        lambda: store.jobs.ask_to_advance(attempt, "1", JobEvent.ACCEPT),
+        lambda: store.jobs.ask_to_end(attempt, "1", JobEvent.FINISH),
+    ]
+    for ask in asks:
+        with pytest.raises(RedisAway, match="100 calls are waiting for an answer already"):
+            ask()
+    # Those who left take up their room until it is known what became of their calls.
+    for gone in (calls[0], calls[-1]):
+        gone.cancel()
+    assert pending(store) == MOST_PENDING
+    if comes_back:
+        own_server.signal(signal.SIGCONT)
+    else:
+        own_server.kill()
+    answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 20)
+    assert Counter(type(answer) for answer in answers) == {
+        asyncio.CancelledError: 2,
+        str if comes_back else RedisAway: MOST_PENDING - 2,
+    }
+    await until(lambda: pending(store) == 0)
+    if not comes_back:
+        own_server.launch()
+        await until(lambda: store.is_ready)
+        await join(store, entry("a", max_jobs=MOST_PENDING))
+    placed = await asyncio.gather(*(store.jobs.dispatch(0, order(serial), RULES) for serial in range(MOST_PENDING)))
+    assert {answer.outcome for answer in placed} == {DispatchOutcome.DISPATCHED}
+    assert pending(store) == 0
+    await store.close()
+
+
+async def test_a_server_that_forgot_its_scripts_gets_those_that_are_shared_again(store: Store) -> None:
+    await join(store, entry("a", max_jobs=100))
+    for server in store.line.servers():
+        await server.call("SCRIPT", "FLUSH")
+    placed = await asyncio.gather(*(dispatch(store, order(serial)) for serial in range(MOST_TOGETHER + 8)))
+    assert len(placed) == MOST_TOGETHER + 8
+    assert await ledger(store, "a") == (40, 60, 40)
+    assert (pending(store), store.jobs._together._desks) == (0, {})
+
+
+async def test_who_waits_when_the_line_is_closed_hears_of_it(store: Store) -> None:
+    await join(store, entry("a", max_jobs=100))
+    calls = [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(MOST_TOGETHER + 8)]
+    await asyncio.sleep(0)
+    await store.line.close()
+    calls += [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(50, 52)]
+    answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
+    assert {type(answer) for answer in answers} <= {RedisAway, str}
+    assert {type(answer) for answer in answers[-2:]} == {RedisAway}
+    assert (pending(store), store.jobs._together._desks) == (0, {})

@@ -22,7 +22,7 @@ ROOMY = Limits(10_000, 100_000_000, 1_000, 60_000)
 # Short lives, so that a test sees death and adoption soon.
 BRISK = {
     "instances__beat_ms": 50,
-    "instances__dead_ms": 400,
+    "instances__dead_ms": 800,
     "inbox__retry_ms": 200,
     "inbox__handle_timeout_ms": 200,
 }

@@ -64,6 +64,15 @@ def test_a_page_of_one_process_is_what_its_registry_writes() -> None:
     assert page(snapshot(metrics.REGISTRY)) == generate_latest(metrics.REGISTRY)
 
 
+def test_whatever_a_label_or_a_value_is_the_page_is_what_the_library_writes() -> None:
+    registry = CollectorRegistry()
+    odd = Gauge("lingua_odd", 'Back\\slash, "quotes"\nand lines', ["z", "a"], registry=registry)
+    for number, value in enumerate((float("inf"), float("-inf"), float("nan"), 0.1, -2, 1e6, 12345678.5, 1e21)):
+        odd.labels('back\\slash, "quotes",\nlines, 你好', str(number)).set(value)
+    Histogram("lingua_wide", "Wide", ["kind"], buckets=(0.001, 2_000_000), registry=registry).labels("x").observe(3)
+    assert page(snapshot(registry)) == generate_latest(registry)
+
+
 def test_gauges_that_are_not_added_up_exist() -> None:
     assert set(COMBINED) <= {family.name for family in metrics.REGISTRY.collect() if family.type == "gauge"}
 

@@ -1,14 +1,14 @@
-"""The asking process: GETs one page at a steady pace until its input ends, then tells how it went."""
+"""The asking process: GETs one page at a steady pace, and tells how that goes whenever it is told to."""
 
 import asyncio
 import sys
 import time
 
 import msgspec
-import uvloop
 
 from lingua_scheduler.bench.measure import percentile
-from lingua_scheduler.bench.orders import Asked, Asking
+from lingua_scheduler.bench.obeying import obey
+from lingua_scheduler.bench.orders import Asking, Heard, Recount
 
 CONNECTIONS = 16
 PACE_S = 0.002
@@ -19,13 +19,12 @@ _LENGTH = b"content-length: "
 class Asker(asyncio.Protocol):
     """One connection that is kept open; a question waits for the answer to the one before."""
 
-    def __init__(self, request: bytes, took_ns: list[int]) -> None:
+    def __init__(self, request: bytes, crowd: "Crowd") -> None:
         self._request = request
-        self._took_ns = took_ns
+        self._crowd = crowd
         self._transport: asyncio.WriteTransport | None = None
         self._buffer = b""
         self._asked_ns = 0
-        self.failures = 0
 
     @property
     def is_free(self) -> bool:
@@ -47,47 +46,58 @@ class Asker(asyncio.Protocol):
         length = int(head.lower().split(_LENGTH, 1)[1].split(b"\r\n", 1)[0])
         if len(body) < length:
             return
-        self.failures += not head.startswith(b"HTTP/1.1 200")
-        self._took_ns.append(time.perf_counter_ns() - self._asked_ns)
+        self._crowd.took_ns.append(time.perf_counter_ns() - self._asked_ns)
+        self._crowd.failures += not head.startswith(b"HTTP/1.1 200")
         self._buffer, self._asked_ns = body[length:], 0
 
     def connection_lost(self, _: Exception | None) -> None:
         self._transport = None
-        self.failures += 1
+        self._crowd.failures += 1
 
 
-async def ask(asking: Asking) -> Asked:
-    loop = asyncio.get_running_loop()
-    request = f"GET {asking.path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
-    took_ns: list[int] = []
-    askers = [Asker(request, took_ns) for _ in range(CONNECTIONS)]
-    for asker in askers:
-        await loop.create_connection(lambda asker=asker: asker, "127.0.0.1", asking.port)  # type: ignore[misc]
-    over = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(over), sys.stdin)
-    ended = asyncio.ensure_future(over.read())
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    began_s, due = time.perf_counter(), 0
-    while not ended.done():
-        wanted = int((time.perf_counter() - began_s) * asking.rate)
-        for asker in askers:
-            if due < wanted and asker.is_free:
+class Crowd:
+    """All who ask. Whoever waits for an answer does not ask: then there are fewer questions than there should be."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self._askers: list[Asker] = []
+        self._asked = 0
+        self._began_s = self._told_s = time.perf_counter()
+        self.took_ns: list[int] = []
+        self.failures = 0
+
+    async def connect(self) -> None:
+        request = f"GET {self._asking.path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+        self._askers = [Asker(request, self) for _ in range(CONNECTIONS)]
+        loop = asyncio.get_running_loop()
+        for asker in self._askers:
+            await loop.create_connection(lambda asker=asker: asker, "127.0.0.1", self._asking.port)  # type: ignore[misc]
+        self._began_s = self._told_s = time.perf_counter()
+        self._pace()
+
+    async def carry_out(self, _: Recount) -> Heard:
+        now_s = time.perf_counter()
+        took_ms = sorted(took_ns / 1e6 for took_ns in self.took_ns)
+        heard = Heard(
+            answers=len(took_ms),
+            failures=self.failures,
+            took_s=now_s - self._told_s,
+            p99_ms=percentile(took_ms, 0.99) if took_ms else None,
+        )
+        self._told_s, self.took_ns, self.failures = now_s, [], 0
+        return heard
+
+    def _pace(self) -> None:
+        due = int((time.perf_counter() - self._began_s) * self._asking.rate)
+        for asker in self._askers:
+            if self._asked < due and asker.is_free:
                 asker.ask()
-                due += 1
-        await asyncio.sleep(PACE_S)
-    took_s = time.perf_counter() - began_s
-    took_ms = sorted(ns / 1e6 for ns in took_ns)
-    failures = sum(asker.failures for asker in askers)
-    return Asked(answers=len(took_ms), failures=failures, took_s=took_s, p99_ms=percentile(took_ms or [0.0], 0.99))
+                self._asked += 1
+        asyncio.get_running_loop().call_later(PACE_S, self._pace)
 
 
 def main() -> None:
-    asking = msgspec.json.decode(sys.argv[1], type=Asking)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        asked = runner.run(ask(asking))
-    sys.stdout.buffer.write(msgspec.json.encode(asked) + b"\n")
-    sys.stdout.flush()
+    obey(Crowd(msgspec.json.decode(sys.argv[1], type=Asking)), Recount)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ import msgspec
 
 from lingua_scheduler.bench.orders import (
     Answer,
-    Asked,
     Asking,
     Cast,
     Command,
     Fleet,
+    Following,
     Gathered,
+    Heard,
     Pressed,
     Spoken,
     Tally,
@@ -151,35 +152,23 @@ def pressure(fleet: Fleet) -> AbstractAsyncContextManager[LoadChild[Pressed]]:
     return _load("lingua_scheduler.bench.pressing", fleet, Pressed)
 
 
+def asker(asking: Asking) -> AbstractAsyncContextManager[LoadChild[Heard]]:
+    """Somebody who asks for a page again and again, and has begun already."""
+    return _load("lingua_scheduler.bench.asking", asking, Heard)
+
+
+def dashboards(following: Following) -> AbstractAsyncContextManager[LoadChild[Heard]]:
+    """Dashboards that have the whole picture already."""
+    return _load("lingua_scheduler.bench.following", following, Heard)
+
+
 @asynccontextmanager
-async def _load(module: str, cast: Cast, kind: type[A]) -> AsyncIterator[LoadChild[A]]:
+async def _load(module: str, cast: Cast | Asking | Following, kind: type[A]) -> AsyncIterator[LoadChild[A]]:
     process = await _start(module, msgspec.json.encode(cast).decode())
     try:
         child = LoadChild(process, kind)
         await child.hear(ORDER_LIMIT_S)
         yield child
-    finally:
-        await _end(process)
-
-
-class AskerChild:
-    def __init__(self, process: Process) -> None:
-        self._process = process
-
-    async def enough(self) -> Asked:
-        """Stop asking, and hear how it went."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        return msgspec.json.decode(await _line(self._process, START_LIMIT_S, "the asking process"), type=Asked)
-
-
-@asynccontextmanager
-async def asker(asking: Asking) -> AsyncIterator[AskerChild]:
-    """A process that asks already."""
-    process = await _start("lingua_scheduler.bench.asking", msgspec.json.encode(asking).decode())
-    try:
-        await _line(process, START_LIMIT_S, "the asking process")
-        yield AskerChild(process)
     finally:
         await _end(process)
 

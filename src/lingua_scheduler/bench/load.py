@@ -10,6 +10,7 @@ import msgspec
 
 from lingua_scheduler.bench import peers
 from lingua_scheduler.bench.askers import Asker
+from lingua_scheduler.bench.audio import speech
 from lingua_scheduler.bench.connecting import connect, introduce, join, keep_beating
 from lingua_scheduler.bench.measure import percentile, tail
 from lingua_scheduler.bench.obeying import LoadFailed, obey
@@ -101,7 +102,7 @@ class Load:
             self._end.set_exception(LoadFailed(reason))
 
     def _prepare(self, order: Order) -> None:
-        audio = peers.speech(order.audio_bytes, order.audio_format)
+        audio = speech(order.audio_bytes, order.audio_format)
         languages = peers.ACKNOWLEDGING_LANGUAGES if order.acknowledges else peers.PLAIN_LANGUAGES
         for node in self._nodes:
             node.answer_with(audio)

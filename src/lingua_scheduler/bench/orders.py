@@ -151,10 +151,22 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     rate: float
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """How that went."""
+class Following(msgspec.Struct, frozen=True, kw_only=True):
+    """So many dashboards that follow what changes."""
 
-    answers: int
-    failures: int
-    took_s: float
-    p99_ms: float
+    port: int
+    dashboards: int
+
+
+class Recount(Command, frozen=True, kw_only=True):
+    """Go on, and tell how it went since the last time."""
+
+
+class Heard(Answer, frozen=True, kw_only=True):
+    """Answers to questions, or messages to dashboards; failures are questions or dashboards."""
+
+    answers: int = 0
+    failures: int = 0
+    took_s: float = 0.0
+    # How long an answer took; nobody asks for a message.
+    p99_ms: float | None = None

@@ -1,7 +1,6 @@
 """The other ends of the sockets: nodes that answer at once, clients that talk without pause."""
 
 import base64
-import random
 import time
 from collections import deque
 from typing import Protocol
@@ -21,7 +20,6 @@ from lingua_scheduler.protocol.session import SessionInit, SessionInitAck, Utter
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
 
 TRACE_ID = "bench"
-OPUS_PACKET_BYTES = 40
 # Acknowledging nodes serve other languages, so that an utterance chooses its kind of node.
 PLAIN_LANGUAGES = ("zh", "en")
 ACKNOWLEDGING_LANGUAGES = ("fr", "de")
@@ -270,15 +268,6 @@ class Echoer(Talker):
 
     def _say(self) -> None:
         self.send(self._message)
-
-
-def speech(size_bytes: int, audio_format: str) -> bytes:
-    """Noise, the same every time: loud samples, or Opus packets of equal length."""
-    dice = random.Random(size_bytes)
-    if audio_format != "opus":
-        return dice.randbytes(size_bytes)
-    packets = max(1, round(size_bytes / (OPUS_PACKET_BYTES + 2)))
-    return b"".join(OPUS_PACKET_BYTES.to_bytes(2, "little") + dice.randbytes(OPUS_PACKET_BYTES) for _ in range(packets))
 
 
 def _tail(fields: dict[str, object]) -> bytes:

@@ -10,6 +10,7 @@ import msgspec
 
 from lingua_scheduler.bench import peers
 from lingua_scheduler.bench.askers import Asker
+from lingua_scheduler.bench.audio import speech
 from lingua_scheduler.bench.connecting import introduce, join, keep_beating
 from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Fleet, Pressed, Pressure, Said
@@ -65,7 +66,7 @@ class Crowd:
 
     async def connect(self) -> None:
         fleet = self._fleet
-        audio = peers.speech(AUDIO_BYTES, "pcm16")
+        audio = speech(AUDIO_BYTES, "pcm16")
         self._nodes = [BusyNode(number, fleet, self) for number in range(fleet.nodes)]
         await join(self._nodes, fleet.port)
         for node in self._nodes:

@@ -55,9 +55,10 @@ SCENARIOS = {
     ),
     "speakers": Scenario(
         "Live speakers",
-        "Sessions send 200 ms of Opus at a time, as JSON or binary frames: utterances of 1 to 4 s that end with a final"
-        " flag, pauses of 0.6 to 3 s. CPU of “JSON” and “binary” is all that was done, the jobs too; in “chunks alone”"
-        " everybody speaks and nobody ends. Times are beyond the hangover, from the moment the final chunk left.",
+        "Sessions send 200 ms of Opus at a time (packets of 40 to 110 bytes), as JSON or binary frames: utterances of 1"
+        " to 4 s that end with a final flag, pauses of 0.6 to 3 s. CPU of “JSON” and “binary” is all that was done, the"
+        " jobs too; in “chunks alone” everybody speaks and nobody ends. Times are beyond the hangover, from the moment"
+        " the final chunk left.",
         speakers.steps,
         speakers.measure,
     ),
@@ -106,8 +107,10 @@ SCENARIOS = {
     ),
     "watched": Scenario(
         "While somebody watches",
-        "Small jobs at a steady pace (`--rate`, else 300 a second), alone and while another process GETs"
-        " `/api/v1/stats` a thousand times a second. Answers come from the picture: Redis is not asked.",
+        "Small jobs at a steady pace (`--rate`, else 300 a second), alone, and while another process GETs"
+        " `/api/v1/stats` a thousand times a second, GETs `/metrics` twenty times a second, or is fifty dashboards that"
+        " follow `/v1/watch`, with a message a second each. CPU is what each answer or message adds to the scheduler's"
+        " while there are no jobs. A failure: not answered with 200, or so slow that a dashboard had to begin again.",
         watched.steps,
         watched.measure,
     ),

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from lingua_scheduler.bench import peers
+from lingua_scheduler.bench import audio
 from lingua_scheduler.bench.connecting import introduce, join, keep_beating
 from lingua_scheduler.bench.measure import percentile
 from lingua_scheduler.bench.obeying import LoadFailed, obey
@@ -19,7 +19,7 @@ from lingua_scheduler.protocol.session import AudioChunk
 
 CHUNK_S = 0.2
 # Ten packets of 20 ms, with their lengths.
-CHUNK_BYTES = 10 * (peers.OPUS_PACKET_BYTES + 2)
+CHUNK_BYTES = 10 * audio.OPUS_STEP_BYTES
 # Of an utterance, and between two: as chunks, drawn anew each time so that nobody marches in step.
 UTTERANCE_CHUNKS = (5, 20)
 PAUSE_CHUNKS = (3, 15)
@@ -39,7 +39,7 @@ class Speaker(Client):
         self._hall = hall
         self._dice = dice
         self._loop = asyncio.get_running_loop()
-        self._audio = peers.speech(CHUNK_BYTES, "opus")
+        self._audio = audio.speech(CHUNK_BYTES, "opus")
         self._final_tail = b""
         self._seq = 0
         self._chunks_left = 0
@@ -153,7 +153,7 @@ class Hall:
         self._nodes = [TimedNode(f"bench-{number}", cast.slots, self) for number in range(cast.nodes)]
         await join(self._nodes, cast.port)
         for node in self._nodes:
-            node.answer_with(peers.speech(ANSWER_BYTES, "pcm16"))
+            node.answer_with(audio.speech(ANSWER_BYTES, "pcm16"))
         keep_beating(self._nodes)
         self._speakers = [Speaker(self, random.Random(number)) for number in range(cast.talkers)]
         await introduce(self._speakers, cast.port)

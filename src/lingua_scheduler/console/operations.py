@@ -8,7 +8,6 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
-from structlog.contextvars import bound_contextvars
 
 from lingua_scheduler.console.answers import REQUEST_ID, Problem, json_response
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
@@ -116,16 +115,15 @@ def _shared_problems(operation: Operation) -> Iterator[Known]:
 
 
 def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Response]]:
-    read_body = _body_reader(operation)
+    """Whatever the operation says is looked up here, once, and not with every request."""
+    read_path, read_query, read_body = _path_reader(operation), _query_reader(operation), _body_reader(operation)
 
     async def handle(request: web.Request) -> web.Response:
-        request_id = request[REQUEST_ID]
-        with bound_contextvars(request_id=request_id):
-            path, query = _path(operation, request), _query(operation, request)
-            body = await read_body(request)
-            call = Call(path, body, query, request_id, lambda: _is_connected(request), request.headers)
-            answer = await operation.handle(call)
-            return answer if isinstance(answer, web.Response) else json_response(answer)
+        path, query = read_path(request), read_query(request)
+        body = await read_body(request)
+        call = Call(path, body, query, request[REQUEST_ID], lambda: _is_connected(request), request.headers)
+        answer = await operation.handle(call)
+        return answer if isinstance(answer, web.Response) else json_response(answer)
 
     return handle
 
@@ -134,16 +132,36 @@ def _is_connected(request: web.Request) -> bool:
     return request.transport is not None and not request.transport.is_closing()
 
 
-def _path(operation: Operation, request: web.Request) -> dict[str, str]:
-    for name in operation.names:
-        allowed, value = parameter(name), request.match_info[name]
-        if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value):
-            raise _invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
-    return dict(request.match_info)
+def _path_reader(operation: Operation) -> Callable[[web.Request], Mapping[str, str]]:
+    parameters = [(name, parameter(name)) for name in operation.names]
+
+    def read(request: web.Request) -> Mapping[str, str]:
+        for name, allowed in parameters:
+            value = request.match_info[name]
+            if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value):
+                raise _invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
+        return request.match_info
+
+    return read
 
 
-def _query(operation: Operation, request: web.Request) -> Any:
+def _query_reader(operation: Operation) -> Callable[[web.Request], Any]:
     known = [field.encode_name for field in msgspec.structs.fields(operation.query)] if operation.query else []
+
+    def read(request: web.Request) -> Any:
+        given = _given(request, known) if request.query_string else {}
+        if operation.query is None:
+            return None
+        try:
+            return msgspec.convert(given, type=operation.query, strict=False)
+        except msgspec.ValidationError as error:
+            refusal = _invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
+        raise refusal
+
+    return read
+
+
+def _given(request: web.Request, known: list[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in request.query.items():
         if name not in known:
@@ -151,13 +169,7 @@ def _query(operation: Operation, request: web.Request) -> Any:
         if name in given:
             raise _invalid(f'"{name}" is given twice in the query')
         given[name] = value
-    if operation.query is None:
-        return None
-    try:
-        return msgspec.convert(given, type=operation.query, strict=False)
-    except msgspec.ValidationError as error:
-        refusal = _invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
-    raise refusal
+    return given
 
 
 def _about_unknown(name: str, known: Iterable[str]) -> str:

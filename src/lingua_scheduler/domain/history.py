@@ -1,9 +1,8 @@
 """What a job went through, move by move, as its record remembers it."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import LIVE, JobState
 
 
 class Step(NamedTuple):
@@ -15,19 +14,20 @@ class Step(NamedTuple):
     node_id: str
     reason: str
 
+    @property
+    def moment(self) -> str:
+        """What it is called among the times of a job: created, dispatched, accepted …, or else it ended."""
+        return self.state.value.lower() if self.state in _NOT_ENDS else "ended"
 
-def steps_of(record: Mapping[str, str]) -> list[Step]:
-    """The moves a record still remembers, oldest first; it forgets the oldest when there are many."""
-    fields = sorted(
-        (int(name.removeprefix("step")), line)
-        for name, line in record.items()
-        if name.startswith("step") and name != "steps"
-    )
-    # The fields are a ring: the next one to be written over is the oldest.
-    oldest = int(record.get("steps", 0)) % len(fields) if fields else 0
-    return [_step(line) for _, line in fields[oldest:] + fields[:oldest]]
+
+_NOT_ENDS = (JobState.CREATED, *LIVE)
+
+
+def steps_of(lines: str) -> list[Step]:
+    """The moves a record still remembers, a line each, oldest first; it forgets the oldest when there are many."""
+    return [_step(line) for line in lines.split("\n") if line]
 
 
 def _step(line: str) -> Step:
     state, at_ms, attempt, node_id, reason = line.split(" ", 4)
-    return Step(JobState(state), int(at_ms), int(attempt), node_id, reason)
+    return Step(JobState(state), int(at_ms), int(attempt), "" if node_id == "-" else node_id, reason)

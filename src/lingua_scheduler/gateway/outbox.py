@@ -2,6 +2,7 @@
 waits for a reader."""
 
 import asyncio
+from functools import cached_property
 from struct import pack
 
 from aiohttp import web
@@ -32,15 +33,20 @@ class Flusher:
         self._waiting: list[Outbox] = []
         self._patient: list[Outbox] = []
 
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Kept, because looking it up costs a call of the system each time."""
+        return asyncio.get_running_loop()
+
     def add(self, outbox: "Outbox") -> None:
         if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._flush)
+            self._loop.call_soon(self._flush)
         self._waiting.append(outbox)
 
     def add_patient(self, outbox: "Outbox") -> None:
         """As `add`, for what may wait a moment for company."""
         if not self._patient:
-            asyncio.get_running_loop().call_later(PATIENCE_S, self._flush_patient)
+            self._loop.call_later(PATIENCE_S, self._flush_patient)
         self._patient.append(outbox)
 
     def _flush(self) -> None:

@@ -56,7 +56,7 @@ class Assignment:
     async def wait(self, timeout_s: float) -> Report | None:
         """The report, or None when time is up or the node moved on."""
         if self.report is None:
-            self._bell = asyncio.get_running_loop().create_future()
+            self._bell = self._deadlines.loop.create_future()
             moment = self._deadlines.set(timeout_s, self)
             try:
                 await self._bell

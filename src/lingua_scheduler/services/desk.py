@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from lingua_scheduler.protocol.bus import KINDS, AnyMessage, BusMessage, Unreadable, decode
@@ -37,7 +38,8 @@ class Letter(NamedTuple):
     adopted_from: str = ""
 
 
-Handler = Callable[[Any, Letter], Awaitable[None]]
+# What a handler cannot do at once it returns, to be waited for.
+Handler = Callable[[Any, Letter], Awaitable[None] | None]
 OnDead = Callable[[BusMessage | None, Letter, str], Awaitable[None]]
 
 
@@ -76,6 +78,11 @@ class Desk:
 
     def handle(self, message: type[BusMessage], handler: Handler) -> None:
         self._handlers[message] = handler
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Kept, because looking it up costs a call of the system each time."""
+        return asyncio.get_running_loop()
 
     @property
     def room(self) -> int:
@@ -134,51 +141,72 @@ class Desk:
     def _queue(
         self, letter: Letter, inbox: str, entry: Entry | None, message: AnyMessage | None, flaw: str
     ) -> asyncio.Future[None]:
-        is_let_go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        is_let_go: asyncio.Future[None] = self._loop.create_future()
         held = _InHand(letter, inbox, entry, message, flaw, is_let_go)
         self._in_hand[held.key] = held
         name = (message.lane if message is not None else "") or letter.sender
         lane = self._lanes.get(name)
-        if lane is None:
-            lane = self._lanes[name] = deque((held,))
-            self._work.start(self._serve(name, lane))
-        else:
+        if lane is not None:
             lane.append(held)
+        # Whoever writes to ourselves does not expect to be answered before it has done so.
+        elif entry is None or (rest := self._open(held)) is not None:
+            lane = self._lanes[name] = deque((held,))
+            self._work.start(self._serve(name, lane, None if entry is None else rest))
         return is_let_go
 
-    async def _serve(self, name: str, lane: deque[_InHand]) -> None:
+    async def _serve(self, name: str, lane: deque[_InHand], rest: Awaitable[None] | None) -> None:
+        """A lane from the moment its first letter has to be waited for."""
         try:
             while lane:
-                await self._open(lane[0])
+                rest = rest or self._open(lane[0])
+                if rest is not None:
+                    await rest
                 lane.popleft()
+                rest = None
         finally:
             del self._lanes[name]
 
-    async def _open(self, held: _InHand) -> None:
-        letter = held.letter
+    def _open(self, held: _InHand) -> Awaitable[None] | None:
+        """What has to be waited for; most letters are handled at once."""
         if held.flaw or held.message is None:
-            await self._bury(held, held.flaw)
-            return
+            return self._bury(held, held.flaw)
+        try:
+            rest = self._handlers[type(held.message)](held.message, held.letter)
+        except Exception as error:
+            return self._failed(held, error)
+        if rest is not None:
+            return self._wait_for(held, rest)
+        self._handled(held)
+        return None
+
+    async def _wait_for(self, held: _InHand, rest: Awaitable[None]) -> None:
         try:
             async with asyncio.timeout(self._settings.handle_timeout_ms / 1000):
-                await self._handlers[type(held.message)](held.message, letter)
+                await rest
         except Exception as error:
-            # Only its name: what an error says may hold what the letter holds.
-            failure = type(error).__name__
-            _count(letter, "failed")
-            _log.warning("letter.failed", kind=letter.kind, uid=letter.uid, tries=letter.deliveries, error=failure)
-            # A local letter lies nowhere where it could wait for another try.
-            if held.entry is None or letter.deliveries >= self._settings.max_deliveries:
-                await self._bury(held, "failed")
-            else:
-                self._let_go(held)
+            await self._failed(held, error)
         else:
-            _count(letter, "adopted" if letter.adopted_from else "handled")
-            if held.entry is None:
-                self._let_go(held)
-            else:
-                self._done.setdefault(held.inbox, []).append(held)
-                self._has_done.set()
+            self._handled(held)
+
+    def _handled(self, held: _InHand) -> None:
+        _count(held.letter, "adopted" if held.letter.adopted_from else "handled")
+        if held.entry is None:
+            self._let_go(held)
+        else:
+            self._done.setdefault(held.inbox, []).append(held)
+            self._has_done.set()
+
+    async def _failed(self, held: _InHand, error: Exception) -> None:
+        letter = held.letter
+        # Only its name: what an error says may hold what the letter holds.
+        failure = type(error).__name__
+        _count(letter, "failed")
+        _log.warning("letter.failed", kind=letter.kind, uid=letter.uid, tries=letter.deliveries, error=failure)
+        # A local letter lies nowhere where it could wait for another try.
+        if held.entry is None or letter.deliveries >= self._settings.max_deliveries:
+            await self._bury(held, "failed")
+        else:
+            self._let_go(held)
 
     async def _bury(self, held: _InHand, reason: str) -> None:
         """What depends on the letter hears of it first; if that fails for lack of Redis, all of it is done again."""
@@ -197,8 +225,9 @@ class Desk:
                 await self._inboxes.bury(held.inbox, held.entry, reason, self._limits)
             _DEAD[reason].inc()
             _count(letter, "dead")
-        except RedisAway:
-            _log.warning("letter.not_buried", uid=letter.uid)
+        except Exception as error:
+            # Whatever it is, those behind it in its lane are not its heirs.
+            _log.warning("letter.not_buried", uid=letter.uid, error=type(error).__name__)
         finally:
             self._let_go(held)
 
@@ -225,6 +254,10 @@ class Desk:
                     # It may lie on another server of a Cluster than our own, and must not hold that up.
                     break
                 await asyncio.sleep(TRY_AGAIN_S)
+            except Exception as error:
+                # Redis is there and refuses. They come again, and so does all that is done from now on.
+                _log.error("letters.not_done", letters=len(batch), error=type(error).__name__)
+                break
         for held in batch:
             self._let_go(held)
 

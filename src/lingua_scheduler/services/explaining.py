@@ -11,6 +11,7 @@ from lingua_scheduler.domain.candidates import Candidate, Verdict
 from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities, pools_for
 from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
 from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 
 # A look at this many nodes is enough for a sentence, and cheap enough to be asked for by anybody.
@@ -45,14 +46,15 @@ class Explainer:
         return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _ in self._fleet])
 
     async def missing_for(self, pools: Sequence[str]) -> str:
-        """For a job that needs a node in all of these."""
-        for pool in pools:
-            if pool not in self._pool_map.map:
-                return await self.missing(pool)
-        if len(pools) == 1:
-            return await self.missing(pools[0])
-        pairs = [pool.rpartition(":")[0].replace(":", "→") for pool in pools]
-        return f"no node serves {' and '.join(pairs)} by itself, and whoever speaks may speak either language"
+        """For a job that needs a node in all of these; in few words when Redis cannot be asked for more."""
+        unserved = next((pool for pool in pools if pool not in self._pool_map.map), None)
+        pairs = " and ".join(pool.rpartition(":")[0].replace(":", "→") for pool in pools)
+        if unserved is None and len(pools) > 1:
+            return f"no node serves {pairs} by itself, and whoever speaks may speak either language"
+        try:
+            return await self.missing(unserved or pools[0])
+        except RedisAway:
+            return f"no node serves {pairs}"
 
     async def survey(self, pools: Sequence[str], tried: Sequence[str], headline: str = "") -> Explanation:
         """Each candidate and why it would not be taken at this moment; without a headline, one that sums it up."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from time import monotonic
 
 from lingua_scheduler.domain.instances import Instance, PresenceOutcome
 from lingua_scheduler.settings import InstancesSettings
@@ -87,7 +88,7 @@ class Presence:
 
     async def is_alive(self, instance: str) -> bool:
         """As of a moment ago: by a copy that is at most a second old."""
-        age_s = asyncio.get_running_loop().time() - self._copied_at
+        age_s = monotonic() - self._copied_at
         if age_s > COPY_LASTS_S or (not self.counts_as_alive(instance) and age_s > LOOK_AGAIN_S):
             await self.look()
         for _ in range(2):
@@ -131,7 +132,7 @@ class Presence:
             self._copy = known | before
         else:
             self._copy = known
-        self._copied_at = loop_time
+        self._copied_at = monotonic()
         metrics.INSTANCES.set(sum(map(self.counts_as_alive, known)))
         return known
 

@@ -131,7 +131,9 @@ class Progress:
 
     async def _let_go(self, adopted: Attempt, report: Report, ended: Ended) -> bool:
         """It ran without a lease of its own, and now it does not run any more."""
-        await self._jobs.end(adopted, "", JobEvent.LOSE_ATTEMPT)
+        # The result is in Redis by now, and whoever waits for it must hear of it, though Redis goes away.
+        end = partial(self._jobs.end, adopted, "", JobEvent.LOSE_ATTEMPT)
+        await self._store.insist(end, self._run_max_ms / 1000)
         is_taken = self._conclude(report, ended)
         return is_taken if isinstance(is_taken, bool) else await is_taken()
 

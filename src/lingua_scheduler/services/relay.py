@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Awaitable
 from contextlib import suppress
+from time import monotonic
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
@@ -80,13 +82,13 @@ class Relay:
     def cancel(self, owner: Owner, attempt: Attempt, reason: str) -> None:
         self.letters.start(self._post(owner.instance, CancelAttempt(attempt=attempt, reason=reason)))
 
-    async def _finished(self, message: Finished, _: Letter) -> None:
+    def _finished(self, message: Finished, _: Letter) -> None:
         """A second one, or one that nobody waits for any more, changes nothing."""
         result = codec.decode_node(message.frame)
         if isinstance(result, JobResult):
             self._assignments.settle(message.attempt, result)
 
-    async def _lost(self, message: AttemptLost, _: Letter) -> None:
+    def _lost(self, message: AttemptLost, _: Letter) -> None:
         self._assignments.settle(message.attempt, Lost(message.reason))
 
     def advanced(self, signal: AttemptAdvanced) -> None:
@@ -100,35 +102,46 @@ class Relay:
 
     # Jobs of others on nodes here
 
-    async def _assigned(self, message: Assign, letter: Letter) -> None:
+    def _assigned(self, message: Assign, letter: Letter) -> Awaitable[None] | None:
         """Hand the order to the node, if it is still there and the attempt still its own. It may come twice."""
+        known = self._foreign.get(message.attempt.job_id)
+        if known is not None and known.attempt == message.attempt:
+            return None
+        return self._hand_over(message, letter) if letter.deliveries == 1 else self._hand_over_late(message, letter)
+
+    async def _hand_over_late(self, message: Assign, letter: Letter) -> None:
+        if not await self._store.jobs.is_over(message.attempt):
+            rest = self._hand_over(message, letter)
+            if rest is not None:
+                await rest
+
+    def _hand_over(self, message: Assign, letter: Letter) -> Awaitable[None] | None:
+        """What has to be waited for, if it does not get there."""
         attempt = message.attempt
-        known = self._foreign.get(attempt.job_id)
-        if known is not None and known.attempt == attempt:
-            return
         link = self._registry.find(attempt.node_id)
-        if letter.deliveries > 1 and await self._store.jobs.is_over(attempt):
-            return
         passage = None
         if self._trails is not None and message.traceparent:
             passage = self._trails.passage(message.traceparent, attempt, letter.sender)
         if link is None or link.owner.link != message.link_id:
-            await self._recovery.end_unsent(attempt, Loss.NODE_GONE)
-            if passage is not None:
-                passage.ended(Loss.NODE_GONE)
-            return
+            return self._nobody_there(attempt, passage)
         self._foreign[attempt.job_id] = Foreign(letter.sender, attempt, passage)
         if len(self._foreign) > MAX_FOREIGN:
             self._foreign.popitem(last=False)
         if link.profile.reports_jobs:
-            link.sent[attempt.job_id] = (attempt, asyncio.get_running_loop().time())
+            link.sent[attempt.job_id] = (attempt, monotonic())
         if not link.peer.post_frame(message.frame):
             # Which tells the one who sent it, and ends its passage.
-            await self._recovery.end_unsent(attempt, Loss.SEND_FAILED)
-        elif passage is not None:
+            return self._recovery.end_unsent(attempt, Loss.SEND_FAILED)
+        if passage is not None:
             passage.sent()
+        return None
 
-    async def _cancelled(self, message: CancelAttempt, _: Letter) -> None:
+    async def _nobody_there(self, attempt: Attempt, passage: Passage | None) -> None:
+        await self._recovery.end_unsent(attempt, Loss.NODE_GONE)
+        if passage is not None:
+            passage.ended(Loss.NODE_GONE)
+
+    def _cancelled(self, message: CancelAttempt, _: Letter) -> None:
         attempt = message.attempt
         if (passage := self._passed(attempt)) is not None:
             passage.ended(message.reason)
@@ -152,8 +165,8 @@ class Relay:
             passage.ended("result" if is_posted else "undelivered")
 
     async def _post_result(self, instance: str, letter: Finished) -> bool:
-        give_up_at = asyncio.get_running_loop().time() + RESULT_PATIENCE_S
-        while asyncio.get_running_loop().time() < give_up_at:
+        give_up_at = monotonic() + RESULT_PATIENCE_S
+        while monotonic() < give_up_at:
             with suppress(RedisAway):
                 if await self._mailroom.post(instance, letter) is not Posted.FULL:
                     return True

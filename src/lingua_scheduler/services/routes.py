@@ -1,5 +1,6 @@
 """The way to a node: through its socket here, or by letter to the instance that holds it."""
 
+from contextlib import suppress
 from time import monotonic
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from lingua_scheduler.services.mailroom import Posted
 from lingua_scheduler.services.registry import NodeLink, Registry
 from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Nodes, Owner
 
 
@@ -65,7 +67,8 @@ class Elsewhere:
         posted = await self._relay.assign(self._owner, attempt, codec.encode(order), order.traceparent or "")
         if posted is Posted.GONE:
             # Its instance is dead, and with it the node's connection: nobody else need find that out.
-            await self._registry.remove_orphan(attempt.shard, attempt.node_id, self._owner)
+            with suppress(RedisAway):
+                await self._registry.remove_orphan(attempt.shard, attempt.node_id, self._owner)
         return posted is Posted.SENT
 
     def cancel(self, attempt: Attempt, order: JobCancel) -> None:

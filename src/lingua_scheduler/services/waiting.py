@@ -115,13 +115,20 @@ class WaitingRoom:
         if node_queue(node_id) in self._queues:
             self._wake(node_queue(node_id))
             return
-        heads = [(queue[0].ticket, pool) for pool, queue in self._queues.items() if pool in pools]
-        if heads:
-            self._wake(min(heads)[1])
+        queues = self._queues
+        # There may be a line for each of a thousand nodes, or a thousand pools of one: whichever is less is looked at.
+        if len(pools) < len(queues):
+            wanted = [pool for pool in pools if pool in queues]
+            retries = [name for name in map(retry_queue, pools) if name in queues]
+        else:
+            wanted = [name for name in queues if name in pools]
+            retries = [name for name in queues if name.startswith("retry ") and name[6:] in pools]
+        if wanted:
+            self._wake(min(wanted, key=lambda pool: queues[pool][0].ticket))
         elif self.on_unclaimed is not None:
             self.on_unclaimed(pools)
         # Retries look too: whether this slot is of any use to them only Redis knows.
-        for name in [name for name in self._queues if name.startswith("retry ") and name[6:] in pools]:
+        for name in retries:
             self._wake(name)
 
     def poke(self) -> None:

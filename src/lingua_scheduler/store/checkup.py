@@ -12,6 +12,7 @@ from lingua_scheduler.domain.jobs import LIVE, JobEvent
 from lingua_scheduler.domain.nodes import RemoveOutcome
 from lingua_scheduler.store.connection import Reply
 from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.store import Store
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ ALIVE_MS = 45_000
 MOST_SHARDS = 1_000
 ORPHAN = "orphan"
 
-_SHARD_KEY = re.compile(r"\{s(\d+)\}:(?:(node|pool|job):)?(.*)")
+_SHARD_KEY = re.compile(r"\{s(\d+)\}:(?:(node|pool|record):)?(.*)")
 _INSTANCE_KEY = re.compile(r"\{instance:([^}]+)\}:(inbox|dead)")
 
 
@@ -103,7 +104,7 @@ class Checkup:
                     shard, kind, name = int(match[1]), match[2], match[3]
                     # A shard that is in no list any more is looked at too.
                     things = inventory.things[shard]
-                    if kind == "job":
+                    if kind == "record":
                         jobs.append((shard, name))
                     elif kind:
                         things.add(f"{kind}:{name}")
@@ -176,13 +177,11 @@ class Checkup:
     async def _jobs_without_lease(self, jobs: list[tuple[int, str]]) -> list[Finding]:
         found = []
         for some in _portions(jobs):
-            records = await asyncio.gather(
-                *(self._call("HMGET", self._keys.shard(s).job(job), "state", "attempt", "node") for s, job in some)
-            )
+            texts = await asyncio.gather(*(self._call("GET", self._keys.shard(s).job(job)) for s, job in some))
             live = [
-                (Attempt(job, int(attempt), node, shard), state)
-                for (shard, job), (state, attempt, node) in zip(some, records, strict=True)
-                if state in LIVE
+                (Attempt(job, int(record["attempt"]), record["node"], shard), record["state"])
+                for (shard, job), record in zip(some, map(fields_of, texts), strict=True)
+                if record.get("state") in LIVE
             ]
             deadlines = await asyncio.gather(
                 *(self._call("ZSCORE", self._keys.shard(a.shard).leases, a.lease) for a, _ in live)

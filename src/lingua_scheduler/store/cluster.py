@@ -64,6 +64,7 @@ class ClusterLine:
     ) -> None:
         self._url = url
         self._timeout_s = timeout_ms / 1000
+        self._max_pending = max_pending
         self._is_raw = is_raw
         self._new_line = partial(
             ServerLine, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
@@ -130,6 +131,10 @@ class ClusterLine:
             return
         detour = self._detours.get(waiter)
         if detour is None:
+            if len(self._detours) >= self._max_pending:
+                # No line counts them: each has left the one that refused it.
+                waiter.set_exception(RedisAway(f"{self._max_pending} commands are looking for their server already"))
+                return
             detour = self._detours[waiter] = Detour(self._loop.time() + self._timeout_s)
             waiter.add_done_callback(self._detours.pop)
         detour.hops += 1

@@ -15,9 +15,10 @@ from lingua_scheduler.domain.instances import (
     ReplayOutcome,
 )
 from lingua_scheduler.settings import InboxSettings
-from lingua_scheduler.store.connection import Line, RedisAway
+from lingua_scheduler.store.connection import Argument, Line, RedisAway
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.together import Kind, Together
 
 GROUP = "mail"
 FIRST = "-"
@@ -84,10 +85,11 @@ class Depth(NamedTuple):
 
 
 class Inboxes:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts, max_pending: int) -> None:
         self._line = line
         self._keys = keys
         self._scripts = scripts
+        self._together = Together(scripts, max_pending)
 
     async def prepare(self, instance: str) -> None:
         """Make the group at the very beginning, so that no letter that came before it is missed."""
@@ -99,18 +101,8 @@ class Inboxes:
 
     async def post(self, to: str, letter: Entry, limits: Limits) -> PostOutcome:
         """Again after a lost reply means that the letter may come twice, with the same uid."""
-        reply = await self._scripts.run(
-            "inbox_post",
-            inbox=self._keys.inbox(to),
-            max_length=limits.max_length,
-            max_bytes=limits.max_bytes,
-            keep_ms=limits.keep_ms,
-            kind=letter.kind,
-            sender=letter.sender,
-            uid=letter.uid,
-            body=letter.body,
-        )
-        return PostOutcome(reply[0])
+        words = letter.kind, letter.sender, letter.uid, letter.body
+        return _POST_OUTCOMES[await self._together.join(_POST, self._keys.inbox(to), limits, letter.uid, words)]
 
     async def read(self, line: Line, instance: str, count: int, block_ms: int) -> list[Entry]:
         """Wait for letters, over a line of which this is the only caller."""
@@ -226,6 +218,20 @@ class Inboxes:
         if outcome is ClaimOutcome.LOST:
             return Claimed(outcome)
         return Claimed(outcome, tuple(_entry(entry, fields, times) for entry, times, fields in reply[2]), reply[1])
+
+
+def _of_posts(inbox: str, limits: Limits, _uids: list[str], letters: list[tuple[Argument, ...]]) -> dict[str, Any]:
+    return {
+        "inbox": inbox,
+        "max_length": limits.max_length,
+        "max_bytes": limits.max_bytes,
+        "keep_ms": limits.keep_ms,
+        "letters": [word for words in letters for word in words],
+    }
+
+
+_POST = Kind("inbox_post", _of_posts)
+_POST_OUTCOMES = {outcome.value: outcome for outcome in PostOutcome}
 
 
 def _entry(entry_id: str | bytes, fields: Sequence[Any], deliveries: int = 1) -> Entry:

@@ -2,6 +2,8 @@
 
 import random
 from functools import lru_cache
+from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -21,7 +23,7 @@ from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.together import Common, Kind, Together
+from lingua_scheduler.store.together import Kind, Together
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -108,10 +110,10 @@ class JobNote(msgspec.Struct, frozen=True, gc=False):
 class Jobs(Records):
     """What happens to jobs; how they are looked up is in `Records`."""
 
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts, max_pending: int) -> None:
         super().__init__(line, keys)
         self._scripts = scripts
-        self._together = Together(scripts)
+        self._together = Together(scripts, max_pending)
 
     async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
         """Choose a node, lease a slot, write the job."""
@@ -122,13 +124,17 @@ class Jobs(Records):
         keys = self._keys.shard(shard)
         wish = ""
         if order.preferred or order.excluded:
-            wish = " ".join((order.preferred or "-", "1" if order.only_preferred else "0", *order.excluded))
+            preferred = _word(order.preferred) or "-"
+            wish = " ".join((preferred, "1" if order.only_preferred else "0", *order.excluded))
+        session_id = order.session_id
+        if not session_id.isprintable():
+            session_id = _line(session_id)
         return self._together.join(
             _DISPATCH,
             keys,
             (order.pools, order.owner, order.needs, order.is_last_resort, rules),
             keys.job(order.job_id),
-            (order.job_id, order.attempt, wish, order.run_ms, order.session_id, order.utterance_index),
+            f"{order.job_id} {order.attempt} {order.run_ms} {order.utterance_index} {wish}\n{session_id}",
         )
 
     async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
@@ -137,8 +143,7 @@ class Jobs(Records):
     def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
         """As `advance`, for those who read the reply themselves, with `advanced_of`."""
         keys = self._keys.shard(attempt.shard)
-        lease = attempt.lease, attempt.number, attempt.node_id, epoch
-        return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), lease)
+        return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
     async def end(
         self,
@@ -174,9 +179,8 @@ class Jobs(Records):
     ) -> Waiter:
         """As `end`, for those who read the reply themselves, with `ended_of`."""
         keys = self._keys.shard(attempt.shard)
-        lease = attempt.lease, attempt.number, attempt.node_id, epoch
         group = event, reason, if_overdue, linger_ms, quarantine
-        return self._together.join(_END, keys, group, keys.job(attempt.job_id), lease)
+        return self._together.join(_END, keys, group, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -187,7 +191,7 @@ class Jobs(Records):
             attempt=attempt,
             before=_CLOSABLE[event],
             state=_AFTER[event],
-            reason=reason,
+            reason=_line(reason),
         )
         return bool(reply[0] == "closed")
 
@@ -226,21 +230,18 @@ class Jobs(Records):
             keys,
             job_key=keys.job(note.job_id),
             job=note.job_id,
-            session=note.session_id,
+            session=_line(note.session_id),
+            utterance=note.utterance_index,
+            owner=note.owner,
+            pool=note.pools[0],
+            also=" ".join(note.pools[1:]),
             before=_CLOSABLE[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             state=_AFTER[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             reason=note.error,
-            stamp="ended_ms" if has_failed else "created_ms",
+            detail=_line(note.detail),
             most=RECENT_MAX,
             keep_ms=keep_ms,
-            record=(
-                "pool", note.pools[0],
-                "utterance", str(note.utterance_index),
-                "owner", note.owner,
-                "detail", note.detail,
-                *_also(note.pools),
-            ),
-        )  # fmt: skip
+        )
         return NoteOutcome(reply[0])
 
     async def cancel(self, record: JobRecord, linger_ms: int) -> tuple[CancelOutcome, str]:
@@ -262,8 +263,7 @@ class Jobs(Records):
         return outcome, reply[1] if outcome is CancelOutcome.ENDED else ""
 
     async def is_cancelled(self, shard: int, job_id: str) -> bool:
-        state = await self._line.call("HGET", self._keys.shard(shard).job(job_id), "state")
-        return bool(state == JobState.CANCELLED)
+        return (await self.read(shard, job_id)).get("state") == JobState.CANCELLED
 
     async def explain(self, shard: int, job_id: str, explanation: str) -> bool:
         """Keep an explanation on the record; False when there is none any more."""
@@ -273,11 +273,9 @@ class Jobs(Records):
 
     async def is_over(self, attempt: Attempt) -> bool:
         """Whether it has ended, or another attempt is current. What Redis has forgotten may still go on."""
-        number, node_id, state = await self._line.call(
-            "HMGET", self._keys.shard(attempt.shard).job(attempt.job_id), "attempt", "node", "state"
-        )
-        is_current = (number, node_id) == (str(attempt.number), attempt.node_id) and state in LIVE
-        return number is not None and not is_current
+        record = await self.read(attempt.shard, attempt.job_id)
+        is_same = record and (record["attempt"], record["node"]) == (str(attempt.number), attempt.node_id)
+        return bool(record) and not (is_same and record["state"] in LIVE)
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)
@@ -306,16 +304,20 @@ def ended_of(reply: Reply) -> Ended:
     return Ended(outcome, "" if owner == "-" else owner, session_id, int(utterance), _VERDICTS[verdict])
 
 
-def _also(pools: tuple[str, ...]) -> tuple[str, ...]:
-    """Most jobs need one pool; the others are worth a field only where there are some."""
-    return ("also", " ".join(pools[1:])) if len(pools) > 1 else ()
+def _line(text: str) -> str:
+    """What callers said may be anything; a record has one line for it."""
+    return text if text.isprintable() else " ".join(text.split())
 
 
-def _of_dispatches(keys: ShardKeys, group: _DispatchGroup) -> Common:
+def _word(text: str) -> str:
+    return text if text.isprintable() and " " not in text else quote(text)
+
+
+def _of_dispatches(keys: ShardKeys, group: _DispatchGroup, job_keys: list[str], orders: list[str]) -> dict[str, Any]:
     pools, owner, needs, is_last_resort, rules = group
     return {
         "pool": keys.pool(pools[0]),
-        "job_keys": [keys.pool(pool) for pool in pools[1:]],
+        "job_keys": [*job_keys, *map(keys.pool, pools[1:])],
         "sample": rules.sample,
         "sample_k": rules.sample_k,
         "ack_ms": rules.ack_ms,
@@ -330,17 +332,18 @@ def _of_dispatches(keys: ShardKeys, group: _DispatchGroup) -> Common:
         "instance": owner,
         "needs": " ".join(needs),
         "last": int(is_last_resort),
+        "orders": orders,
     }
 
 
-def _of_advances(_keys: ShardKeys, event: JobEvent) -> Common:
-    return {"job_keys": (), "before": _BEFORE[event], "state": _AFTER[event]}
+def _of_advances(_keys: ShardKeys, event: JobEvent, job_keys: list[str], moves: list[str]) -> dict[str, Any]:
+    return {"job_keys": job_keys, "before": _BEFORE[event], "state": _AFTER[event], "moves": moves}
 
 
-def _of_ends(_keys: ShardKeys, group: _EndGroup) -> Common:
+def _of_ends(_keys: ShardKeys, group: _EndGroup, job_keys: list[str], ends: list[str]) -> dict[str, Any]:
     event, reason, if_overdue, linger_ms, quarantine = group
     return {
-        "job_keys": (),
+        "job_keys": job_keys,
         "rules": "" if quarantine is None else " ".join(map(str, quarantine)),
         "overdue": int(if_overdue),
         "before": _ENDABLE[event],
@@ -348,10 +351,11 @@ def _of_ends(_keys: ShardKeys, group: _EndGroup) -> Common:
         "reason": reason,
         "linger_ms": linger_ms,
         "mark": Mark.NONE.value if quarantine is None else mark_of(event, reason).value,
+        "ends": ends,
     }
 
 
 # What a node says first of a job comes first to Redis too.
-_ADVANCE = Kind("attempt_advance", "job_keys", "moves", _of_advances, goes_first=True)
-_DISPATCH = Kind("job_dispatch", "job_keys", "orders", _of_dispatches)
-_END = Kind("attempt_end", "job_keys", "ends", _of_ends)
+_ADVANCE = Kind("attempt_advance", _of_advances, goes_first=True)
+_DISPATCH = Kind("job_dispatch", _of_dispatches)
+_END = Kind("attempt_end", _of_ends)

@@ -45,7 +45,7 @@ class ShardKeys:
         self.looks = self.named["looks"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
-        self._job = f"{base}:job:"
+        self._job = f"{base}:record:"
         self._complaints = f"{base}:complaints:"
 
     def node(self, node_id: str) -> str:
@@ -135,9 +135,9 @@ TABLE = (
     ),
     KeyDoc("…:{s7}:sick", "zset", "`node` → quarantined until, `node service` → unavailable until (ms, Redis's clock)"),
     KeyDoc(
-        "…:{s7}:job:<id>",
-        "hash",
-        "state, attempt, node, session, owner, times, reason, the last moves; never audio, never text",
+        "…:{s7}:record:<job id>",
+        "string",
+        "a line of state, attempt, node, session, owner …, then a line for each of its last moves; never audio or text",
     ),
     KeyDoc(
         "…:{s7}:complaints:<node>",

@@ -19,6 +19,7 @@ from lingua_scheduler.domain.nodes import (
 from lingua_scheduler.domain.terms import SERVICES
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.scripts import Scripts
 
 # A node's pools may change between our belief and the script; after this many surprises something is wrong.
@@ -325,10 +326,10 @@ class Nodes:
             for lease, deadline in zip(flat[::2], flat[1::2], strict=True)
             if lease.endswith(f"#{node_id}")
         ]
-        states = await asyncio.gather(
-            *(self._line.call("HGET", keys.job(attempt.job_id), "state") for attempt, _ in mine)
-        )
-        return [LeaseView(*about, state or "") for about, state in zip(mine, states, strict=True)]
+        records = await asyncio.gather(*(self._line.call("GET", keys.job(attempt.job_id)) for attempt, _ in mine))
+        return [
+            LeaseView(*about, fields_of(record).get("state", "")) for about, record in zip(mine, records, strict=True)
+        ]
 
     async def view_one(self, node_id: str, shard: int) -> NodeView | None:
         keys = self._keys.shard(shard)

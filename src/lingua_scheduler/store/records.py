@@ -21,6 +21,8 @@ POINTERS_MAX = 101
 ID_MAX_CHARS = 128
 # A job in one of these goes on elsewhere if it says so; in any other state it is where we look.
 _WAITS = (JobState.CREATED, JobState.RETRYING)
+# The first line of a record.
+_WORDS = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool", "session")
 
 
 class JobRecord(NamedTuple):
@@ -53,8 +55,8 @@ class Records:
         self._keys = keys
 
     async def read(self, shard: int, job_id: str) -> dict[str, str]:
-        flat = await self._line.call("HGETALL", self._keys.shard(shard).job(job_id))
-        return dict(zip(flat[::2], flat[1::2], strict=True))
+        """Empty when there is no such job."""
+        return fields_of(await self._line.call("GET", self._keys.shard(shard).job(job_id)))
 
     async def find(self, job_id: str) -> JobRecord | None:
         """Begin in the shard the id names, and follow the pointers a job leaves behind."""
@@ -117,7 +119,21 @@ class Records:
         return [parse_lease(lease, shard).job_id for lease in leases]
 
 
+def fields_of(text: str | None) -> dict[str, str]:
+    """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`."""
+    if text is None:
+        return {}
+    head, *lines = text.split("\n")
+    words = zip(_WORDS, head.split(" ", len(_WORDS) - 1), strict=True)
+    fields = {name: word for name, word in words if word != "-"}
+    named = [line.partition(" ") for line in lines]
+    fields |= {name: value for name, _, value in named if name != "step"}
+    fields["steps"] = "\n".join(value for name, _, value in named if name == "step")
+    return fields
+
+
 def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
+    history = steps_of(fields["steps"])
     return JobRecord(
         job_id=job_id,
         shard=shard,
@@ -128,14 +144,10 @@ def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
         session_id=fields.get("session", ""),
         utterance_index=int(fields.get("utterance", -1)),
         owner=fields.get("owner", ""),
-        reason=fields.get("reason", ""),
+        reason=next((step.reason for step in reversed(history) if step.moment == "ended"), ""),
         detail=fields.get("detail", ""),
-        times_ms={
-            name.removesuffix("_ms"): int(value)
-            for name, value in fields.items()
-            if name.endswith("_ms") and name != "run_ms"
-        },
-        history=tuple(steps_of(fields)),
+        times_ms={step.moment: step.at_ms for step in history},
+        history=tuple(history),
         explanation=fields.get("explanation", ""),
     )
 

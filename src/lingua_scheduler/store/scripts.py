@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply, ServerLine
+from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply, ServerLine, Waiter
 from lingua_scheduler.store.keys import SHARD_KEYS, ShardKeys
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
@@ -71,20 +71,30 @@ class Scripts:
         self._clock = clock
 
     async def run(self, name: str, shard: ShardKeys | None = None, /, **values: Value) -> Reply:
+        try:
+            try:
+                return await self.ask(name, shard, values)
+            except NoScriptError:
+                return await self.ask(name, shard, values, with_source=True)
+        except ResponseError as error:
+            raise meaning_of(error) from error
+
+    def ask(self, name: str, shard: ShardKeys | None, values: dict[str, Value], *, with_source: bool = False) -> Waiter:
+        """As `run`, for those who read the answer themselves.
+
+        A restarted or failed-over server has forgotten its scripts, and says NoScriptError; the source brings it back.
+        """
         script = self._library[name]
         if CLOCK in script.arguments:
             values[CLOCK] = "" if self._clock is None else self._clock()
         key_count, rest = script.keys_and_arguments(shard, values)
-        try:
-            try:
-                return await self._line.call("EVALSHA", script.sha, key_count, *rest)
-            except NoScriptError:
-                # A restarted or failed-over server has forgotten its scripts; EVAL brings this one back.
-                return await self._line.call("EVAL", script.source, key_count, *rest)
-        except ResponseError as error:
-            if CANNOT_WRITE.search(str(error)):
-                raise RedisAway(str(error)) from error
-            raise
+        if with_source:
+            return self._line.call("EVAL", script.source, key_count, *rest)
+        return self._line.call("EVALSHA", script.sha, key_count, *rest)
+
+
+def meaning_of(error: ResponseError) -> Exception:
+    return RedisAway(str(error)) if CANNOT_WRITE.search(str(error)) else error
 
 
 async def load(line: ServerLine, library: dict[str, Script]) -> None:

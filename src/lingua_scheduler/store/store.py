@@ -32,6 +32,8 @@ from lingua_scheduler.store.versions import Versions
 T = TypeVar("T")
 
 OLDEST_REDIS = (6, 2)
+# Between two tries of one who insists, while Redis is there.
+LONGEST_PAUSE_S = 0.25
 REPLICA = "it is a replica, and takes no writes"
 
 
@@ -70,12 +72,12 @@ class Store:
         self.keys = keys
         self.scripts = scripts
         self.nodes = Nodes(self.line, keys, scripts)
-        self.jobs = Jobs(self.line, keys, scripts)
+        self.jobs = Jobs(self.line, keys, scripts, max_pending)
         self.services = Services(keys, scripts)
         self.pools = Pools(self.line, keys, scripts)
         self.affinity = Affinity(self.line, keys)
         self.instances = Instances(self.line, keys, scripts)
-        self.inboxes = Inboxes(self.line, keys, scripts)
+        self.inboxes = Inboxes(self.line, keys, scripts, max_pending)
         self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
         self.looks = Looks(self.line, keys)
@@ -119,6 +121,7 @@ class Store:
         """Make a call that must not be lost, again when Redis is back. Only for scripts that are safe to repeat."""
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + timeout_s
+        pause_s = FIRST_RETRY_S
         while True:
             try:
                 return await call()
@@ -127,7 +130,9 @@ class Store:
                 if left_s <= 0:
                     raise
             # A line may be up and refuse us all the same, because too much waits or a part of a Cluster is away.
-            await asyncio.sleep(min(FIRST_RETRY_S, left_s))
+            # Thousands may be refused, and ask again.
+            await asyncio.sleep(min(pause_s, left_s))
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
             try:
                 async with asyncio.timeout(left_s):
                     await self.line.up.wait()

@@ -4,32 +4,29 @@ Redis takes one command after the other: what would wait there waits here, and s
 
 import asyncio
 from collections.abc import Callable, Hashable
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from redis.exceptions import ResponseError
+from redis.exceptions import NoScriptError, ResponseError
 
-from lingua_scheduler.store.connection import Argument, Reply, Waiter
+from lingua_scheduler.store.connection import RedisAway, Waiter
 from lingua_scheduler.store.keys import ShardKeys
-from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.scripts import ScriptError, Scripts, meaning_of
 
 # A script holds up everybody else; so many jobs take it well below a millisecond.
 MOST_TOGETHER = 32
 
-# By the names of the bind block; the list of keys holds those that follow the callers' own.
-Common = dict[str, Any]
-Members = dict[str, tuple[tuple[Argument, ...], Waiter]]
+Members = dict[str, tuple[Any, Waiter]]
 
 
 class Kind(NamedTuple):
-    """A script whose keys and arguments end in lists: a key and some words a call.
+    """A script for many: `spell` makes its arguments, by the names of the bind block.
 
-    `common` spells what the calls of a group have in common.
+    It gets the place, what the calls of a group have in common, and of each call its key and its words.
     """
 
     script: str
-    keys: str
-    words: str
-    common: Callable[[ShardKeys, Any], Common]
+    spell: Callable[[Any, Any, list[str], list[Any]], dict[str, Any]]
     # Before all others that wait with it.
     goes_first: bool = False
 
@@ -43,80 +40,113 @@ class _Party(NamedTuple):
 
 
 class _Desk:
-    """The calls for one shard that wait for the ones before them."""
+    """The calls for one place that wait for those under way, and how many scripts these are."""
 
-    __slots__ = ("filling", "first", "others", "task")
+    __slots__ = ("filling", "first", "others", "under_way")
 
     def __init__(self) -> None:
+        self.under_way = 0
         self.first: list[_Party] = []
         self.others: list[_Party] = []
         self.filling: dict[tuple[str, Hashable], _Party] = {}
-        self.task: asyncio.Task[None] | None = None
+
+    def take(self) -> list[_Party]:
+        """All who wait; nobody joins them any more."""
+        parties = self.first + self.others
+        self.first, self.others, self.filling = [], [], {}
+        return parties
 
 
 class Together:
-    def __init__(self, scripts: Scripts) -> None:
-        self._scripts = scripts
-        self._desks: dict[ShardKeys, _Desk] = {}
+    """Works by callbacks alone: a task would cost more than all else here, and could be called off."""
 
-    def join(self, kind: Kind, shard: ShardKeys, group: Hashable, key: str, words: tuple[Argument, ...]) -> Waiter:
-        """The future holds what the script replies for this call, or what the whole command failed with."""
-        loop = asyncio.get_running_loop()
-        desk = self._desks.get(shard)
+    def __init__(self, scripts: Scripts, max_pending: int) -> None:
+        self._scripts = scripts
+        self._max_pending = max_pending
+        self._desks: dict[ShardKeys | str, _Desk] = {}
+        # Calls at all desks; also of those who left meanwhile, until their script is done.
+        self.pending = 0
+
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Kept, because looking it up costs a call of the system each time."""
+        return asyncio.get_running_loop()
+
+    def join(self, kind: Kind, place: ShardKeys | str, group: Hashable, key: str, words: Any) -> Waiter:
+        """The future holds what the script replies for this call, or what the whole command failed with.
+
+        The place is a shard, or any other name of what one server has. Raises RedisAway when too many wait already.
+        """
+        if self.pending >= self._max_pending:
+            raise RedisAway(f"{self._max_pending} calls are waiting for an answer already")
+        desk = self._desks.get(place)
         if desk is None:
-            desk = self._desks[shard] = _Desk()
-            # Its first step is in the next tick: until then others may join.
-            desk.task = loop.create_task(self._serve(shard, desk))
+            desk = self._desks[place] = _Desk()
+            # In the next tick: until then others may join.
+            self._loop.call_soon(self._serve, place, desk)
         name = kind.script, group
         party = desk.filling.get(name)
         if party is None or key in party.members or len(party.members) >= MOST_TOGETHER:
             party = desk.filling[name] = _Party(kind, group, {})
             (desk.first if kind.goes_first else desk.others).append(party)
-        waiter: Waiter = loop.create_future()
+        waiter: Waiter = self._loop.create_future()
         party.members[key] = (words, waiter)
+        self.pending += 1
         return waiter
 
-    async def _serve(self, shard: ShardKeys, desk: _Desk) -> None:
-        while parties := desk.first + desk.others:
-            desk.first, desk.others, desk.filling = [], [], {}
-            if len(parties) == 1:
-                await self._go(shard, parties[0])
-            else:
-                await asyncio.gather(*(self._go(shard, party) for party in parties))
-        del self._desks[shard]
+    def _serve(self, place: ShardKeys | str, desk: _Desk) -> None:
+        """Nothing is under way: send what waits, if anything does."""
+        parties = desk.take()
+        if not parties:
+            del self._desks[place]
+            return
+        desk.under_way = len(parties)
+        for party in parties:
+            self._send(place, desk, party)
 
-    async def _go(self, shard: ShardKeys, party: _Party) -> None:
-        members = party.members
+    def _send(self, place: ShardKeys | str, desk: _Desk, party: _Party, *, with_source: bool = False) -> None:
+        kind, members = party.kind, party.members
+        values = kind.spell(place, party.group, list(members), [words for words, _ in members.values()])
+        shard = place if isinstance(place, ShardKeys) else None
         try:
-            try:
-                await self._run(shard, party, members)
-            except ResponseError:
-                if len(members) == 1:
-                    raise
-                # One of them upset the script. All are safe to repeat, so each bears its own fate.
-                await asyncio.gather(*(self._go(shard, party._replace(members={key: members[key]})) for key in members))
-        except BaseException as error:
-            for _, waiter in members.values():
-                _fail(waiter, error)
-            if not isinstance(error, Exception):
-                raise
-
-    async def _run(self, shard: ShardKeys, party: _Party, members: Members) -> None:
-        kind = party.kind
-        common = kind.common(shard, party.group)
-        common[kind.keys] = [*members, *common[kind.keys]]
-        common[kind.words] = [word for words, _ in members.values() for word in words]
-        replies: list[Reply] = await self._scripts.run(kind.script, shard, **common)
-        for (_, waiter), reply in zip(members.values(), replies, strict=True):
-            if not waiter.done():
-                waiter.set_result(reply)
-
-
-def _fail(waiter: Waiter, error: BaseException) -> None:
-    if not waiter.done():
-        if isinstance(error, asyncio.CancelledError):
-            waiter.cancel()
+            answer = self._scripts.ask(kind.script, shard, values, with_source=with_source)
+        except Exception as error:
+            _fail(members, error)
+            self._done(place, desk, party)
         else:
+            answer.add_done_callback(partial(self._answered, place, desk, party))
+
+    def _answered(self, place: ShardKeys | str, desk: _Desk, party: _Party, answer: Waiter) -> None:
+        members, error = party.members, answer.exception()
+        if isinstance(error, NoScriptError):
+            self._send(place, desk, party, with_source=True)
+            return
+        if isinstance(error, ResponseError) and len(members) > 1:
+            # One of them upset the script. All are safe to repeat, so each bears its own fate.
+            desk.under_way += len(members) - 1
+            for key in members:
+                self._send(place, desk, party._replace(members={key: members[key]}))
+            return
+        if error is not None:
+            _fail(members, meaning_of(error) if isinstance(error, ResponseError) else error)
+        elif len(replies := answer.result()) != len(members):
+            _fail(members, ScriptError(f"{party.kind.script} has {len(replies)} answers for {len(members)} calls"))
+        else:
+            for (_, waiter), reply in zip(members.values(), replies, strict=True):
+                if not waiter.done():
+                    waiter.set_result(reply)
+        self._done(place, desk, party)
+
+    def _done(self, place: ShardKeys | str, desk: _Desk, party: _Party) -> None:
+        self.pending -= len(party.members)
+        desk.under_way -= 1
+        if not desk.under_way:
+            self._serve(place, desk)
+
+
+def _fail(members: Members, error: BaseException) -> None:
+    for _, waiter in members.values():
+        if not waiter.done():
             waiter.set_exception(error)
             # Whoever asked may have gone; then nobody need hear of it.
             waiter.exception()

@@ -32,6 +32,11 @@ def bind(**ids: object) -> None:
     _ids.set(_ids.get() | ids)
 
 
+def add_ids(_logger: object, _method: str, event: Event) -> Event:
+    """What is bound becomes part of the event."""
+    return {**_ids.get(), **event}
+
+
 def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, **always: object) -> None:
     """Set up logging for the whole process: to standard error, JSON unless a person is watching.
 
@@ -48,8 +53,8 @@ def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, 
     structlog.configure(
         processors=[
             _limit,
-            structlog.contextvars.merge_contextvars,
-            lambda _logger, _method, event: {**_ids.get(), **event, **always},
+            add_ids,
+            lambda _logger, _method, event: {**event, **always},
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             *([] if pretty else [structlog.processors.ExceptionRenderer(failure)]),

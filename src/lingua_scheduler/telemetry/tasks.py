@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import cached_property
 from time import monotonic
 from typing import Any
 
@@ -23,8 +24,13 @@ class Nursery:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    @cached_property
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Kept, because looking it up costs a call of the system each time."""
+        return asyncio.get_running_loop()
+
     def start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        task = asyncio.create_task(work)
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task

@@ -9,7 +9,7 @@
 --          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job)
 -- include: clock
 -- include: slots
--- include: history
+-- include: record
 -- include: judging
 local leases    = KEYS[1]   -- zset lease -> deadline
 local free      = KEYS[2]   -- zset node -> free slots, only nodes that take work
@@ -17,7 +17,7 @@ local held      = KEYS[3]   -- zset node -> live leases
 local limits    = KEYS[4]   -- hash node -> slots
 local trouble   = KEYS[5]   -- hash node -> its last outcomes, quarantines in a row, when the last began
 local sick      = KEYS[6]   -- zset node -> quarantined until
-local job_keys  = {unpack(KEYS, 7)}  -- hashes, the jobs
+local job_keys  = {unpack(KEYS, 7)}  -- strings, the jobs' records
 local rules     = ARGV[1]   -- of quarantine: failures window consecutive first_ms longest_ms
 local overdue   = ARGV[2]   -- 1: only if its deadline has passed
 local before    = ARGV[3]   -- states in which this may happen
@@ -26,49 +26,49 @@ local reason    = ARGV[5]
 local linger_ms = ARGV[6]   -- 0: the slot is free at once
 local mark      = ARGV[7]   -- o or x: what this says of the node; empty: nothing
 local now_ms    = ARGV[8]
-local ends      = {unpack(ARGV, 9)}  -- of each attempt the WORDS that are named below
+local ends      = {unpack(ARGV, 9)}  -- of each attempt: lease (job#attempt#node) and epoch; no epoch if it is not the node that says so
 
-local WORDS = 4
 local moment = clock(now_ms)
-local names, known, replies, over, given_back = {}, {}, {}, {}, {}
-for i = 1, #job_keys do names[i] = ends[(i - 1) * WORDS + 1] end
+local names, epochs, known, replies, over, given = {}, {}, {}, {}, {}, {}
+for i = 1, #ends do names[i], epochs[i] = string.match(ends[i], '^(%S+) (.*)$') end
 local deadlines = redis.call('ZMSCORE', leases, unpack(names))
 for i, job_key in ipairs(job_keys) do
-  -- epoch empty: it is not the node that says so
-  local lease, attempt, node, epoch = unpack(ends, (i - 1) * WORDS + 1, i * WORDS)
-  local job = redis.call('HMGET', job_key, 'attempt', 'node', 'epoch', 'state', 'owner', 'session', 'utterance', 'steps',
-    'dispatched_ms')
-  local current = job[1] == attempt and job[2] == node and string.find(before, job[4], 1, true)
+  local lease, epoch, job = names[i], epochs[i], read_record(job_key)
+  local attempt, node = string.match(lease, '#([^#]*)#(.*)$')
+  local is_same = job and job.attempt == attempt and job.node == node
+  local current = is_same and string.find(before, job.state, 1, true)
   if not deadlines[i] then
-    local is_so = epoch ~= '' and job[1] == attempt and job[2] == node and job[3] == epoch and job[4] == state
-    replies[i] = is_so and 'repeated' or job[1] and 'stale' or 'gone'
+    local is_so = epoch ~= '' and is_same and job.epoch == epoch and job.state == state
+    replies[i] = is_so and 'repeated' or job and 'stale' or 'gone'
   elseif overdue == '1' and tonumber(deadlines[i]) > moment then
     replies[i] = 'alive'
-  elseif current and epoch ~= '' and job[3] ~= epoch then
+  elseif current and epoch ~= '' and job.epoch ~= epoch then
     replies[i] = 'stale'
   else
     if current and linger_ms ~= '0' then
       redis.call('ZADD', leases, moment + linger_ms, lease)
     else
       over[#over + 1] = lease
-      given_back[node] = (given_back[node] or 0) + 1
+      given[node] = (given[node] or 0) + 1
     end
     -- A lease that outlived its attempt gives its slot back, but there is no job left to end.
     replies[i] = 'stale'
-    known[i] = current and {job, attempt, node}
+    known[i] = current and job
   end
 end
 
 if #over > 0 then redis.call('ZREM', leases, unpack(over)) end
-for node, slots in pairs(given_back) do give_back(node, slots, free, held, limits) end
+give_back(given, free, held, limits)
 local at_ms = string.format('%.0f', moment)
+-- Usually nobody is in trouble, and a success changes nothing then.
+local is_judged = mark ~= '' and (mark ~= 'o' or redis.call('EXISTS', trouble) == 1)
 for i, job_key in ipairs(job_keys) do
-  if known[i] then
-    local job, attempt, node = unpack(known[i])
-    redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
-      remembered(job[8], state, at_ms, attempt, node, reason))
-    local verdict = mark == '' and '' or judge(node, mark, job[9], moment, rules, trouble, sick, limits)
-    replies[i] = table.concat({'ended', verdict == '' and '-' or verdict, job[5] or '-', job[7] or '-1', job[6] or ''}, ' ')
+  local job = known[i]
+  if job then
+    move(job, state, at_ms, reason)
+    write_record(job_key, job)
+    local verdict = is_judged and judge(job.node, mark, job.dispatched_ms, moment, rules, trouble, sick, limits) or ''
+    replies[i] = 'ended ' .. (verdict == '' and '-' or verdict) .. ' ' .. job.owner .. ' ' .. job.utterance .. ' ' .. job.session
   end
 end
 return replies

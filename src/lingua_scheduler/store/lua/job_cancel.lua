@@ -4,8 +4,8 @@
 --          look again) | gone (no such job)
 -- include: clock
 -- include: slots
--- include: history
-local job_key   = KEYS[1]   -- hash, the job
+-- include: record
+local job_key   = KEYS[1]   -- string, the job's record
 local leases    = KEYS[2]   -- zset lease -> deadline
 local free      = KEYS[3]   -- zset node -> free slots, only nodes that take work
 local held      = KEYS[4]   -- zset node -> live leases
@@ -19,24 +19,23 @@ local reason    = ARGV[6]
 local linger_ms = ARGV[7]   -- 0: the slot is free at once
 local now_ms    = ARGV[8]
 
-local known = redis.call('HMGET', job_key, 'state', 'attempt', 'node', 'moved_to', 'steps')
-if not known[1] then return {'gone'} end
-if not string.find(before, known[1], 1, true) then return {'ended', known[1]} end
-local is_live = string.find(live, known[1], 1, true)
-if known[2] ~= attempt or (known[4] and not is_live) then return {'moved'} end
+local known = read_record(job_key)
+if not known then return {'gone'} end
+if not string.find(before, known.state, 1, true) then return {'ended', known.state} end
+local is_live = string.find(live, known.state, 1, true)
+local is_elsewhere = string.find(known.rest, '\nmoved_to ', 1, true)
+if known.attempt ~= attempt or (is_elsewhere and not is_live) then return {'moved'} end
 
 local moment = clock(now_ms)
-local node = known[3] or ''
-local lease = job .. '#' .. attempt .. '#' .. node
+local lease = job .. '#' .. attempt .. '#' .. known.node
 if is_live and redis.call('ZSCORE', leases, lease) then
   if linger_ms ~= '0' then
     redis.call('ZADD', leases, moment + linger_ms, lease)
   else
     redis.call('ZREM', leases, lease)
-    give_back(node, 1, free, held, limits)
+    give_back({[known.node] = 1}, free, held, limits)
   end
 end
-local at_ms = string.format('%.0f', moment)
-redis.call('HSET', job_key, 'state', state, 'reason', reason, 'ended_ms', at_ms,
-  remembered(known[5], state, at_ms, attempt, node, reason))
+move(known, state, string.format('%.0f', moment), reason)
+write_record(job_key, known)
 return {'cancelled'}

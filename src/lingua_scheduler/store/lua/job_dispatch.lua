@@ -12,7 +12,7 @@
 --          | stale (the job has ended, or another attempt of it is live)
 -- include: clock
 -- include: words
--- include: history
+-- include: record
 -- include: ailing
 local pool       = KEYS[1]   -- set of node ids
 local seen       = KEYS[2]   -- zset node -> alive until
@@ -23,7 +23,7 @@ local owners     = KEYS[6]   -- hash node -> epoch instance connection acknowled
 local leases     = KEYS[7]   -- zset lease -> deadline
 local sick       = KEYS[8]   -- zset node -> quarantined until, node service -> unavailable until
 local recent     = KEYS[9]   -- stream, the jobs that began here lately
-local job_keys   = {unpack(KEYS, 10)}  -- hashes, the jobs; then sets their nodes must be in too
+local job_keys   = {unpack(KEYS, 10)}  -- strings, the jobs' records; then sets their nodes must be in too
 local sample     = ARGV[1]   -- how many members to look at first
 local sample_k   = ARGV[2]   -- and then, before all of them
 local ack_ms     = ARGV[3]   -- lease until an acknowledgement
@@ -39,18 +39,17 @@ local instance   = ARGV[12]  -- who asks
 local needs      = ARGV[13]  -- kinds of service the jobs need
 local last       = ARGV[14]  -- 1: a quarantined node is better than none
 local now_ms     = ARGV[15]
-local orders     = {unpack(ARGV, 16)}  -- of each job the WORDS that are named below
+local orders     = {unpack(ARGV, 16)}  -- of each job: job attempt run_ms utterance wish, and in a second line session
 
-local WORDS = 6
-local count = #orders / WORDS
+local count = #orders
 local also = {unpack(job_keys, count + 1)}
 math.randomseed(dice)
 local moment = clock(now_ms)
 -- Usually nobody is sick, and then nobody is asked about.
 local some_are_sick = redis.call('EXISTS', sick) == 1
 
--- What is known of the nodes that were looked at, less what is given to them here.
-local alive, open, allowed = {}, {}, {}
+-- What is known of the nodes that were looked at; of slots and leases, with what is given to them here.
+local alive, open, running, allowed, owner_of = {}, {}, {}, {}, {}
 local function look_at(nodes)
   local strange = {}
   for _, node in ipairs(nodes) do
@@ -59,17 +58,13 @@ local function look_at(nodes)
   if #strange == 0 then return end
   local until_ms = redis.call('ZMSCORE', seen, unpack(strange))
   local slots = redis.call('ZMSCORE', free, unpack(strange))
+  local leased = redis.call('ZMSCORE', held, unpack(strange))
   local limit = redis.call('HMGET', limits, unpack(strange))
+  local owner = redis.call('HMGET', owners, unpack(strange))
   for i, node in ipairs(strange) do
-    alive[node], open[node] = tonumber(until_ms[i] or 0), tonumber(slots[i] or nil)
-    allowed[node] = tonumber(limit[i] or slots[i] or 0)
+    alive[node], open[node], running[node] = tonumber(until_ms[i] or 0), tonumber(slots[i] or nil), tonumber(leased[i] or 0)
+    allowed[node], owner_of[node] = tonumber(limit[i] or slots[i] or 0), owner[i]
   end
-end
-
-local owner_of = {}
-local function owner(node)
-  if owner_of[node] == nil then owner_of[node] = redis.call('HGET', owners, node) end
-  return owner_of[node]
 end
 
 local function in_all(found)
@@ -114,7 +109,10 @@ end
 sample, sample_k = tonumber(sample), tonumber(sample_k)
 local drawn
 local function a_few()
-  drawn = drawn or redis.call('SRANDMEMBER', pool, math.min(sample * count, math.max(sample, sample_k)))
+  if not drawn then
+    drawn = redis.call('SRANDMEMBER', pool, math.min(sample * count, math.max(sample, sample_k)))
+    look_at(drawn)
+  end
   if #drawn <= sample then return drawn end
   local few, first = {}, math.random(#drawn)
   for i = 0, sample - 1 do few[i + 1] = drawn[(first + i - 1) % #drawn + 1] end
@@ -156,21 +154,26 @@ local function choose(preferred, only)
   return nil, 'exhausted'
 end
 
-local replies, placed, leased, taken = {}, {}, {}, {}
+-- A job that is known already: the same attempt again, whose answer got lost, or one that is over.
+local some_are_known = redis.call('EXISTS', unpack(job_keys, 1, count)) > 0
+local function answer_for(known, job, attempt)
+  look_at({known.node})
+  if known.attempt == attempt and owner_of[known.node] and string.find(live, known.state, 1, true)
+    and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known.node) then
+    return 'dispatched ' .. known.node .. ' ' .. owner_of[known.node]
+  elseif not string.find(before, known.state, 1, true) or tonumber(known.attempt) >= tonumber(attempt) then
+    return 'stale'
+  end
+end
+
+local replies, placed, leased, begun, touched = {}, {}, {}, {}, {}
+local at_ms = string.format('%.0f', moment)
 for i = 1, count do
   -- wish: empty, or the preferred node, 1 if it is that or nobody, then nodes that are excluded; - for no node
-  local job, attempt, wish, run_ms, session, utterance = unpack(orders, (i - 1) * WORDS + 1, i * WORDS)
-  local known = none
-  if redis.call('EXISTS', job_keys[i]) == 1 then
-    known = redis.call('HMGET', job_keys[i], 'state', 'attempt', 'node', 'steps')
-    -- A job that was written down while it waited has no node yet.
-    if known[2] == attempt and known[3] and owner(known[3]) and string.find(live, known[1], 1, true)
-      and redis.call('ZSCORE', leases, job .. '#' .. attempt .. '#' .. known[3]) then
-      replies[i] = 'dispatched ' .. known[3] .. ' ' .. owner(known[3])
-    elseif not string.find(before, known[1], 1, true) or tonumber(known[2]) >= tonumber(attempt) then
-      replies[i] = 'stale'
-    end
-  end
+  local job, attempt, run_ms, utterance, wish, session = string.match(orders[i],
+    '^(%S+) (%S+) (%S+) (%S+) ([^\n]*)\n(.*)$')
+  local known = some_are_known and read_record(job_keys[i])
+  replies[i] = known and answer_for(known, job, attempt)
   if not replies[i] then
     out, some_are_well, quarantined, due, lacking = none, false, none, none, none
     local preferred, only = '-', '0'
@@ -181,44 +184,38 @@ for i = 1, count do
       end
     end
     local chosen, why = choose(preferred, only)
+    replies[i] = why
     if chosen then
       -- The one probe: nobody else gets this node before there is a verdict, or its time is up.
       if due[chosen] then redis.call('ZADD', sick, moment + run_ms, chosen) end
-      local epoch, acks = string.match(owner(chosen), '^(%d+) %S+ %S+ (%d)')
+      local epoch, acks = string.match(owner_of[chosen], '^(%d+) %S+ %S+ (%d)')
       leased[#leased + 1] = moment + (acks == '1' and ack_ms or run_ms)
       leased[#leased + 1] = job .. '#' .. attempt .. '#' .. chosen
-      open[chosen] = open[chosen] - 1
-      taken[chosen] = (taken[chosen] or 0) + 1
-      placed[#placed + 1] = {i, chosen, epoch, known, job, attempt, run_ms, session, utterance}
-      replies[i] = 'dispatched ' .. chosen .. ' ' .. owner(chosen)
-    else
-      replies[i] = why
+      open[chosen], running[chosen], touched[chosen] = open[chosen] - 1, running[chosen] + 1, true
+      local rest = also_names == '' and '' or '\nalso ' .. also_names
+      -- It is here (again), wherever it was meanwhile.
+      if known then rest = with_line(known.rest, 'moved_to', '') end
+      local record = {state = state, attempt = attempt, node = chosen, epoch = epoch, run_ms = run_ms, dispatched_ms = at_ms,
+        utterance = utterance, owner = instance, pool = pool_name, session = session, rest = rest}
+      move(record, state, at_ms, '')
+      placed[i] = record
+      if not known and attempt == '1' then
+        for _, word in ipairs({'job', job, 'session', session}) do begun[#begun + 1] = word end
+      end
+      replies[i] = 'dispatched ' .. chosen .. ' ' .. owner_of[chosen]
     end
   end
 end
-if #placed == 0 then return replies end
+if #leased == 0 then return replies end
 
 redis.call('ZADD', leases, unpack(leased))
-for node, slots in pairs(taken) do
-  redis.call('ZINCRBY', held, slots, node)
-  redis.call('ZINCRBY', free, -slots, node)
+local free_now, held_now = {}, {}
+for node in pairs(touched) do
+  free_now[#free_now + 1], free_now[#free_now + 2] = open[node], node
+  held_now[#held_now + 1], held_now[#held_now + 2] = running[node], node
 end
-local at_ms = string.format('%.0f', moment)
-local begun = {}
-for _, one in ipairs(placed) do
-  local i, chosen, epoch, known, job, attempt, run_ms, session, utterance = unpack(one)
-  local steps, number, step, line = remembered(known[4], state, at_ms, attempt, chosen, '')
-  redis.call('HSET', job_keys[i], 'state', state, 'attempt', attempt, 'node', chosen, 'epoch', epoch, 'run_ms', run_ms,
-    'dispatched_ms', at_ms, steps, number, step, line, 'session', session, 'utterance', utterance, 'pool', pool_name,
-    'owner', instance)
-  if also_names ~= '' then redis.call('HSET', job_keys[i], 'also', also_names) end
-  redis.call('PEXPIRE', job_keys[i], keep_ms)
-  if known[1] then
-    -- It is here (again), wherever it was meanwhile.
-    redis.call('HDEL', job_keys[i], 'moved_to')
-  elseif attempt == '1' then
-    for _, word in ipairs({'job', job, 'session', session}) do begun[#begun + 1] = word end
-  end
-end
+redis.call('ZADD', free, unpack(free_now))
+redis.call('ZADD', held, unpack(held_now))
+for i, record in pairs(placed) do write_record(job_keys[i], record, keep_ms) end
 if #begun > 0 then redis.call('XADD', recent, 'MAXLEN', '~', most, '*', unpack(begun)) end
 return replies

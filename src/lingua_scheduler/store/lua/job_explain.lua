@@ -1,8 +1,11 @@
 -- job_explain: keep an explanation on a job's record, as long as there is one.
 -- Replies: kept | gone
-local job_key     = KEYS[1]   -- hash, the job
-local explanation = ARGV[1]
+-- include: record
+local job_key     = KEYS[1]   -- string, the job's record
+local explanation = ARGV[1]   -- in one line
 
-if redis.call('EXISTS', job_key) == 0 then return {'gone'} end
-redis.call('HSET', job_key, 'explanation', explanation)
+local known = read_record(job_key)
+if not known then return {'gone'} end
+known.rest = with_line(known.rest, 'explanation', explanation)
+write_record(job_key, known)
 return {'kept'}

@@ -1,7 +1,19 @@
--- Some leases less on a node: its free slots follow from its limit, unless it takes no work.
-local function give_back(node, slots, free, held, limits)
-  local running = tonumber(redis.call('ZINCRBY', held, -slots, node))
-  if running <= 0 then redis.call('ZREM', held, node) end
-  local limit = redis.call('HGET', limits, node)
-  if limit then redis.call('ZADD', free, 'XX', math.max(0, limit - running), node) end
+-- Some leases less, node by node: free slots follow from a node's limit, unless it takes no work.
+local function give_back(given, free, held, limits)
+  local nodes, gone, fewer, offered = {}, {}, {}, {}
+  for node in pairs(given) do nodes[#nodes + 1] = node end
+  if #nodes == 0 then return end
+  local running, limit = redis.call('ZMSCORE', held, unpack(nodes)), redis.call('HMGET', limits, unpack(nodes))
+  for i, node in ipairs(nodes) do
+    local left = tonumber(running[i] or 0) - given[node]
+    if left > 0 then
+      fewer[#fewer + 1], fewer[#fewer + 2] = left, node
+    else
+      gone[#gone + 1] = node
+    end
+    if limit[i] then offered[#offered + 1], offered[#offered + 2] = math.max(0, limit[i] - left), node end
+  end
+  if #fewer > 0 then redis.call('ZADD', held, unpack(fewer)) end
+  if #gone > 0 then redis.call('ZREM', held, unpack(gone)) end
+  if #offered > 0 then redis.call('ZADD', free, 'XX', unpack(offered)) end
 end
