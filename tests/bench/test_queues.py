@@ -60,13 +60,14 @@ async def test_a_run_has_figures_versions_and_ratios_of_all_that_is_installed(tm
         for metric in ("client CPU", "worker CPU", "redis CPU", "all CPU", "jobs"):
             assert medians[f"peers/{queue.name}/{metric}"] > 0, (queue.name, metric)
     for metric in ("scheduler CPU", "load CPU", "redis CPU", "all CPU", "jobs"):
-        assert medians[f"peers/{scenario.OURS}/{metric}"] > 0
+        for name in (scenario.OURS, scenario.OURS_APART):
+            assert medians[f"peers/{name}/{metric}"] > 0
     assert {scenario.BEST_PEER, scenario.BEST_PYTHON_PEER} <= medians.keys()
 
     text = report.write(run, tmp_path / "results").read_text("utf-8")
     assert figures.read(tmp_path / "results" / "latest.json") == run
     assert (tmp_path / "results" / "peers.svg").exists()
-    for one in run.compared[1:]:
+    for one in run.compared[2:]:
         assert one.version
         assert f"| {one.name} | {one.version} | {one.settings} |" in text
 
@@ -89,7 +90,7 @@ async def test_what_cannot_be_had_or_does_not_run_is_told_and_the_rest_is_measur
     assert compared["dramatiq"].version == "9.9, redis-py 8.8"
     (given_up,) = [note for note in run.notes if note.startswith("dramatiq was given up")]
     assert "no module named anything" in given_up
-    assert {figure.name.split("/")[1] for figure in run.figures} == {scenario.OURS}
+    assert {figure.name.split("/")[1] for figure in run.figures} == {scenario.OURS, scenario.OURS_APART}
     text = report.write(run, tmp_path / "results").read_text("utf-8")
     assert "| BullMQ |  | skipped: node and npm are not installed |" in text
 
@@ -123,11 +124,17 @@ async def test_a_worker_ends_although_its_client_never_came(tmp_path: Path) -> N
 
 def test_ours_is_compared_with_the_cheapest_round_by_round() -> None:
     samples = Samples()
-    spent_us = {scenario.OURS: [100.0, 90.0], "BullMQ": [200.0, 100.0], "dramatiq": [400.0, 300.0]}
-    spent_us |= {"Celery": [900.0, 800.0]}
-    scenario._compare([queue for queue in QUEUES if queue.name in spent_us], spent_us, samples)
-    ratios = {figure.name: figure.samples for figure in samples.figures()}
-    assert ratios == {scenario.BEST_PEER: [0.5, 0.9], scenario.BEST_PYTHON_PEER: [0.25, 0.3]}
+    cpu_us = {scenario.OURS: [100.0, 90.0], "BullMQ": [200.0, 100.0], "dramatiq": [400.0, 300.0]}
+    cpu_us |= {"Celery": [900.0, 800.0], scenario.OURS_APART: [200.0, 120.0]}
+    spent = {name: [scenario.Spent(us, 2 * us) for us in all_us] for name, all_us in cpu_us.items()}
+    scenario._compare([queue for queue in QUEUES if queue.name in spent], spent, samples)
+    ratios = {figure.name: (figure.samples, figure.raw_median) for figure in samples.figures()}
+    assert ratios == {
+        scenario.BEST_PEER: ([0.5, 0.9], 0.7),
+        "peers/ours, fewer under way ÷ best peer/all CPU": ([1.0, 1.2], 1.1),
+        scenario.BEST_PYTHON_PEER: ([0.25, 0.3], 0.275),
+        "peers/ours, fewer under way ÷ best Python peer/all CPU": ([0.5, 0.4], 0.45),
+    }
     assert list(samples.notes) == ["The best peer was BullMQ.", "The best Python peer was dramatiq."]
 
 

@@ -143,7 +143,8 @@ SCENARIOS = {
         "Beside other job queues",
         "The whole life of a job that does nothing, until its caller knows. For each queue, CPU of its client, its"
         " worker and its Redis; for us, of the scheduler, of Redis, and of clients and nodes together (“load”). Our"
-        " jobs carry 640 bytes of audio each way, theirs a number.",
+        " jobs carry 640 bytes of audio each way, theirs a number. Everybody has 512 under way; once more, for what it"
+        " shows, we have one a session.",
         peers.steps,
         peers.measure,
         is_usual=False,

@@ -15,12 +15,14 @@ from lingua_scheduler.bench.measure import CpuMeter, Yardstick
 from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.queues.catalog import QUEUES, Catalog, Found, JobQueue, NotFound
+from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
 from lingua_scheduler.store.embedded import EmbeddedServer
 
 OURS = "Lingua Scheduler"
+OURS_APART = "Lingua Scheduler, fewer under way"
 BEST_PEER = "peers/ours ÷ best peer/all CPU"
 BEST_PYTHON_PEER = "peers/ours ÷ best Python peer/all CPU"
-# Jobs under way in the other queues: many, because they then fetch, write and hear of several at once.
+# Jobs under way in all queues: many, because they then fetch, write and hear of several at once.
 IN_FLIGHT = 512
 # Some Python queues do a few hundred jobs a second, and there is nothing in them that gets faster with time.
 PYTHON_SHARE = 0.25
@@ -37,21 +39,32 @@ class Stage(NamedTuple):
     jobs: int
 
 
+class Spent(NamedTuple):
+    """CPU of all for a job, µs: scaled, and as measured."""
+
+    scaled: float
+    raw: float
+
+
 def steps(plan: Plan) -> int:
-    return plan.repeats * (1 + len(QUEUES))
+    return plan.repeats * (2 + len(QUEUES))
 
 
 async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
     """Everybody starts anew for each sample, so that nobody who idles or polls is in the way of another."""
-    samples.compared.append(Compared(name=OURS, settings=_our_settings(plan)))
+    as_many = min(MAX_UNDER_WAY, max(plan.in_flight, IN_FLIGHT // plan.sessions))
+    ours = {OURS: as_many, OURS_APART: plan.in_flight}
+    for name, each in ours.items():
+        samples.compared.append(Compared(name=name, settings=_our_settings(plan, each)))
     found = await _look_for_all(samples)
-    cpu_us: dict[str, list[float]] = {}
+    cpu_us: dict[str, list[Spent]] = {}
     yardstick = Yardstick()
     async with yardstick.ticking():
         for number in range(plan.repeats):
-            async with _ours(plan, _made(folder / f"ours-{number}")) as stage:
-                cpu_us.setdefault(OURS, []).append(await _sample(OURS, samples, stage, yardstick))
-            tell(f"peers: {OURS}")
+            for name, each in ours.items():
+                async with _ours(plan, each, _made(folder / f"ours-{each}-{number}")) as stage:
+                    cpu_us.setdefault(name, []).append(await _sample(name, samples, stage, yardstick))
+                tell(f"peers: {name}")
             for queue in QUEUES:
                 if queue in found:
                     own = _made(folder / f"{queue.package}-{queue.outcome}-{number}")
@@ -80,13 +93,14 @@ async def _look_for_all(samples: Samples) -> dict[JobQueue, Found]:
 
 
 @asynccontextmanager
-async def _ours(plan: Plan, folder: Path) -> AsyncIterator[Stage]:
-    slots = min(MAX_SLOTS, max(1, ROOM_FACTOR * plan.concurrency // plan.nodes))
+async def _ours(plan: Plan, each: int, folder: Path) -> AsyncIterator[Stage]:
+    under_way = plan.sessions * each
+    slots = min(MAX_SLOTS, max(1, ROOM_FACTOR * under_way // plan.nodes))
     async with children.scheduler(folder) as scheduler:
         cast = Cast(port=scheduler.port, talkers=plan.sessions, nodes=plan.nodes, slots=slots)
         async with children.load(cast) as load:
             pids = {"scheduler": scheduler.pids[0], "redis": scheduler.redis_pid}
-            yield Stage("load", load, pids, plan.in_flight, max(plan.concurrency, plan.jobs))
+            yield Stage("load", load, pids, each, max(under_way, plan.jobs))
 
 
 @asynccontextmanager
@@ -99,8 +113,7 @@ async def _theirs(found: Found, jobs: int, folder: Path) -> AsyncIterator[Stage]
             yield Stage("client", client, {"worker": worker_pid, "redis": server.pid}, IN_FLIGHT, jobs)
 
 
-async def _sample(name: str, samples: Samples, stage: Stage, yardstick: Yardstick) -> float:
-    """CPU of all per job, scaled."""
+async def _sample(name: str, samples: Samples, stage: Stage, yardstick: Yardstick) -> Spent:
     order = Order(jobs=stage.jobs, in_flight=stage.in_flight, audio_bytes=SMALL_BYTES)
     await stage.load.carry_out(order)  # as long a warm-up as the sample: V8 compiles what it has seen often
     yardstick.slowdown()
@@ -112,29 +125,31 @@ async def _sample(name: str, samples: Samples, stage: Stage, yardstick: Yardstic
     for who, cpu_s in (*spent_s.items(), ("all", sum(spent_s.values()))):
         samples.add_cpu(f"peers/{name}/{who} CPU", "µs/job", cpu_s / tally.jobs * 1e6, slowdown)
     samples.add(f"peers/{name}/jobs", "1/s", tally.jobs / tally.took_s)
-    return sum(spent_s.values()) / tally.jobs * 1e6 / slowdown
+    raw = sum(spent_s.values()) / tally.jobs * 1e6
+    return Spent(raw / slowdown, raw)
 
 
-def _compare(found: Iterable[JobQueue], cpu_us: dict[str, list[float]], samples: Samples) -> None:
+def _compare(found: Iterable[JobQueue], cpu_us: dict[str, list[Spent]], samples: Samples) -> None:
     """Round by round with the one that was cheapest over all rounds."""
     for figure, who, rivals in (
         (BEST_PEER, "peer", list(found)),
         (BEST_PYTHON_PEER, "Python peer", [queue for queue in found if queue.is_python]),
     ):
         if rivals:
-            best = min(rivals, key=lambda queue: median(cpu_us[queue.name])).name
+            best = min(rivals, key=lambda queue: median(spent.scaled for spent in cpu_us[queue.name])).name
             samples.note(f"The best {who} was {best}.")
-            for ours, theirs in zip(cpu_us[OURS], cpu_us[best], strict=True):
-                samples.add(figure, "×", ours / theirs)
+            for name, shown in ((OURS, figure), (OURS_APART, figure.replace("ours", "ours, fewer under way"))):
+                for ours, theirs in zip(cpu_us[name], cpu_us[best], strict=True):
+                    samples.add(shown, "×", ours.scaled / theirs.scaled, ours.raw / theirs.raw)
 
 
 def _jobs_of(queue: JobQueue, plan: Plan) -> int:
     return max(1, int(plan.jobs * PYTHON_SHARE)) if queue.is_python else plan.jobs
 
 
-def _our_settings(plan: Plan) -> str:
+def _our_settings(plan: Plan, each: int) -> str:
     return (
-        f"{plan.sessions} sessions with {plan.in_flight} under way, {plan.nodes} nodes without job_ack; the others have"
+        f"{plan.sessions} sessions with {each} under way each, {plan.nodes} nodes without job_ack; the others have"
         f" {IN_FLIGHT} under way, and the Python ones {PYTHON_SHARE:.0%} as many jobs in all"
     )
 
