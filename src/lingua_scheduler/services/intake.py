@@ -37,6 +37,8 @@ SAMPLE_RATE = 16_000
 PAUSE_MS = 1_000
 # A client's clock that differs by more than this says nothing about the network.
 MAX_UPLINK_MS = 60_000
+# More than seconds and milliseconds differ by when one is made of the other.
+HAIR_S = 1e-6
 
 NO_ROOM = "too much audio waits for its translation; this was not taken: pause, then send it again"
 
@@ -351,7 +353,7 @@ class Intake:
         due_ms = session.conversation.wake_at_ms
         if due_ms is None:
             return
-        due_s = due_ms / 1000
+        due_s = moment_of(due_ms)
         if session.timer is not None and not session.timer.cancelled():
             if session.timer.when() <= due_s:
                 return
@@ -367,6 +369,11 @@ class Intake:
 
     def _now_ms(self) -> float:
         return self._clock() * 1000
+
+
+def moment_of(due_ms: float) -> float:
+    """In seconds, and not a hair before it: a timer that rings early is set again, and rings at once."""
+    return due_ms / 1000 + HAIR_S
 
 
 def _outcome_of(end: Outcome | Placement | Refusal) -> Outcome:
