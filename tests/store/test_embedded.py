@@ -175,7 +175,7 @@ async def test_its_allocator_is_told_how_to_work_unless_somebody_else_did(
         monkeypatch.setenv("GLIBC_TUNABLES", own_rules)
     # A server writes its title over what /proc tells of its environment.
     wrapper, told = tmp_path / "server", tmp_path / "environment"
-    wrapper.write_text(f"#!/bin/sh\nenv > {told}\nexec {embedded.shipped_binary()} \"$@\"\n")
+    wrapper.write_text(f'#!/bin/sh\nenv > {told}\nexec {embedded.shipped_binary()} "$@"\n')
     wrapper.chmod(0o700)
     async with EmbeddedServer(tmp_path / "data", str(wrapper)):
         environment = told.read_text().splitlines()

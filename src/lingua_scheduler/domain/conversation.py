@@ -42,6 +42,8 @@ class Conversation(Generic[T]):
     Times are milliseconds of any clock that does not jump, but for `group_*`, which name groups and use the wall clock.
     """
 
+    __slots__ = ("_cuts", "_cutter", "_groups", "_ordering", "_received", "_uncut", "is_closed", "was_resumed")
+
     def __init__(self, session_id: str, rules: CutRules, hold_ms: int, max_held: int) -> None:
         self._cutter = Cutter(rules)
         self._ordering: Ordering[T] = Ordering(hold_ms, max_held)

@@ -29,6 +29,8 @@ class _Place(Generic[T]):
 class Ordering(Generic[T]):
     """Every expected utterance is released exactly once, in order of expectation."""
 
+    __slots__ = ("_gone", "_held", "_highest", "_hold_ms", "_max_held", "_places")
+
     def __init__(self, hold_ms: int, max_held: int) -> None:
         self._hold_ms = hold_ms
         self._max_held = max_held

@@ -7,6 +7,8 @@ MAX_AHEAD = 64
 class Received:
     """Numbers arrive in any order: a final may overtake the chunk before it."""
 
+    __slots__ = ("_ahead", "_next")
+
     def __init__(self, first: int = 0) -> None:
         self._next = first
         self._ahead: set[int] = set()

@@ -24,6 +24,8 @@ class Context(NamedTuple):
 class Groups:
     """Numbers the parts of a group; a group stays open for a while after the last part or its playback."""
 
+    __slots__ = ("_began_ms", "_group_id", "_open_until_ms", "_parts", "_session_id", "_text")
+
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._group_id = ""

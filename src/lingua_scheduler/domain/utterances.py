@@ -68,6 +68,26 @@ class Cutter:
     send the final a few milliseconds before the last chunk.
     """
 
+    __slots__ = (
+        "_began_at_ms",
+        "_bytes",
+        "_duration_ms",
+        "_durations_ms",
+        "_ending",
+        "_next_index",
+        "_parts",
+        "_pause_ms",
+        "_playing_until_ms",
+        "_quiet_since_ms",
+        "_rules",
+        "_sends_finals",
+        "_tail_until_ms",
+        "_take_at_ms",
+        "_turn",
+        "_turn_has_parts",
+        "_was_too_short",
+    )
+
     def __init__(self, rules: CutRules) -> None:
         self._rules = rules
         self._pause_ms = rules.pause_ms

@@ -63,6 +63,22 @@ class Flusher:
 class Outbox:
     """A peer for services. aiohttp sends whole frames too, so its pongs and our frames never mix."""
 
+    __slots__ = (
+        "__weakref__",
+        "_closers",
+        "_flusher",
+        "_inlet",
+        "_is_closing",
+        "_is_doubted",
+        "_is_in_hurry",
+        "_max_bytes",
+        "_pending",
+        "_pong",
+        "_socket",
+        "_transport",
+        "pending_bytes",
+    )
+
     def __init__(
         self,
         socket: web.WebSocketResponse,

@@ -168,6 +168,8 @@ class SessionSocket:
 class _Talk:
     """One socket of a client: its frames in order, no faster than allowed."""
 
+    __slots__ = ("_frames", "_handler", "_outbox", "_rest_until_s", "_volume", "spoke_for")
+
     def __init__(self, handler: SessionSocket, outbox: Outbox, settings: SessionsSettings) -> None:
         self._handler = handler
         self._outbox = outbox

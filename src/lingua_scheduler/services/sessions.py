@@ -37,6 +37,8 @@ ARRIVED_AFTER_S = 60.0
 class Remembered:
     """The latest outcomes, bounded in number and size: when it is too much, the oldest keep their text alone."""
 
+    __slots__ = ("_bare", "_chars", "_outcomes")
+
     def __init__(self) -> None:
         self._outcomes: deque[tuple[float, Answer]] = deque()
         self._chars = 0
@@ -83,6 +85,38 @@ def _chars(outcome: Answer) -> int:
 
 class Session:
     """One client: what it asked for, what it said, what it still has to hear."""
+
+    __slots__ = (
+        "audio_bytes",
+        "backlog",
+        "binding",
+        "bound_turn",
+        "conversation",
+        "given_trace_id",
+        "grace",
+        "is_noting",
+        "must_note",
+        "node_session_id",
+        "noted_at_s",
+        "owner",
+        "paused_until_ms",
+        "peer",
+        "playing",
+        "pools",
+        "refused_until_ms",
+        "requests",
+        "resume_token",
+        "sent",
+        "session_id",
+        "tenant_id",
+        "terms",
+        "timer",
+        "trace_id",
+        "trails",
+        "uplink_ms",
+        "whole_pools",
+        "whole_terms",
+    )
 
     def __init__(
         self, conversation: Conversation[Answer], session_id: str, terms: Terms, init: SessionInit, owner: str
