@@ -396,3 +396,14 @@ async def test_a_strange_wish_is_for_a_node_that_is_not_there(store: Store, pref
     await join(store, entry("n1"))
     wish = msgspec.structs.replace(order(1), preferred=preferred, only_preferred=True)
     assert await outcome_of(store, wish) is DispatchOutcome.UNFIT
+
+
+@pytest.mark.parametrize("job_id", ["W\n", "two words", "a#b#c", "#", "", " "])
+async def test_a_node_that_speaks_of_strange_jobs_disturbs_nobody(store: Store, job_id: str) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    strange = Attempt(job_id, 1, "n1", 0)
+    calls = [store.jobs.end(one, placed.epoch, JobEvent.FINISH) for one in (strange, attempt)]
+    moves = [store.jobs.advance(one, placed.epoch, JobEvent.ACCEPT) for one in (strange, attempt)]
+    assert await asyncio.gather(*moves) == [AdvanceOutcome.STALE, AdvanceOutcome.ADVANCED]
+    assert [ended.outcome for ended in await asyncio.gather(*calls)] == [EndOutcome.GONE, EndOutcome.ENDED]

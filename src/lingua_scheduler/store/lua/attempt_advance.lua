@@ -14,7 +14,8 @@ local moment = clock(now_ms)
 local at_ms = string.format('%.0f', moment)
 local replies = {}
 for i, job_key in ipairs(job_keys) do
-  local lease, attempt, node, epoch = string.match(moves[i], '^([^#]*#([^#]*)#(%S*)) (.*)$')
+  local lease, epoch = string.match(moves[i], '^(.*) (%S*)$')
+  local attempt, node = string.match(lease, '#([^#]*)#(.*)$')
   local job = read_record(job_key)
   local deadline = redis.call('ZSCORE', leases, lease)
   replies[i] = 'stale'

@@ -30,7 +30,8 @@ local ends      = {unpack(ARGV, 9)}  -- of each attempt: lease (job#attempt#node
 
 local moment = clock(now_ms)
 local names, epochs, known, replies, over, given = {}, {}, {}, {}, {}, {}
-for i = 1, #ends do names[i], epochs[i] = string.match(ends[i], '^(%S+) (.*)$') end
+-- A node may call its job anything.
+for i = 1, #ends do names[i], epochs[i] = string.match(ends[i], '^(.*) (%S*)$') end
 local deadlines = redis.call('ZMSCORE', leases, unpack(names))
 for i, job_key in ipairs(job_keys) do
   local lease, epoch, job = names[i], epochs[i], read_record(job_key)
