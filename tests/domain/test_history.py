@@ -16,7 +16,8 @@ def test_every_move_has_a_name_among_the_times() -> None:
     moments = {state: Step(state, 1, 1, "n", "").moment for state in JobState}
     assert moments[JobState.CREATED] == "created"
     assert moments[JobState.ACCEPTED] == "accepted"
-    assert {moments[state] for state in (JobState.RETRYING, JobState.DONE, JobState.CANCELLED)} == {"ended"}
+    assert moments[JobState.RETRYING] == "retrying"
+    assert {moments[state] for state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)} == {"ended"}
 
 
 def test_a_record_without_moves_has_no_history() -> None:

@@ -389,6 +389,8 @@ async def test_a_session_may_call_itself_anything(store: Store, session_id: str)
     assert record is not None
     assert (record.state, record.owner, len(record.history)) == ("DONE", "i-here", 2)
     assert ended.session_id.split() == session_id.split()
+    if session_id:
+        assert [one.session_id for one in await store.jobs.latest(session=session_id)] == [record.session_id]
 
 
 @pytest.mark.parametrize("preferred", ["n1 1", "n1\n", "-", "n 1"])

@@ -293,3 +293,21 @@ async def test_both_directions_of_a_conversation_are_on_the_record(store: Store)
     await join(store, entry("n1", pools=frozenset({POOL, BACK})))
     await dispatch(store, order(1, pools=(POOL, BACK)))
     assert (await found(store, "job-0-1")).pools == (POOL, BACK)
+
+
+async def test_a_job_has_ended_only_when_it_has(store: Store) -> None:
+    for node in ("n1", "n2"):
+        await join(store, entry(node))
+    attempt, _ = await dispatch(store, order(1))
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "ack_timeout")
+    lost = await store.jobs.find(attempt.job_id)
+    again, placed = await dispatch(store, order(1, attempt=2))
+    running = await store.jobs.find(again.job_id)
+    await store.jobs.end(again, placed.epoch, JobEvent.FINISH)
+    done = await store.jobs.find(again.job_id)
+    assert lost is not None
+    assert running is not None
+    assert done is not None
+    assert (lost.times_ms.keys(), lost.reason) == ({"dispatched", "retrying"}, "ack_timeout")
+    assert (running.times_ms.keys(), running.reason) == ({"dispatched", "retrying"}, "")
+    assert (done.times_ms.keys(), done.reason) == ({"dispatched", "retrying", "ended"}, "")

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from lingua_scheduler.domain.jobs import LIVE, JobState
+from lingua_scheduler.domain.jobs import ENDED, JobState
 
 
 class Step(NamedTuple):
@@ -16,11 +16,8 @@ class Step(NamedTuple):
 
     @property
     def moment(self) -> str:
-        """What it is called among the times of a job: created, dispatched, accepted …, or else it ended."""
-        return self.state.value.lower() if self.state in _NOT_ENDS else "ended"
-
-
-_NOT_ENDS = (JobState.CREATED, *LIVE)
+        """What it is called among the times of a job: created, dispatched, accepted … or ended, however it did."""
+        return "ended" if self.state in ENDED else self.state.value.lower()
 
 
 def steps_of(lines: str) -> list[Step]:

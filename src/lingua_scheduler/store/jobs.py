@@ -21,7 +21,7 @@ from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, m
 from lingua_scheduler.store.connection import Line, Reply, Waiter
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
-from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records
+from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records, one_line
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.together import Kind, Together
 
@@ -128,7 +128,7 @@ class Jobs(Records):
             wish = " ".join((preferred, "1" if order.only_preferred else "0", *order.excluded))
         session_id = order.session_id
         if not session_id.isprintable():
-            session_id = _line(session_id)
+            session_id = one_line(session_id)
         return self._together.join(
             _DISPATCH,
             keys,
@@ -191,7 +191,7 @@ class Jobs(Records):
             attempt=attempt,
             before=_CLOSABLE[event],
             state=_AFTER[event],
-            reason=_line(reason),
+            reason=one_line(reason),
         )
         return bool(reply[0] == "closed")
 
@@ -230,7 +230,7 @@ class Jobs(Records):
             keys,
             job_key=keys.job(note.job_id),
             job=note.job_id,
-            session=_line(note.session_id),
+            session=one_line(note.session_id),
             utterance=note.utterance_index,
             owner=note.owner,
             pool=note.pools[0],
@@ -238,7 +238,7 @@ class Jobs(Records):
             before=_CLOSABLE[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             state=_AFTER[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             reason=note.error,
-            detail=_line(note.detail),
+            detail=one_line(note.detail),
             most=RECENT_MAX,
             keep_ms=keep_ms,
         )
@@ -302,11 +302,6 @@ def ended_of(reply: Reply) -> Ended:
         return Ended(outcome)
     verdict, owner, utterance, session_id = rest.split(" ", 3)
     return Ended(outcome, "" if owner == "-" else owner, session_id, int(utterance), _VERDICTS[verdict])
-
-
-def _line(text: str) -> str:
-    """What callers said may be anything; a record has one line for it."""
-    return text if text.isprintable() else " ".join(text.split())
 
 
 def _word(text: str) -> str:

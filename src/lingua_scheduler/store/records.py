@@ -21,8 +21,8 @@ POINTERS_MAX = 101
 ID_MAX_CHARS = 128
 # A job in one of these goes on elsewhere if it says so; in any other state it is where we look.
 _WAITS = (JobState.CREATED, JobState.RETRYING)
-# The first line of a record.
-_WORDS = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool", "session")
+# The first line of a record, before the session, which may be more than a word.
+_WORDS = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool")
 
 
 class JobRecord(NamedTuple):
@@ -80,7 +80,7 @@ class Records:
 
     async def latest(self, *, state: str = "", session: str = "", limit: int = 50) -> list[JobRecord]:
         """The latest jobs of all shards, newest first; how far back one look reaches is bounded."""
-        limit = min(limit, LISTED_MAX)
+        limit, session = min(limit, LISTED_MAX), one_line(session)
         shards = sorted({0, *map(int, await self._line.call("ZRANGE", self._keys.load, 0, -1))})
         is_choosy = bool(state or session)
         each = max(1, min(RECENT_MAX if is_choosy else limit, LOOKED_AT_MAX // len(shards)))
@@ -119,13 +119,18 @@ class Records:
         return [parse_lease(lease, shard).job_id for lease in leases]
 
 
+def one_line(text: str) -> str:
+    """What callers said may be anything; a record has one line for it."""
+    return text if text.isprintable() else " ".join(text.split())
+
+
 def fields_of(text: str | None) -> dict[str, str]:
     """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`."""
     if text is None:
         return {}
     head, *lines = text.split("\n")
-    words = zip(_WORDS, head.split(" ", len(_WORDS) - 1), strict=True)
-    fields = {name: word for name, word in words if word != "-"}
+    *words, session = head.split(" ", len(_WORDS))
+    fields = {name: word for name, word in zip(_WORDS, words, strict=True) if word != "-"} | {"session": session}
     named = [line.partition(" ") for line in lines]
     fields |= {name: value for name, _, value in named if name != "step"}
     fields["steps"] = "\n".join(value for name, _, value in named if name == "step")
@@ -144,7 +149,7 @@ def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
         session_id=fields.get("session", ""),
         utterance_index=int(fields.get("utterance", -1)),
         owner=fields.get("owner", ""),
-        reason=next((step.reason for step in reversed(history) if step.moment == "ended"), ""),
+        reason=history[-1].reason if history else "",
         detail=fields.get("detail", ""),
         times_ms={step.moment: step.at_ms for step in history},
         history=tuple(history),
