@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 from click.testing import Result
@@ -113,6 +114,15 @@ async def test_a_job_nobody_knows_is_one_sentence_with_a_next_step(
         assert refused.exit_code == SETTINGS
         assert refused.stderr.startswith(f"lingua: there is no job {job_id}")
         assert "lingua jobs lists the latest" in refused.stderr
+
+
+async def test_what_is_no_record_is_a_job_nobody_knows_over_http_too(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), aiohttp.ClientSession() as http:
+        await store.line.call("SET", store.keys.shard(0).job("job-0-bad-1"), "garbage")
+        for command in ("job", "explain", "cancel"):
+            assert "lingua: there is no job job-0-bad-1" in (await ask(server, command, "job-0-bad-1")).stderr
+        async with http.get(f"http://127.0.0.1:{scheduler.port}/v1/jobs/job-0-bad-1") as answer:
+            assert answer.status == 404
 
 
 async def test_explain_names_the_missing_ability(server: RedisProcess, store: Store) -> None:
