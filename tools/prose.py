@@ -201,8 +201,9 @@ one and was written down. `job_cancel` does it in Redis, then its owner is told 
 finds out with its next step, at the latest when the attempt's time is up, and does not try again. What the node still
 says of the job is stale.
 
-The record also remembers its last 24 moves, each with its time, attempt, node and reason: in the fields `step0` to
-`step23`, which are written over in turn, while `steps` counts all moves.
+The record is one string (`lingua job ID` shows it, `GET …:record:<job id>` reads it as it is): a line of words that
+every job has, then a line `step state ms attempt node reason` for each of its last 24 moves; the oldest are forgotten
+first.
 """
 
 # What earlier schedulers and their documents called these states.

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from click.testing import CliRunner, Result
 
-from lingua_scheduler.bench import children, scenarios, soak
+from lingua_scheduler.bench import children, report, scenarios, soak
 from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.orders import Cast, Order
 from lingua_scheduler.bench.plan import Plan
+from lingua_scheduler.cli.main import main
 from tests.bench.evicting import evict
 from tests.support.waiting import until
 
@@ -25,24 +27,45 @@ TINY = Plan(jobs=100, sessions=4, nodes=1, rate=50.0, minutes=0.1)
 def test_what_stays_the_same_once_it_is_warm_is_flat(warm_s: int, took_s: int) -> None:
     """Warm is after three minutes, or a tenth of the time if that is more, but not later than half of it."""
     points = [(float(s), 100.0 if s >= warm_s else 10.0) for s in range(took_s + 1)]
-    assert soak.flatness(points) == pytest.approx((100, 100, 100, 0, 0))
+    *memory, slope = soak.flatness(points)
+    assert memory == pytest.approx([100, 100, 100, 0])
+    assert (slope or 0.0) == pytest.approx(0)
     too_early = [(s, 10.0 if s == warm_s else mb) for s, mb in points]
     assert soak.flatness(too_early).spread == pytest.approx(90)
 
 
 def test_what_grows_is_not_flat() -> None:
-    memory = soak.flatness([(float(s), 100.0 + s) for s in range(101)])
-    assert memory.middle_mb == 175
-    assert (memory.first_mb, memory.last_mb) == (152.5, 197.5)
-    assert memory.spread == pytest.approx(25 / 175 * 100)
+    memory = soak.flatness([(float(s), 100.0 + s) for s in range(0, 1181, 10)])
+    assert memory.middle_mb == 100 + 680
+    assert (memory.first_mb, memory.last_mb) == (100 + 230, 100 + 1130)
+    assert memory.spread == pytest.approx(500 / 780 * 100)
     assert memory.per_hour_mb == pytest.approx(3600)
+
+
+@pytest.mark.parametrize(("took_s", "is_told"), [(12, False), (359, False), (361, True), (1800, True)])
+def test_a_slope_is_told_once_it_was_warm_for_as_long_as_it_took_to_get_there(took_s: int, is_told: bool) -> None:
+    slope = soak.flatness([(float(s), 100.0 + s) for s in range(took_s + 1)]).per_hour_mb
+    assert slope == (pytest.approx(3600) if is_told else None)
+
+
+@pytest.mark.parametrize(
+    ("minute", "minutes", "words"),
+    [
+        (1, 0.2, "12 s of 12 s"),
+        (1, 30, "1 min of 30 min"),
+        (2, 2.5, "2 min of 2.5 min"),
+        (3, 2.5, "2.5 min of 2.5 min"),
+    ],
+)
+def test_how_far_a_soak_has_come(minute: int, minutes: float, words: str) -> None:
+    assert soak.so_far(minute, minutes) == words
 
 
 async def test_every_figure_of_a_soak_is_there() -> None:
     told: list[str] = []
     run = await scenarios.run(["soak"], TINY, told.append)
     assert len(told) == scenarios.total_steps(["soak"], TINY) == 1
-    assert told[0].startswith("soak: minute 1 of 0.1: ")
+    assert told[0].startswith("soak: 6 s of 6 s: ")
     medians = {figure.name: figure.median for figure in run.figures}
     assert medians["soak/jobs/errors"] == 0
     assert medians["soak/jobs/jobs"] == pytest.approx(50, rel=0.3)
@@ -51,7 +74,10 @@ async def test_every_figure_of_a_soak_is_there() -> None:
         assert medians[f"soak/{who}/memory"] > 1
         for when in ("at first", "at last"):
             assert medians[f"soak/{who}/memory {when}"] == pytest.approx(medians[f"soak/{who}/memory"], rel=0.5)
-        assert {f"soak/{who}/memory spread", f"soak/{who}/memory slope"} <= medians.keys()
+        assert f"soak/{who}/memory spread" in medians
+        # Of seconds it would be thousands of MB an hour.
+        assert f"soak/{who}/memory slope" not in medians
+    assert any(note.startswith("The soak was too short to tell a slope of memory") for note in run.notes)
     assert {curve.label for curve in run.curves} == {"scheduler", "redis", "p99"}
 
 
@@ -93,8 +119,8 @@ async def test_what_it_cannot_go_on_with_ends_a_soak_and_is_said(tmp_path: Path)
         await soak.measure(plan, samples, tmp_path, lambda _: None)
     figures = {figure.name: figure.median for figure in samples.figures()}
     assert figures["soak/jobs/errors"] == figures["soak/jobs/error: ended early"] == 1
-    (note,) = samples.notes
-    assert note.startswith("The soak ended in minute 1 of 2: a ")
+    note, _ = samples.notes
+    assert note.startswith("The soak ended before 1 min of 2 min were over: a ")
     # What was measured until then is there.
     assert figures["soak/scheduler/memory"] > 1
 
@@ -126,8 +152,40 @@ async def test_a_soak_tells_a_line_a_minute(tmp_path: Path) -> None:
     out, lines = await process.communicate()
     assert process.returncode == 0
     (line,) = lines.decode().splitlines()
-    assert re.match(r"soak: minute 1 of 0\.05: \d+ jobs/s, p99 ", line)
+    assert re.match(r"soak: 3 s of 3 s: \d+ jobs/s, p99 ", line)
     assert re.search(r"^errors, in all +0 ", out.decode(), re.MULTILINE)
     # Three seconds are no half an hour.
     assert re.search(r"^errors in half an hour of soak +not measured ", out.decode(), re.MULTILINE)
     assert (tmp_path / "curve-memory-in-a-soak.svg").exists()
+
+
+def soaked(out: Path, *more: str) -> Result:
+    few = ("--minutes", "0.05", "--rate", "50", "--jobs", "100", "--sessions", "4", "--nodes", "1")
+    return CliRunner().invoke(main, ["bench", "--scenario", "soak", *few, "--out", str(out), *more])
+
+
+def test_results_that_could_not_be_written_are_not_even_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shown = soaked(tmp_path / "file" / "results")
+    assert shown.exit_code == 2
+    assert "lingua: the results cannot be written: " in shown.stderr
+    assert "choose another folder with --out" in shown.stderr
+    assert "soak: " not in shown.stderr
+
+
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_results_that_cannot_be_written_after_all_are_shown_all_the_same(tmp_path: Path, more: tuple[str, ...]) -> None:
+    (tmp_path / "latest.json").mkdir()
+    shown = soaked(tmp_path, *more)
+    assert shown.exit_code == 2
+    assert "lingua: the results cannot be written: " in shown.stderr
+    assert ("soak/jobs/errors" if more else "errors, in all") in shown.stdout
+    assert "written: " not in shown.stdout
+
+
+def test_looking_whether_results_can_be_written_leaves_nothing(tmp_path: Path) -> None:
+    report.try_folder(tmp_path / "some" / "results")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "results").mkdir()
+    report.try_folder(tmp_path / "results")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "results"]

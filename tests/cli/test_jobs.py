@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import aiohttp
+import msgspec
 import pytest
 from click.testing import Result
 
@@ -56,6 +58,32 @@ async def test_jobs_are_listed_and_chosen(server: RedisProcess, store: Store) ->
     assert line.split()[:5] == ["job-0-refused", "FAILED", "en→fr", "0", "-"]
 
 
+@pytest.mark.parametrize("command", [("jobs",), ("job", "job-0-1"), ("job", "job-0-2"), ("explain", "job-0-2")])
+async def test_words_of_strangers_are_shown_as_they_are_and_obeyed_by_nobody(
+    server: RedisProcess, store: Store, command: tuple[str, ...]
+) -> None:
+    words = "[/nope]\x1b]0;X\x07 [red]"
+    await join(store, entry("[/n]\x1b[red]"))
+    await dispatch(store, msgspec.structs.replace(order(1), session_id=words))
+    await store.jobs.note(0, JobNote("job-0-2", (POOL,), words, 4, "i-1", "NO_CAPABLE_NODE", words), 60_000)
+    shown = await ask(server, *command)
+    assert shown.exit_code == 0, shown.exception
+    assert "[/nope] ]0;X" in shown.stdout
+    assert "[red]" in shown.stdout
+    assert "\x1b" not in shown.stdout
+    assert "\x07" not in shown.stdout
+
+
+async def test_a_node_with_a_strange_name_is_named_by_the_jobs_it_has(server: RedisProcess, store: Store) -> None:
+    await join(store, entry("[/n]\x1b[red]"))
+    await dispatch(store, order(1))
+    for command in (("jobs",), ("job", "job-0-1"), ("explain", "job-0-1"), ("cancel", "job-0-1")):
+        shown = await ask(server, *command)
+        assert shown.exit_code == 0, shown.exception
+        assert "[/n] [red]" in shown.stdout
+        assert "\x1b" not in shown.stdout
+
+
 async def test_no_jobs_are_a_sentence(server: RedisProcess, store: Store) -> None:
     assert "no jobs lately" in (await ask(server, "jobs")).stdout
     assert "lingua jobs shows all" in (await ask(server, "jobs", "--state", "DONE")).stdout
@@ -86,6 +114,15 @@ async def test_a_job_nobody_knows_is_one_sentence_with_a_next_step(
         assert refused.exit_code == SETTINGS
         assert refused.stderr.startswith(f"lingua: there is no job {job_id}")
         assert "lingua jobs lists the latest" in refused.stderr
+
+
+async def test_what_is_no_record_is_a_job_nobody_knows_over_http_too(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), aiohttp.ClientSession() as http:
+        await store.line.call("SET", store.keys.shard(0).job("job-0-bad-1"), "garbage")
+        for command in ("job", "explain", "cancel"):
+            assert "lingua: there is no job job-0-bad-1" in (await ask(server, command, "job-0-bad-1")).stderr
+        async with http.get(f"http://127.0.0.1:{scheduler.port}/v1/jobs/job-0-bad-1") as answer:
+            assert answer.status == 404
 
 
 async def test_explain_names_the_missing_ability(server: RedisProcess, store: Store) -> None:

@@ -43,6 +43,20 @@ async def test_people_see_who_is_quarantined_and_who_lacks_what(server: RedisPro
     assert "ready without tts " in lines["mute"]
 
 
+async def test_what_a_node_says_of_itself_is_shown_as_it_is_and_obeyed_by_nobody(
+    server: RedisProcess, store: Store
+) -> None:
+    words = "[/nope]\x1b]0;X\x07 [red]"
+    said = json.dumps({"version": words, "platform": words, "services": [words]})
+    await join(store, entry("[/n]\x1b[red]")._replace(profile=said))
+    for command in (("nodes",), ("node-info", "[/n]\x1b[red]"), ("pools", "en", "zh")):
+        shown = await lingua(server, *command)
+        assert "[/n] [red]" in shown
+        assert "\x1b" not in shown
+        assert "\x07" not in shown
+    assert (await lingua(server, "node-info", "[/n]\x1b[red]")).count("[/nope] ]0;X  [red]") == 3
+
+
 @pytest.mark.usefixtures("ill")
 async def test_scripts_see_how_long_it_lasts(server: RedisProcess) -> None:
     views = {view["node_id"]: view for view in json.loads(await lingua(server, "nodes", "--json"))["nodes"]}

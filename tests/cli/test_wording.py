@@ -1,6 +1,8 @@
 """Figures and states as people read them."""
 
 import pytest
+from rich.table import Column, Table
+from rich.text import Text
 
 from lingua_scheduler.cli import sheet
 from lingua_scheduler.cli.wording import (
@@ -14,6 +16,7 @@ from lingua_scheduler.cli.wording import (
     short_span,
     span,
     sparkline,
+    table_console,
 )
 from lingua_scheduler.domain.picture import Level
 from tests.support.watched import AT_MS, alarm, moment, node, pair, picture
@@ -32,6 +35,30 @@ from tests.support.watched import AT_MS, alarm, moment, node, pair, picture
 )
 def test_spans(ms: int, long: str, short: str) -> None:
     assert (span(ms), short_span(ms)) == (long, short)
+
+
+def test_a_console_prints_no_word_that_a_terminal_would_obey() -> None:
+    """Wherever it stands, and however it got there."""
+    words = "[/nope]\x1b]0;X\x07 [red]"
+    console = table_console()
+    table = Table(Column(words), title=words)
+    table.add_row(words)
+    table.add_row(Text(words, style="bold"))
+    with console.capture() as captured:
+        console.print(words, Text(words), table, ":warning:")
+    shown = captured.get()
+    assert ":warning:" in shown
+    assert shown.count("[/nope]") == shown.count("[red]") == 6
+    assert not set(shown) & set("\x1b\x07")
+
+
+def test_lines_and_styles_of_our_own_are_kept() -> None:
+    console = table_console()
+    table = Table.grid()
+    table.add_row("one\ntwo")
+    with console.capture() as captured:
+        console.print(table, Text("three"), sep="\n")
+    assert [line.strip() for line in captured.get().splitlines()] == ["one", "two", "three"]
 
 
 def test_one_is_not_many() -> None:

@@ -311,3 +311,51 @@ async def test_a_job_has_ended_only_when_it_has(store: Store) -> None:
     assert (lost.times_ms.keys(), lost.reason) == ({"dispatched", "retrying"}, "ack_timeout")
     assert (running.times_ms.keys(), running.reason) == ({"dispatched", "retrying"}, "")
     assert (done.times_ms.keys(), done.reason) == ({"dispatched", "retrying", "ended"}, "")
+
+
+# What is no record
+
+
+NO_RECORDS = {
+    "a word": "garbage",
+    "nothing": "",
+    "as many words": "a b c d e f g h i j",
+    "no utterance": "DONE 1 n1 1 30000 0 x i-here p s-1",
+    "a move that is none": "DONE 1 n1 1 30000 0 0 i-here p s-1\nstep what",
+    "a shard that is none": "RETRYING 1 n1 1 30000 0 0 i-here p s-1\nmoved_to nowhere",
+}
+
+
+@pytest.mark.parametrize("text", NO_RECORDS.values(), ids=NO_RECORDS.keys())
+async def test_what_is_no_record_is_no_job_and_hides_no_other(store: Store, text: str) -> None:
+    await join(store, entry("n1"))
+    await dispatch(store, order("good"))
+    bad, _ = await dispatch(store, order("bad"))
+    await store.line.call("SET", store.keys.shard(0).job(bad.job_id), text)
+    assert await store.jobs.find(bad.job_id) is None
+    assert await ids(store) == ["job-0-good"]
+
+
+@pytest.mark.parametrize("text", ["garbage", "", "a b c d e f g h i j"])
+async def test_scripts_take_what_is_no_record_for_no_job(store: Store, text: str) -> None:
+    await join(store, entry("n1"))
+    good, _ = await dispatch(store, order("good"))
+    bad, placed = await dispatch(store, order("bad"))
+    key, before = store.keys.shard(0).job(bad.job_id), await found(store, bad.job_id)
+    await store.line.call("SET", key, text)
+    assert not await store.jobs.is_over(bad)
+    assert not await store.jobs.explain(0, bad.job_id, "{}")
+    assert await store.jobs.advance(bad, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.STALE
+    assert not await store.jobs.leave_pointer(0, bad.job_id, 1, 2)
+    assert (await store.jobs.cancel(before, 0))[0] is CancelOutcome.GONE
+    told = await asyncio.gather(
+        *(store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lost") for attempt in (bad, good)),
+    )
+    assert [ended.outcome for ended in told] == [EndOutcome.STALE, EndOutcome.ENDED]
+    assert await ledger(store, "n1") == (0, 2, 0)
+    # Whoever has a job of that name may write it down.
+    await dispatch(store, order("bad", attempt=2))
+    assert (await found(store, bad.job_id)).attempt == 2
+    await store.line.call("SET", key, text)
+    assert await store.jobs.note(0, note("bad"), KEEP_MS) is NoteOutcome.NOTED
+    assert (await found(store, bad.job_id)).state == JobState.CREATED

@@ -1,6 +1,8 @@
 """What is left of a run: JSON to compare with, a page to read, charts."""
 
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import msgspec
 
@@ -23,6 +25,19 @@ def encode(run: Run, comparison: Comparison | None = None) -> bytes:
     if comparison is not None:
         told["comparison"] = comparison
     return msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n"
+
+
+def try_folder(folder: Path) -> None:
+    """Raises OSError if nothing can be written there; leaves nothing behind."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder) as file:
+            file.write(b"\n")
+    finally:
+        for one in made:
+            with suppress(OSError):  # it was not made, or somebody uses it by now
+                one.rmdir()
 
 
 def write(run: Run, folder: Path, comparison: Comparison | None = None) -> Path:

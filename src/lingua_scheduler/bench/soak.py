@@ -19,6 +19,8 @@ from lingua_scheduler.bench.plan import Plan
 # Sessions remember what they were sent lately, and Redis keeps jobs for a while: both have to fill up first.
 WARM_UP_S = 180.0
 WARM_UP_SHARE = 0.1
+# Before, it was not warm for as long as it takes to get warm: a little more or less would be thousands of MB an hour.
+SLOPE_AFTER_S = 2 * WARM_UP_S
 READ_EVERY_S = 2.0
 HALF = 0.5
 KEEP_JOBS_MS = 60_000
@@ -28,6 +30,15 @@ P99 = "p99 in a soak, ms by minute"
 
 def steps(plan: Plan) -> int:
     return math.ceil(plan.minutes)
+
+
+def so_far(minute: int, minutes: float) -> str:
+    """At the end of that minute, the last of which may be a part of one."""
+    return f"{_span(min(minute, minutes))} of {_span(minutes)}"
+
+
+def _span(minutes: float) -> str:
+    return f"{minutes:g} min" if minutes >= 1 else f"{minutes * 60:g} s"
 
 
 async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
@@ -45,6 +56,10 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
         samples.add(f"soak/jobs/error: {code}", "in all", times)
     for who, track in (("scheduler", of_scheduler), ("redis", of_redis)):
         _report(samples, who, track.points)
+    if flatness(of_scheduler.points).per_hour_mb is None:
+        samples.note(
+            f"The soak was too short to tell a slope of memory: that takes more than {SLOPE_AFTER_S / 60:g} min."
+        )
 
 
 async def _full_rate(plan: Plan, load: LoadChild[Tally]) -> float:
@@ -69,7 +84,7 @@ async def _minutes(
         try:
             tally = await load.carry_out(Order(jobs=jobs, in_flight=1, audio_bytes=SMALL_BYTES, rate=rate))
         except BenchFailed as error:
-            samples.note(f"The soak ended in minute {minute} of {plan.minutes:g}: {error}")
+            samples.note(f"The soak ended before {so_far(minute, plan.minutes)} were over: {error}")
             errors["ended early"] += 1
             return errors
         errors.update(tally.refusals)
@@ -79,7 +94,7 @@ async def _minutes(
         samples.point(P99, "p99", minute, tally.p99_ms)
         scheduler_mb, redis_mb = (track.points[-1][1] for track in tracks)
         tell(
-            f"soak: minute {minute} of {plan.minutes:g}: {tally.jobs / tally.took_s:.0f} jobs/s,"
+            f"soak: {so_far(minute, plan.minutes)}: {tally.jobs / tally.took_s:.0f} jobs/s,"
             f" p99 {tally.p99_ms:.1f} ms, scheduler {scheduler_mb:.1f} MB, Redis {redis_mb:.1f} MB,"
             f" {errors.total()} errors"
         )
@@ -94,18 +109,19 @@ def _report(samples: Samples, who: str, points: Sequence[tuple[float, float]]) -
     samples.add(f"soak/{who}/memory at first", "MB", memory.first_mb)
     samples.add(f"soak/{who}/memory at last", "MB", memory.last_mb)
     samples.add(f"soak/{who}/memory spread", "%", memory.spread)
-    samples.add(f"soak/{who}/memory slope", "MB/h", memory.per_hour_mb)
+    if memory.per_hour_mb is not None:
+        samples.add(f"soak/{who}/memory slope", "MB/h", memory.per_hour_mb)
 
 
 class Flatness(NamedTuple):
     """Memory once it is warm: its median, that of the first and of the last tenth of the time, how far anything is from
-    the median in per cent, and by how much an hour it grows."""
+    the median in per cent, and by how much an hour it grows, if it was warm for long enough to tell."""
 
     middle_mb: float
     first_mb: float
     last_mb: float
     spread: float
-    per_hour_mb: float
+    per_hour_mb: float | None
 
 
 def flatness(points: Sequence[tuple[float, float]]) -> Flatness:
@@ -118,5 +134,5 @@ def flatness(points: Sequence[tuple[float, float]]) -> Flatness:
         median(mb[:tenth]),
         median(mb[-tenth:]),
         max(abs(one - middle_mb) for one in mb) / middle_mb * 100,
-        linear_regression(seconds, mb).slope * 3600 if len(mb) > 1 else 0.0,
+        linear_regression(seconds, mb).slope * 3600 if took_s > SLOPE_AFTER_S else None,
     )

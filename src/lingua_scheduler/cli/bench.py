@@ -5,6 +5,7 @@ import re
 import signal
 from pathlib import Path
 from textwrap import fill
+from typing import NoReturn
 
 import click
 import msgspec
@@ -15,12 +16,13 @@ from rich.table import Table as RichTable
 
 from lingua_scheduler.bench import figures, report, scenarios
 from lingua_scheduler.bench.children import BenchFailed
-from lingua_scheduler.bench.comparison import Verdict, compare
+from lingua_scheduler.bench.comparison import Comparison, Verdict, compare
 from lingua_scheduler.bench.figures import Run
 from lingua_scheduler.bench.plan import LARGEST_FLEET, QUICK, Plan
 from lingua_scheduler.bench.tables import NOTHING, Table, table_of_changes, tables_of
 from lingua_scheduler.bench.targets import Outcome
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.embedded import EmbeddedError
 from lingua_scheduler.store.store import StoreError
@@ -122,21 +124,37 @@ def bench(
         before = figures.read(baseline) if baseline is not None else None
     except (OSError, ValueError) as error:
         fail(f"{baseline} is no saved run: {error}; name a JSON file that lingua bench wrote", Exit.SETTINGS)
+    try:
+        report.try_folder(out)
+    except OSError as error:
+        _not_written(error)
     run = _run(chosen, plan)
     comparison = None if before is None else compare(before, run)
     try:
-        page = report.write(run, out, comparison)
+        written: Path | OSError = report.write(run, out, comparison)
     except OSError as error:
-        fail(f"the results cannot be written: {error}; choose another folder with --out", Exit.SETTINGS)
+        # What took so long to measure is at least shown.
+        written = error
     if as_json:
         click.echo(report.encode(run, comparison), nl=False)
-        return
-    console = Console()
+    else:
+        _show_all(run, comparison)
+    if isinstance(written, OSError):
+        _not_written(written)
+    if not as_json:
+        click.echo(f"written: {written}")
+
+
+def _not_written(error: OSError) -> NoReturn:
+    fail(f"the results cannot be written: {error}; choose another folder with --out", Exit.SETTINGS)
+
+
+def _show_all(run: Run, comparison: Comparison | None) -> None:
+    console = PlainConsole()
     if not console.is_terminal:
         console.width = WIDTH_OF_A_FILE
     changes = [] if comparison is None else [table_of_changes(comparison)]
     show(run, [*tables_of(run), *changes], console)
-    click.echo(f"written: {page}")
 
 
 def _plan(quick: bool, full: bool, numbers: dict[str, float | None]) -> Plan:

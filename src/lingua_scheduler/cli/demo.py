@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 import aiohttp
 import click
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from lingua_scheduler.cli import sample, status
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.wording import now_ms
+from lingua_scheduler.cli.wording import PlainConsole, now_ms
 from lingua_scheduler.domain.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk.client import SessionFailed
@@ -115,7 +114,7 @@ def _cast(engine: str, node_count: int | None, tgt_lang: str | None) -> Cast:
 
 
 async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, once: bool) -> None:
-    console = Console()
+    console = PlainConsole()
     if _is_taken(port):
         fail(f"port {port} is taken by another program; choose another with --port (0 takes a free one)", Exit.PORT)
     asked_to_stop = asyncio.Event()
@@ -131,7 +130,7 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
         scheduler = await family.start("serve", "--port", str(port), "--data-dir", data_dir or str(folder / "redis"))
         if not await _until(lambda: _is_ready(address), scheduler, asked_to_stop):
             log.flush()
-            console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim", markup=False)
+            console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim")
             fail("the scheduler did not start; what it said is above", Exit.SCHEDULER)
         console.print(f"scheduler   ready on port {port}")
         kind = "auto" if cast.is_real else "sim"
@@ -141,7 +140,7 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
             if asked_to_stop.is_set():
                 return
             log.flush()
-            console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim", markup=False)
+            console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim")
             fail("the nodes did not become ready; what they said is above", Exit.SCHEDULER)
         console.print(f"nodes       {cast.nodes} connected")
         try:
@@ -157,11 +156,11 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
         console.print("stopping …")
 
 
-def _introduce(console: Console, cast: Cast) -> None:
+def _introduce(console: PlainConsole, cast: Cast) -> None:
     nodes = "a node with real speech engines" if cast.is_real else f"{cast.nodes} simulated nodes"
-    console.print(f"[bold]Lingua Scheduler[/] demo: one scheduler, an embedded Redis, {nodes}.")
+    console.print(Text.assemble(("Lingua Scheduler", "bold"), f" demo: one scheduler, an embedded Redis, {nodes}."))
     if cast.reason:
-        console.print(f"Without real speech engines: {cast.reason}.", style="yellow", highlight=False)
+        console.print(f"Without real speech engines: {cast.reason}.", style="yellow")
 
 
 class Family:
@@ -187,7 +186,7 @@ class Family:
         return process
 
 
-def _show_addresses(console: Console, address: str, tgt_lang: str) -> None:
+def _show_addresses(console: PlainConsole, address: str, tgt_lang: str) -> None:
     console.print()
     console.print("Next:", style="bold")
     for what, where in (
@@ -198,11 +197,11 @@ def _show_addresses(console: Console, address: str, tgt_lang: str) -> None:
         ("in another terminal", f".venv/bin/lingua top --url ws://{address}"),
         ("or", f".venv/bin/lingua translate FILE.wav --from en --to {tgt_lang} --url ws://{address}"),
     ):
-        console.print(f"  {what:20} {where}", highlight=False, soft_wrap=True)
+        console.print(f"  {what:20} {where}", soft_wrap=True)
     console.print()
 
 
-async def _live(console: Console, address: str, asked_to_stop: asyncio.Event) -> None:
+async def _live(console: PlainConsole, address: str, asked_to_stop: asyncio.Event) -> None:
     """A small view that follows the scheduler until somebody says stop."""
     if not console.is_terminal:
         console.print("Running; Ctrl-C stops everything.")

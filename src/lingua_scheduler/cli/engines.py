@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.engines.catalogue import Found
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.models import Shelf
@@ -19,7 +20,7 @@ def shelf(folder: Path | None) -> Shelf:
     return Shelf(folder or default_data_dir(os.environ) / "models")
 
 
-def show(found: list[Found], crew: Crew, console: Console) -> None:
+def show(found: list[Found], crew: Crew, console: PlainConsole) -> None:
     console.print(_engines(found))
     if crew.pairs:
         console.print(_pairs(crew))
@@ -27,7 +28,7 @@ def show(found: list[Found], crew: Crew, console: Console) -> None:
     if missing:
         console.print("To get more:", style="bold")
     for one in missing:
-        console.print(f"  {one.part.name:15} {one.part.get}", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"  {one.part.name:15} {one.part.get}", soft_wrap=True)
 
 
 def as_json(found: list[Found], crew: Crew) -> str:
@@ -63,7 +64,7 @@ def _engines(found: list[Found]) -> Table:
     for column in ("engine", "does", "for", "state"):
         table.add_column(column)
     for one in found:
-        state = f"[yellow]{click.unstyle(one.problem)}[/]" if one.engine is None else "[green]ready[/]"
+        state = Text(click.unstyle(one.problem), "yellow") if one.engine is None else Text("ready", "green")
         table.add_row(one.part.name, one.part.stage, one.part.what, state)
     return table
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
-from lingua_scheduler.cli.wording import table_console
+from lingua_scheduler.cli.wording import plain, table_console
 from lingua_scheduler.domain.attempts import CancelOutcome
 from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.domain.pools import Admission
@@ -123,7 +123,7 @@ def job(job_id: str, redis_url: str | None, data_dir: str | None, config: Path |
             after = f"{line.at_ms - first_ms} ms"
             table.add_row(_state(line.state), after, str(line.attempt), line.node_id or "-", line.reason)
         table_console().print(Text(), table)
-    click.echo(f"\nwhy: lingua explain {job_id}")
+    click.echo(f"\nwhy: lingua explain {plain(job_id)}")
 
 
 @click.command()
@@ -183,7 +183,7 @@ def cancel(job_id: str, redis_url: str | None, data_dir: str | None, config: Pat
         _echo(JobCancelled(job_id=job_id, was=record.state, attempt=record.attempt, node_id=record.node_id))
         return
     where = f"attempt {record.attempt} on {record.node_id}" if record.node_id else "it waited for its first node"
-    click.echo(f"{job_id} is cancelled; it was {record.state}, {where}")
+    click.echo(plain(f"{job_id} is cancelled; it was {record.state}, {where}"))
 
 
 def _lookup(store: Store, config: Path | None, pool_map: PoolMapCopy | None = None) -> Lookup:

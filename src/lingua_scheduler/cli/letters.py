@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.domain.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
 from lingua_scheduler.services import letters
@@ -78,7 +78,7 @@ def _show(found: DeadLetterList, as_json: bool) -> None:
         table.add_row(
             letter.letter_id, letter.kind, letter.subject, letter.sender, tries, letter.reason, f"{age_s:.0f} s"
         )
-    Console().print(table)
+    table_console().print(table)
     if found.total > len(found.dead_letters):
         click.echo(f"and {found.total - len(found.dead_letters)} more; --limit shows more of them")
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from lingua_scheduler.cli import engines
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.engines.models import MODELS, NoModel, Shelf
 
 
@@ -89,4 +90,4 @@ def _show(shelf: Shelf, as_json: bool) -> None:
     for row in rows:
         size = f"{int(str(row['fetched_bytes'])) / 1e6:.0f} MB"
         table.add_row(str(row["name"]), str(row["what"]), size, str(row["licence"]), str(row["folder"] or "-"))
-    Console().print(table)
+    table_console().print(table)

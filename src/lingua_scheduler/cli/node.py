@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from lingua_scheduler.cli import engines
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.cli.wording import PlainConsole, plain
 from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
@@ -127,7 +127,7 @@ def node(
         if only_list and as_json:
             click.echo(engines.as_json(found, crew))
         else:
-            engines.show(found, crew, Console(stderr=not only_list))
+            engines.show(found, crew, PlainConsole(stderr=not only_list))
         if not crew.pairs:
             fail(_nothing_to_do(crew, codes), Exit.ENGINES)
         if not only_list:
@@ -145,7 +145,7 @@ def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
         loading = what
         status.update(f"loading {what} …")
 
-    with Console(stderr=True).status("loading …") as status:
+    with PlainConsole(stderr=True).status("loading …") as status:
         try:
             crew.warm_up(slots, show)
         except Exception as error:
@@ -164,7 +164,7 @@ def _must_be_address(url: str) -> None:
 
 
 def _tell(event: str, detail: str) -> None:
-    click.echo(f"node {event}: {detail}", err=True)
+    click.echo(plain(f"node {event}: {detail}"), err=True)
 
 
 def _codes(languages: str | None) -> list[str] | None:

@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.wording import STATE_STYLES
+from lingua_scheduler.cli.wording import STATE_STYLES, table_console
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.store.nodes import NodeView
 from lingua_scheduler.store.store import Store
@@ -50,7 +49,7 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
             f"{about['alive_for_ms'] / 1000:.0f} s",
             " ".join(about["pairs"][:6]) + (f" +{len(about['pairs']) - 6}" if len(about["pairs"]) > 6 else ""),
         )
-    Console().print(table)
+    table_console().print(table)
 
 
 @click.command("node-info")
@@ -89,7 +88,7 @@ def node_info(node_id: str, redis_url: str | None, data_dir: str | None, config:
     table = Table.grid(padding=(0, 2))
     for name, value in about.items():
         table.add_row(Text(name, style="dim"), _shown(name, value))
-    Console().print(table)
+    table_console().print(table)
 
 
 def _shown(name: str, value: Any) -> str:

@@ -6,6 +6,7 @@ from typing import IO, Any, NoReturn
 
 import click
 
+from lingua_scheduler.cli.wording import plain_lines
 from lingua_scheduler.settings import Loaded, SettingsError, load
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:5010"
@@ -31,7 +32,7 @@ class Failure(click.ClickException):
         self.exit_code = code  # type: ignore[misc]  # click's own subclasses do the same
 
     def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002 - the shape click asks for
-        click.secho(f"lingua: {self.message}", fg="red", err=True)
+        click.secho(f"lingua: {plain_lines(self.message)}", fg="red", err=True)
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.wording import plain, table_console
 from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.domain.pools import Admission, Facet, pool_name
 from lingua_scheduler.services.explaining import Explainer
@@ -56,7 +56,7 @@ def pools(
         free = Text(str(about["free"]), style="red" if about["free"] == 0 else "")
         counts = (str(about["speech"]), str(about["text"]))
         table.add_row(Text(pair, style=lonely), *counts, free, str(about["slots"]), str(about["shards"]))
-    console = Console()
+    console = table_console()
     console.print(table)
     console.print(Text(_about_the_map(found["map"]), style="dim"))
 
@@ -73,7 +73,7 @@ def _show_pair(
         return
     for facet, nodes in found["nodes"].items():
         served = f"{len(nodes)} nodes: {', '.join(nodes[:20])}{' …' if len(nodes) > 20 else ''}"
-        click.echo(f"{src} → {tgt} as {facet}: {served if nodes else found['missing'][facet]}")
+        click.echo(plain(f"{src} → {tgt} as {facet}: {served if nodes else found['missing'][facet]}"))
 
 
 async def read_pair(store: Store, src: str, tgt: str, admission: Admission) -> dict[str, Any]:

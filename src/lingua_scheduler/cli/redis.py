@@ -11,6 +11,7 @@ from rich.console import Console
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.wording import plain
 from lingua_scheduler.domain.findings import Finding
 from lingua_scheduler.domain.versions import DATA_VERSION, ClaimOutcome, refusal
 from lingua_scheduler.store import rights
@@ -142,7 +143,7 @@ def _show(about: dict[str, Any], found: list[Finding], left: list[Finding], repa
     for finding in found:
         is_left = finding in left
         mark = click.style("found", fg="red") if is_left else click.style("fixed", fg="green")
-        click.echo(f"{mark}  {finding.words}\n       {finding.key}")
+        click.echo(f"{mark}  {plain(finding.words)}\n       {plain(finding.key)}")
     if not found:
         click.echo("nothing is wrong")
     elif left and not repair:

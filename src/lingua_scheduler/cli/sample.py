@@ -6,8 +6,9 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
-from rich.console import Console
+from rich.text import Text
 
+from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.protocol.session import TranslationResult, UiEvent
 from lingua_scheduler.sdk import wav
 from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
@@ -19,7 +20,7 @@ PLAYED_WITHIN_S = 20.0
 PLAYERS = (("paplay",), ("aplay", "-q"), ("afplay",), ("play", "-q"), ("ffplay", "-nodisp", "-autoexit", "-v", "quiet"))
 
 
-async def translate(console: Console, address: str, tgt_lang: str, save: Path, *, is_kept: bool) -> bool:
+async def translate(console: PlainConsole, address: str, tgt_lang: str, save: Path, *, is_kept: bool) -> bool:
     """Speak the sample sentence and wait for its translation; whether it came."""
     is_translated = False
     with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
@@ -31,24 +32,24 @@ async def translate(console: Console, address: str, tgt_lang: str, save: Path, *
         await client.finish()
         async for heard in client.heard():
             if isinstance(heard, UiEvent) and heard.status == "error":
-                console.print(f"failed      [red]{heard.error_code}: {heard.hint}[/]", highlight=False)
+                console.print(Text.assemble("failed      ", (f"{heard.error_code}: {heard.hint}", "red")))
             if isinstance(heard, TranslationResult):
                 is_translated = True
                 took_ms = (asyncio.get_running_loop().time() - started) * 1000
-                console.print(f"understood  {heard.text_asr}", highlight=False, markup=False)
-                console.print(f"translated  {heard.text_translated}", style="bold green", highlight=False, markup=False)
+                console.print(f"understood  {heard.text_asr}")
+                console.print(f"translated  {heard.text_translated}", style="bold green")
                 await _hear(console, Audio(base64.b64decode(heard.tts_audio)), save, is_kept)
                 console.print(f"took        {took_ms:.0f} ms after the end of the sentence{_stages(heard)}")
     return is_translated
 
 
-async def _hear(console: Console, speech: Audio, save: Path, is_kept: bool) -> None:
+async def _hear(console: PlainConsole, speech: Audio, save: Path, is_kept: bool) -> None:
     if not speech.samples:
         console.print("spoken      not at all: no voice of a node speaks this language")
         return
     wav.write(save, speech.samples, SAMPLE_RATE)
     how_long = "" if is_kept else " (kept only while the demo runs; --save FILE keeps it)"
-    console.print(f"spoken      {speech.seconds:.1f} s, in {save}{how_long}", highlight=False, soft_wrap=True)
+    console.print(f"spoken      {speech.seconds:.1f} s, in {save}{how_long}", soft_wrap=True)
     # Nobody listens to a log.
     player = _player() if console.is_terminal else None
     if player is not None:

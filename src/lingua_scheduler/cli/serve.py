@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 import uvloop
-from rich.console import Console
 from rich.table import Table
 
 from lingua_scheduler.app import Inherited, Scheduler
@@ -24,6 +23,7 @@ from lingua_scheduler.cli.running import (
     unless_stopped,
     warn_if_open,
 )
+from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
 from lingua_scheduler.services.presence import IdTaken
 from lingua_scheduler.settings import Loaded, Settings, fields
@@ -220,4 +220,4 @@ def show_config(loaded: Loaded, as_json: bool) -> None:
     for name, value, origin in rows:
         style = "" if origin == "default" else "bold"
         table.add_row(name, json.dumps(value), origin, style=style)
-    Console(soft_wrap=True).print(table)
+    PlainConsole(soft_wrap=True).print(table)

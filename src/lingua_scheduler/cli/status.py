@@ -4,13 +4,13 @@ import asyncio
 
 import click
 import msgspec
-from rich.console import Console, Group
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli import sheet
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
-from lingua_scheduler.cli.wording import NOTHING, node_state, now_ms, plain, short_span, table_console
+from lingua_scheduler.cli.wording import NOTHING, PlainConsole, node_state, now_ms, plain, short_span, table_console
 from lingua_scheduler.domain.picture import Level, Picture
 from lingua_scheduler.domain.verdict import verdict
 from lingua_scheduler.sdk.address import BadAddress
@@ -59,7 +59,7 @@ def status(url: str, with_nodes: bool, check: bool, as_json: bool) -> None:
     elif with_nodes:
         table_console().print(Group(sheet.verdict_line(picture), Text(), node_table(picture, now_ms())))
     else:
-        console = Console(highlight=False)
+        console = PlainConsole()
         for line in screen(picture, now_ms(), console.width, console.height):
             console.print(line, no_wrap=True, overflow="ellipsis", crop=True)
     if check and verdict(picture).level is Level.CRITICAL:

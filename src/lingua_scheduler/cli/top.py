@@ -7,14 +7,13 @@ from contextlib import aclosing
 
 import click
 import msgspec
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
 from lingua_scheduler.cli.frames import SORTS, View, frame, next_sort
 from lingua_scheduler.cli.keys import keys
 from lingua_scheduler.cli.watching import Stream, begin, run, url_option, write_line
-from lingua_scheduler.cli.wording import now_ms
+from lingua_scheduler.cli.wording import PlainConsole, now_ms
 from lingua_scheduler.domain.following import Seen
 from lingua_scheduler.sdk.watching import Connected, Interrupted, watch
 
@@ -66,7 +65,7 @@ async def _write(url: str, once: bool) -> None:
 
 
 async def _show(url: str, sort: str, interval_s: float, once: bool) -> None:
-    console = Console(highlight=False)
+    console = PlainConsole()
     stream = watch(url, seen := Seen())
     async with aclosing(stream):
         while seen.picture is None:
@@ -81,7 +80,7 @@ async def _show(url: str, sort: str, interval_s: float, once: bool) -> None:
 class Screen:
     """The live view: drawn at every interval, and at once when somebody presses a key or the terminal changes size."""
 
-    def __init__(self, console: Console, seen: Seen, view: View) -> None:
+    def __init__(self, console: PlainConsole, seen: Seen, view: View) -> None:
         self._console = console
         self._seen = seen
         self._view = view

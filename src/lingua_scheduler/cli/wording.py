@@ -3,10 +3,12 @@
 import sys
 import time
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from lingua_scheduler.domain.picture import Level, NodeLook
@@ -28,10 +30,26 @@ PIPED_WIDTH = 200
 _BARS = "▁▂▃▄▅▆▇█"
 
 
+class PlainConsole(Console):
+    """Shows words as they are, whoever chose them: nothing in them is markup, a smiley, or an order to the terminal.
+    Styles go through Text."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        # Before it is measured, so that columns stay straight.
+        return super().render_str(plain_lines(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain_lines(segment.text))
+
+
 def table_console(*, is_wide: bool = False) -> Console:
     """What is not read on a terminal, or is wanted wide, has no width to keep to."""
     is_bound = sys.stdout.isatty() and not is_wide
-    return Console(highlight=False) if is_bound else Console(width=PIPED_WIDTH, highlight=False)
+    return PlainConsole() if is_bound else PlainConsole(width=PIPED_WIDTH)
 
 
 def now_ms() -> int:
@@ -41,6 +59,11 @@ def now_ms() -> int:
 def plain(text: str) -> str:
     """Without what a terminal would obey: some of these words were chosen by strangers."""
     return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") else letter for letter in text)
+
+
+def plain_lines(text: str) -> str:
+    """Plain, but for the ends of its lines."""
+    return text if text.isprintable() else "\n".join(map(plain, text.split("\n")))
 
 
 def counted(count: int, what: str) -> str:

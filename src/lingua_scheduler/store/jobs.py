@@ -274,8 +274,8 @@ class Jobs(Records):
     async def is_over(self, attempt: Attempt) -> bool:
         """Whether it has ended, or another attempt is current. What Redis has forgotten may still go on."""
         record = await self.read(attempt.shard, attempt.job_id)
-        is_same = record and (record["attempt"], record["node"]) == (str(attempt.number), attempt.node_id)
-        return bool(record) and not (is_same and record["state"] in LIVE)
+        is_same = record and (record["attempt"], record.get("node")) == (str(attempt.number), attempt.node_id)
+        return bool(record) and not (is_same and record.get("state") in LIVE)
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)

@@ -68,14 +68,18 @@ class Records:
             fields = await self.read(shard, job_id)
             if not fields:
                 break
-            record = _record(job_id, shard, fields)
+            try:
+                record, moved_to = _record(job_id, shard, fields), int(fields.get("moved_to", -1))
+            except ValueError:
+                # It looked like a record, but somebody else wrote there.
+                break
             if found is not None and record.attempt <= found.attempt:
                 # It came back from there: only what it went through is news.
                 return found._replace(history=_in_order(found.history + record.history))
             found = _follows(found, record)
-            if "moved_to" not in fields or found.state not in _WAITS:
+            if moved_to < 0 or found.state not in _WAITS:
                 break
-            shard = int(fields["moved_to"])
+            shard = moved_to
         return found
 
     async def latest(self, *, state: str = "", session: str = "", limit: int = 50) -> list[JobRecord]:
@@ -125,12 +129,15 @@ def one_line(text: str) -> str:
 
 
 def fields_of(text: str | None) -> dict[str, str]:
-    """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`."""
+    """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`.
+    Empty for what is no record, there too."""
     if text is None:
         return {}
     head, *lines = text.split("\n")
-    *words, session = head.split(" ", len(_WORDS))
-    fields = {name: word for name, word in zip(_WORDS, words, strict=True) if word != "-"} | {"session": session}
+    words = head.split(" ", len(_WORDS))
+    if len(words) <= len(_WORDS) or not words[1].isdecimal():
+        return {}
+    fields = {name: word for name, word in zip(_WORDS, words, strict=False) if word != "-"} | {"session": words[-1]}
     named = [line.partition(" ") for line in lines]
     fields |= {name: value for name, _, value in named if name != "step"}
     fields["steps"] = "\n".join(value for name, _, value in named if name == "step")

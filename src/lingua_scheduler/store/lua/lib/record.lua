@@ -1,10 +1,12 @@
 -- A job's record is one string: a line of words that every job has, then lines that begin with a name. To Redis it is
 -- one value, written whole: much cheaper than a hash of as many fields. A `-` stands for what there is not.
+-- What does not look like one was not written by us, and is no record.
 local function read_record(job_key)
   local text = redis.call('GET', job_key)
   if not text then return nil end
   local state, attempt, node, epoch, run_ms, dispatched_ms, utterance, owner, pool, session, rest = string.match(text,
-    '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) ([^\n]*)(.*)$')
+    '^(%S+) (%d+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) ([^\n]*)(.*)$')
+  if not state then return nil end
   return {state = state, attempt = attempt, node = node, epoch = epoch, run_ms = run_ms, dispatched_ms = dispatched_ms,
     utterance = utterance, owner = owner, pool = pool, session = session, rest = rest}
 end
