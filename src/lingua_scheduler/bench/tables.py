@@ -35,9 +35,12 @@ def tables_of(run: Run) -> list[Table]:
 
 def table_of_changes(comparison: Comparison) -> Table:
     """Only what changed beyond noise; the rest is a number in the text."""
-    beyond = [change for change in comparison.changes if change.verdict is not Verdict.NOISE]
+    beyond = [change for change in comparison.changes if change.verdict in ORDER]
+    not_alike = sum(change.verdict is Verdict.NOT_ALIKE for change in comparison.changes)
     unclear = sum(change.verdict is Verdict.UNCLEAR for change in beyond)
     about = f"Of {len(comparison.changes)} figures {len(beyond) - unclear} changed beyond noise; unclear: {unclear}."
+    if not_alike:
+        about += f" Not judged, because they follow the plan and the plans are not alike: {not_alike}."
     if comparison.in_one_only:
         about += f" In one of the two runs only: {comparison.in_one_only}."
     return Table(
