@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -133,7 +134,7 @@ def test_cpu_that_others_disturbed_has_changed_only_beyond_doubt(
     ],
 )
 def test_a_figure_that_follows_the_plan_is_not_judged_when_the_plans_are_not_alike(
-    figure: Figure, plans: dict[str, tuple[object, object]], is_judged: bool
+    figure: Figure, plans: dict[str, tuple[Any, Any]], is_judged: bool
 ) -> None:
     more = msgspec.structs.replace(figure, median=20.0, samples=[20.0], raw_median=figure.raw_median and 20.0)
     first, second = ({name: values[i] for name, values in plans.items()} for i in (0, 1))

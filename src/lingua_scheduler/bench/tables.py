@@ -14,6 +14,18 @@ NOTHING = "–"
 HEADLINES = frozenset({"scheduler CPU", "redis CPU", "all CPU"})
 ORDER = (Verdict.WORSE, Verdict.UNCLEAR, Verdict.BETTER)
 
+ABOUT_OUTCOMES = (
+    (
+        {Outcome.MISSED, Outcome.MISSED_SCALED},
+        "What is known to bound those that are not reached is in docs/performance.md.",
+    ),
+    (
+        {Outcome.REACHED_SCALED, Outcome.MISSED_SCALED},
+        "“Scaled”: on the reference machine; as measured here it would be the other way round.",
+    ),
+    ({Outcome.UNCLEAR}, "“Unclear”: of this ratio, scaled and as measured are on two sides of the target."),
+)
+
 
 class Table(NamedTuple):
     title: str
@@ -122,9 +134,8 @@ def _with_spread(value: float, spread: float | None) -> str:
 
 
 def _targets(found: list[Standing]) -> Table:
-    about = ""
-    if any(standing.outcome is Outcome.MISSED for standing in found):
-        about = "What is known to bound those that are not reached is in docs/performance.md."
+    outcomes = {standing.outcome for standing in found}
+    about = " ".join(sentence for kinds, sentence in ABOUT_OUTCOMES if outcomes & kinds)
     header = ["", "value", "as measured", "target", ""]
     return Table("Targets", about, header, [_target(standing) for standing in found], words=(4,))
 

@@ -30,7 +30,10 @@ STYLES = {
     Verdict.WORSE.value: "red",
     Verdict.UNCLEAR.value: "yellow",
     Outcome.REACHED.value: "green",
+    Outcome.REACHED_SCALED.value: "green",
     Outcome.MISSED.value: "yellow",
+    Outcome.MISSED_SCALED.value: "yellow",
+    Outcome.UNCLEAR.value: "yellow",
 }
 STOPPING = "Stopping: ending the schedulers and servers this run started …"
 WIDTH_OF_A_FILE = 120
