@@ -81,6 +81,9 @@ def test_a_target_says_nothing_of_a_run_that_measured_something_else() -> None:
     memory = figure_of("idle/a session/scheduler memory", "KB", [23])
     assert measured(run(memory, silent=1_000)) == []
     assert [standing.value for standing in measured(run(memory, silent=10_000))] == [23]
+    recovery = figure_of("saturation/half load after/normal again", "s", [5])  # all that was watched: it may be more
+    assert measured(run(recovery, phase_s=1.0)) == []
+    assert [standing.value for standing in measured(run(recovery, phase_s=10.0))] == [5]
     errors = figure_of("soak/jobs/errors", "in all", [0])
     assert measured(run(errors, minutes=5.0)) == measured(run(errors, minutes=30.0, rate=100.0)) == []
     assert [standing.value for standing in measured(run(errors, minutes=30.0))] == [0]

@@ -44,7 +44,7 @@ GAP = 2
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A look of two or three minutes: fewer jobs, three repeats.")
+@click.option("--quick", is_flag=True, help="A look of about a minute: fewer jobs, two repeats.")
 @click.option("--full", is_flag=True, help=f"Also a fleet of {LARGEST_FLEET:,} nodes.")
 @click.option(
     "--scenario",
@@ -169,12 +169,13 @@ async def _measure(names: list[str], plan: Plan) -> Run:
     ) as progress:
         bar = progress.add_task("starting", total=scenarios.total_steps(names, plan))
 
-        tells_all = any(scenarios.SCENARIOS[name].is_long for name in names)
+        long = {name for name in names if scenarios.SCENARIOS[name].is_long}
 
         def tell(step: str) -> None:
-            if tells_all:
+            name = step.partition(":")[0]
+            if name in long:
                 progress.console.print(step, markup=False, highlight=False, soft_wrap=True)
-            progress.update(bar, advance=1, description=step.partition(":")[0] if tells_all else step, refresh=True)
+            progress.update(bar, advance=1, description=name if name in long else step, refresh=True)
 
         return await scenarios.run(names, plan, tell)
 
