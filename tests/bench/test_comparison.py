@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -94,6 +95,56 @@ def test_while_others_use_the_machine_the_clock_on_the_wall_says_little(figure: 
     assert compare(quiet, busy).differences == ["cores that other programs used: 0.1 then, 1.5 now"]
     calm = msgspec.structs.replace(busy, others=0.1)
     assert [change.verdict for change in compare(quiet, calm).changes] == [Verdict.WORSE]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict"),
+    [
+        (cost(*FIVE, raw=150), cost(78, 79, 80, 81, 82, raw=115), Verdict.UNCLEAR),
+        (cost(*FIVE), cost(78, 79, 80, 81, 82), Verdict.UNCLEAR),
+        (cost(*FIVE, raw=150), cost(*(1.2 * x for x in FIVE), raw=180), Verdict.UNCLEAR),
+        # Large as measured alone, or scaled alone, may still be the machine.
+        (cost(*FIVE, raw=150), cost(68, 69, 70, 71, 72, raw=80), Verdict.UNCLEAR),
+        (cost(*FIVE, raw=150), cost(48, 49, 50, 51, 52, raw=120), Verdict.UNCLEAR),
+        (cost(*FIVE, raw=150), cost(48, 49, 50, 51, 52, raw=75), Verdict.BETTER),
+        (cost(*FIVE), cost(*(1.5 * x for x in FIVE)), Verdict.WORSE),
+        (cost(*FIVE, raw=150), cost(*FIVE, raw=200), Verdict.NOISE),
+    ],
+)
+def test_cpu_that_others_disturbed_has_changed_only_beyond_doubt(
+    before: Figure, after: Figure, verdict: Verdict
+) -> None:
+    assert verdict_of(before, after, is_disturbed=True) is verdict
+
+
+@pytest.mark.parametrize(
+    ("figure", "plans", "is_judged"),
+    [
+        (figure_of("life/small/redis memory", "MB", [10]), {"jobs": (100, 900)}, False),
+        (figure_of("life/small/redis memory", "MB", [10]), {"repeats": (2, 5)}, False),
+        (figure_of("life/small/redis memory", "MB", [10]), {"sessions": (8, 64)}, False),
+        (figure_of("life/small/redis memory", "MB", [10]), {"silent": (8, 64), "fleets": ([10], [9])}, True),
+        (figure_of("idle/a session/scheduler memory", "KB", [10]), {"silent": (1_000, 10_000)}, False),
+        (figure_of("idle/all together/scheduler CPU", "ms/s", [10], [10]), {"silent": (1_000, 10_000)}, False),
+        (figure_of("speakers/JSON/of a core", "%", [10]), {"speakers": (200, 2_000)}, False),
+        (figure_of("life/small/p99", "ms", [10]), {"in_flight": (1, 8)}, False),
+        (figure_of("life/small/p99", "ms", [10]), {"jobs": (100, 900)}, True),
+        (figure_of("life/small/redis CPU", "µs/job", [10], [10]), {"jobs": (100, 900)}, True),
+        (figure_of("fleet/registered, 1 000 nodes/memory per node", "bytes", [10]), {"jobs": (100, 900)}, True),
+    ],
+)
+def test_a_figure_that_follows_the_plan_is_not_judged_when_the_plans_are_not_alike(
+    figure: Figure, plans: dict[str, tuple[Any, Any]], is_judged: bool
+) -> None:
+    more = msgspec.structs.replace(figure, median=20.0, samples=[20.0], raw_median=figure.raw_median and 20.0)
+    first, second = ({name: values[i] for name, values in plans.items()} for i in (0, 1))
+    found = compare(run(figure, **first), run(more, **second))
+    assert [change.verdict for change in found.changes] == [Verdict.WORSE if is_judged else Verdict.NOT_ALIKE]
+    table = table_of_changes(found)
+    assert len(table.rows) == is_judged
+    assert ("the plans are not alike: 1." in table.about) is not is_judged
+    alike = compare(run(figure, **first), run(more, **first))
+    assert [change.verdict for change in alike.changes] == [Verdict.WORSE]
 
 
 def test_a_slower_machine_excuses_the_clock_on_the_wall_but_not_cpu_time() -> None:

@@ -143,10 +143,11 @@ async def test_a_soak_is_no_part_of_a_usual_run() -> None:
     assert set(scenarios.SCENARIOS) - set(scenarios.USUAL) == {"peers", "soak"}
 
 
-async def test_a_soak_tells_a_line_a_minute(tmp_path: Path) -> None:
+async def test_a_soak_tells_a_line_a_minute_and_what_is_measured_beside_it_none(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "lingua_scheduler", "bench", "--scenario", "soak", "--minutes", "0.05",
-        "--rate", "50", "--jobs", "100", "--sessions", "4", "--nodes", "1", "--out", str(tmp_path),
+        "--scenario", "echo", "--rate", "50", "--jobs", "100", "--sessions", "4", "--nodes", "1",
+        "--out", str(tmp_path),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=dict(os.environ),
     )  # fmt: skip
     out, lines = await process.communicate()

@@ -121,6 +121,18 @@ def test_the_number_of_a_bar_is_the_median_of_all_cpu_and_the_picture_says_so() 
     assert any("median of all CPU" in (text or "") for text in said)
 
 
+@pytest.mark.parametrize(("in_scripts", "is_said"), [(38.5, True), (20, False)])
+def test_a_script_that_took_longer_than_all_cpu_is_drawn_as_long_and_explained(
+    in_scripts: float, is_said: bool
+) -> None:
+    figures = {"in scripts": in_scripts, "redis CPU": 32}
+    svg = plot.fleet_chart(run(*(figure_of(f"fleet/{LONG}/{m}", "µs/call", [x]) for m, x in figures.items())))
+    assert svg is not None
+    said = " ".join(text.text or "" for text in texts(svg))
+    assert ("goes on while Redis waits for a core" in said) is is_said
+    assert " 32 " in said
+
+
 def texts(svg: str | None) -> list[ElementTree.Element]:
     assert svg is not None
     return ElementTree.fromstring(svg).findall(f"{SVG}text")

@@ -23,6 +23,10 @@ MEMORY = frozenset({"bytes", "KB", "MB"})
 WALL_CLOCK = frozenset({"s", "ms", "µs", "1/s"})
 # These depend on who had a core when: Redis looks at the clock on the wall, and jobs share scripts if they meet.
 TIMED = frozenset({"in scripts", "scripts"})
+OF_A_CORE = "of a core"
+# CPU that others disturbed has changed only if it did by more than this share, scaled and as measured: neighbours
+# stretch it by a quarter, and not by what fixed work is stretched.
+BEYOND_DOUBT = 0.4
 # Neither better nor worse: what a run asks for, what another figure says already, what is all but nothing.
 NOT_JUDGED = frozenset({"asked", "chunks", "heartbeats", "sessions", "utterance", "of its slots", "memory slope"})
 
@@ -49,12 +53,27 @@ PLAN = {
     "minutes": "minutes of a soak",
 }
 
+# What a scenario is loaded with: times, rates and whatever is of all sessions together follow it.
+LOAD = ("sessions", "in_flight", "nodes", "workers", "rate")
+LOADS = {
+    "speakers": ("speakers", "nodes", "phase_s"),
+    "idle": ("silent", "phase_s"),
+    "saturation": ("nodes", "phase_s"),
+    "soak": (*LOAD, "minutes"),
+    "fleet": (),
+}
+# Memory, and what is counted in all, follow also how long all that went on.
+LENGTH = ("jobs", "repeats")
+FOLLOWS_LOAD = WALL_CLOCK | {"ms/s", "calls/s"}
+FOLLOWS_LENGTH = frozenset({"KB", "MB", "in all", "a turn"})
+
 
 class Verdict(StrEnum):
     BETTER = "better"
     WORSE = "worse"
     UNCLEAR = "unclear: it may be the machine"
     NOISE = "within noise"
+    NOT_ALIKE = "not alike"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,12 +101,20 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare(before: Run, after: Run) -> Comparison:
     drift = abs(after.slowdown / before.slowdown - 1)
+    is_disturbed = before.is_disturbed or after.is_disturbed
+    changed = {name for name in after.plan if name in before.plan and before.plan[name] != after.plan[name]}
     earlier = {figure.name: figure for figure in before.figures}
     later = {figure.name for figure in after.figures}
     return Comparison(
         differences=differences(before, after),
         changes=[
-            _change(earlier[figure.name], figure, drift, before.is_disturbed or after.is_disturbed)
+            _change(
+                earlier[figure.name],
+                figure,
+                Verdict.NOT_ALIKE
+                if changed & _followed(figure)
+                else verdict_of(earlier[figure.name], figure, drift, is_disturbed),
+            )
             for figure in after.figures
             if figure.name in earlier and _metric(figure) not in NOT_JUDGED
         ],
@@ -95,7 +122,15 @@ def compare(before: Run, after: Run) -> Comparison:
     )
 
 
-def _change(before: Figure, after: Figure, drift: float, is_disturbed: bool) -> Change:
+def _followed(figure: Figure) -> set[str]:
+    """What of the plan makes this figure another one, whatever the code does."""
+    load = LOADS.get(figure.name.split("/")[0], LOAD)
+    if figure.unit in FOLLOWS_LENGTH:
+        return {*load, *LENGTH}
+    return set(load) if figure.unit in FOLLOWS_LOAD or _metric(figure) == OF_A_CORE else set()
+
+
+def _change(before: Figure, after: Figure, verdict: Verdict) -> Change:
     return Change(
         name=after.name,
         unit=after.unit,
@@ -103,7 +138,7 @@ def _change(before: Figure, after: Figure, drift: float, is_disturbed: bool) -> 
         after=after.median,
         raw_before=before.raw_median,
         raw_after=after.raw_median,
-        verdict=verdict_of(before, after, drift, is_disturbed),
+        verdict=verdict,
     )
 
 
@@ -115,6 +150,8 @@ def verdict_of(before: Figure, after: Figure, drift: float = 0.0, is_disturbed: 
         return Verdict.NOISE
     if is_disturbed and (after.unit in WALL_CLOCK or _metric(after) in TIMED):
         return Verdict.UNCLEAR
+    if is_disturbed and _is_cpu(after) and not _is_beyond_doubt(before, after):
+        return Verdict.UNCLEAR
     if before.raw_median is not None and after.raw_median is not None:
         raw = _share(before.raw_median, after.raw_median)
         # The yardstick may be wrong by as much as it takes out: not all work is slowed down as much as its own is.
@@ -122,6 +159,17 @@ def verdict_of(before: Figure, after: Figure, drift: float = 0.0, is_disturbed: 
         if abs(moved) <= floor + abs(raw - moved):
             return Verdict.UNCLEAR
     return Verdict.BETTER if (moved > 0) == (after.unit in HIGHER_IS_BETTER) else Verdict.WORSE
+
+
+def _is_cpu(figure: Figure) -> bool:
+    return figure.raw_median is not None or _metric(figure).endswith("CPU") or _metric(figure) == OF_A_CORE
+
+
+def _is_beyond_doubt(before: Figure, after: Figure) -> bool:
+    moved = [_share(before.median, after.median)]
+    if before.raw_median is not None and after.raw_median is not None:
+        moved.append(_share(before.raw_median, after.raw_median))
+    return min(moved) > BEYOND_DOUBT or max(moved) < -BEYOND_DOUBT
 
 
 def _metric(figure: Figure) -> str:

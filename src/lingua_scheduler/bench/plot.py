@@ -104,7 +104,9 @@ def fleet_chart(run: Run) -> str | None:
             bars.append(Bar(variant, (figure.median, max(0.0, whole.median - figure.median)), whole.median))
     if not bars:
         return None
-    caption = "The number is the median of all Redis CPU; inside the script is a median by Redis's own clock."
+    caption = "The number is the median of all Redis CPU; inside the script is a median by Redis's own clock"
+    is_longer = any(bar.parts[0] > bar.number for bar in bars)
+    caption += ", which goes on while Redis waits for a core." if is_longer else "."
     return chart("Redis CPU per call by size of the fleet, µs", ("inside the script", "around it"), bars, caption)
 
 

@@ -52,8 +52,9 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
         ) as speakers,
         yardstick.ticking(),
     ):
-        for variant in VARIANTS:
-            await speakers.carry_out(_speech(variant, WARM_UP_S))
+        # Those who end do everything that the others do.
+        for variant in (variant for variant in VARIANTS if variant.has_ends):
+            await speakers.carry_out(_speech(variant, min(WARM_UP_S, plan.phase_s / 2)))
             await speakers.carry_out(END_ALL)
         for _ in range(plan.repeats):
             for variant in VARIANTS:
@@ -78,7 +79,7 @@ async def _sample(
     yardstick: Yardstick,
 ) -> None:
     """From the midst of it: what everybody begins and ends with is left out."""
-    await speakers.carry_out(_speech(variant, LEAD_IN_S))
+    await speakers.carry_out(_speech(variant, min(LEAD_IN_S, plan.phase_s / 4)))
     yardstick.slowdown()
     starved_before = starved_s(scheduler.pids[0])
     meter = CpuMeter({"scheduler": scheduler.pids[0], "redis": scheduler.redis_pid})

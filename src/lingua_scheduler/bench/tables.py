@@ -14,6 +14,18 @@ NOTHING = "–"
 HEADLINES = frozenset({"scheduler CPU", "redis CPU", "all CPU"})
 ORDER = (Verdict.WORSE, Verdict.UNCLEAR, Verdict.BETTER)
 
+ABOUT_OUTCOMES = (
+    (
+        {Outcome.MISSED, Outcome.MISSED_SCALED},
+        "What is known to bound those that are not reached is in docs/performance.md.",
+    ),
+    (
+        {Outcome.REACHED_SCALED, Outcome.MISSED_SCALED},
+        "“Scaled”: on the reference machine; as measured here it would be the other way round.",
+    ),
+    ({Outcome.UNCLEAR}, "“Unclear”: of this ratio, scaled and as measured are on two sides of the target."),
+)
+
 
 class Table(NamedTuple):
     title: str
@@ -35,9 +47,12 @@ def tables_of(run: Run) -> list[Table]:
 
 def table_of_changes(comparison: Comparison) -> Table:
     """Only what changed beyond noise; the rest is a number in the text."""
-    beyond = [change for change in comparison.changes if change.verdict is not Verdict.NOISE]
+    beyond = [change for change in comparison.changes if change.verdict in ORDER]
+    not_alike = sum(change.verdict is Verdict.NOT_ALIKE for change in comparison.changes)
     unclear = sum(change.verdict is Verdict.UNCLEAR for change in beyond)
     about = f"Of {len(comparison.changes)} figures {len(beyond) - unclear} changed beyond noise; unclear: {unclear}."
+    if not_alike:
+        about += f" Not judged, because they follow the plan and the plans are not alike: {not_alike}."
     if comparison.in_one_only:
         about += f" In one of the two runs only: {comparison.in_one_only}."
     return Table(
@@ -119,9 +134,8 @@ def _with_spread(value: float, spread: float | None) -> str:
 
 
 def _targets(found: list[Standing]) -> Table:
-    about = ""
-    if any(standing.outcome is Outcome.MISSED for standing in found):
-        about = "What is known to bound those that are not reached is in docs/performance.md."
+    outcomes = {standing.outcome for standing in found}
+    about = " ".join(sentence for kinds, sentence in ABOUT_OUTCOMES if outcomes & kinds)
     header = ["", "value", "as measured", "target", ""]
     return Table("Targets", about, header, [_target(standing) for standing in found], words=(4,))
 

@@ -32,7 +32,10 @@ STYLES = {
     Verdict.WORSE.value: "red",
     Verdict.UNCLEAR.value: "yellow",
     Outcome.REACHED.value: "green",
+    Outcome.REACHED_SCALED.value: "green",
     Outcome.MISSED.value: "yellow",
+    Outcome.MISSED_SCALED.value: "yellow",
+    Outcome.UNCLEAR.value: "yellow",
 }
 STOPPING = "Stopping: ending the schedulers and servers this run started …"
 WIDTH_OF_A_FILE = 120
@@ -43,7 +46,7 @@ GAP = 2
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="A look of two or three minutes: fewer jobs, three repeats.")
+@click.option("--quick", is_flag=True, help="A look of about a minute: fewer jobs, two repeats.")
 @click.option("--full", is_flag=True, help=f"Also a fleet of {LARGEST_FLEET:,} nodes.")
 @click.option(
     "--scenario",
@@ -184,12 +187,13 @@ async def _measure(names: list[str], plan: Plan) -> Run:
     ) as progress:
         bar = progress.add_task("starting", total=scenarios.total_steps(names, plan))
 
-        tells_all = any(scenarios.SCENARIOS[name].is_long for name in names)
+        long = {name for name in names if scenarios.SCENARIOS[name].is_long}
 
         def tell(step: str) -> None:
-            if tells_all:
+            name = step.partition(":")[0]
+            if name in long:
                 progress.console.print(step, markup=False, highlight=False, soft_wrap=True)
-            progress.update(bar, advance=1, description=step.partition(":")[0] if tells_all else step, refresh=True)
+            progress.update(bar, advance=1, description=name if name in long else step, refresh=True)
 
         return await scenarios.run(names, plan, tell)
 
