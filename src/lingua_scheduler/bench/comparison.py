@@ -22,7 +22,7 @@ OTHERS = 0.25
 MEMORY = frozenset({"bytes", "KB", "MB"})
 WALL_CLOCK = frozenset({"s", "ms", "µs", "1/s"})
 # These depend on who had a core when: Redis looks at the clock on the wall, and jobs share scripts if they meet.
-TIMED = frozenset({"in scripts", "scripts"})
+TIMED = frozenset({"in scripts", "scripts", "p50 ÷ alone", "p99 ÷ alone"})
 OF_A_CORE = "of a core"
 # CPU that others disturbed has changed only if it did by more than this share, scaled and as measured: neighbours
 # stretch it by a quarter, and not by what fixed work is stretched.

@@ -26,8 +26,8 @@ WINDOW_S = 1.0
 NORMAL_FACTOR = 1.5
 # Normal is what stays normal for so many windows; what disturbs later is another matter, and told apart.
 STEADY_WINDOWS = 3
-# Of a phase: too much work takes two, and what follows is watched for five.
-PRESSED, WATCHED = 2, 5
+# Of a phase: too much work takes two, and what follows is watched for seven, so that a quick look sees its end.
+PRESSED, WATCHED = 2, 7
 BEFORE, PRESSING, AFTER = "half load", "2 × load", "half load after"
 
 

@@ -47,7 +47,7 @@ def _silent_crowd(plan: Mapping[str, Any]) -> bool:
 
 
 def _long_watch(plan: Mapping[str, Any]) -> bool:
-    """Five phases are watched after 2 × load: longer than recovery may take, or all of it would look reached."""
+    """Seven phases are watched after 2 × load; recovery is seen three seconds before the end of that, or not at all."""
     return bool(plan.get("phase_s", 10.0) >= 2.0)
 
 
