@@ -34,17 +34,8 @@ SOCKET_PATH_MAX_BYTES = 100
 LOG_TAIL_MAX_BYTES = 4096
 LOG_TAIL_LINES = 4
 # The shipped server has the C library's own allocator, which takes ever longer to find room between old records (0021).
-# These let it keep more of what is freed at hand; other libraries and allocators do not read them.
-MEMORY_RULES = {
-    "GLIBC_TUNABLES": ":".join(
-        (
-            "glibc.malloc.tcache_count=60000",
-            "glibc.malloc.mxfast=0",
-            "glibc.malloc.trim_threshold=1073741824",
-            "glibc.malloc.top_pad=4194304",
-        )
-    )
-}
+# This lets it keep more of what is freed at hand; other libraries and allocators do not read it.
+MEMORY_RULES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=1000"}
 
 ELSEWHERE = "choose another directory with --data-dir or use your own server with --redis-url"
 OTHER_BINARY = "set redis.server_binary to a server that runs here or use your own with --redis-url"
