@@ -166,23 +166,6 @@ async def test_it_is_configured_by_us_alone(tmp_path: Path, binary: str) -> None
     }
 
 
-@pytest.mark.parametrize("own_rules", ["", "glibc.malloc.perturb=1"])
-async def test_its_allocator_is_told_how_to_work_unless_somebody_else_did(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_rules: str
-) -> None:
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    if own_rules:
-        monkeypatch.setenv("GLIBC_TUNABLES", own_rules)
-    # A server writes its title over what /proc tells of its environment.
-    wrapper, told = tmp_path / "server", tmp_path / "environment"
-    wrapper.write_text(f'#!/bin/sh\nenv > {told}\nexec {embedded.shipped_binary()} "$@"\n')
-    wrapper.chmod(0o700)
-    async with EmbeddedServer(tmp_path / "data", str(wrapper)):
-        environment = told.read_text().splitlines()
-    assert f"GLIBC_TUNABLES={own_rules or embedded.MEMORY_RULES['GLIBC_TUNABLES']}" in environment
-    assert f"PATH={os.environ['PATH']}" in environment
-
-
 async def test_nobody_else_may_enter_and_ctrl_c_does_not_reach_it(tmp_path: Path) -> None:
     async with EmbeddedServer(tmp_path / "deep" / "data") as server:
         assert stat.S_IMODE((tmp_path / "deep" / "data").stat().st_mode) == 0o700

@@ -33,9 +33,6 @@ BACKOFF_MAX_S = 5.0
 SOCKET_PATH_MAX_BYTES = 100
 LOG_TAIL_MAX_BYTES = 4096
 LOG_TAIL_LINES = 4
-# The shipped server has the C library's own allocator, which takes ever longer to find room between old records (0021).
-# This lets it keep more of what is freed at hand; other libraries and allocators do not read it.
-MEMORY_RULES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=1000"}
 
 ELSEWHERE = "choose another directory with --data-dir or use your own server with --redis-url"
 OTHER_BINARY = "set redis.server_binary to a server that runs here or use your own with --redis-url"
@@ -178,7 +175,6 @@ class EmbeddedServer:
                     stdin=self._server_lock,
                     stdout=log,  # what it says before it knows where to log
                     stderr=log,
-                    env=MEMORY_RULES | os.environ,
                     start_new_session=True,  # Ctrl-C in our terminal is for us alone
                     preexec_fn=processes.die_with_parent,
                 )
