@@ -9,7 +9,7 @@ ARGS   ?=
 # SPEECH=no: no download of speech engines; make run has simulated nodes then, and make test skips what needs them.
 SPEECH ?= yes
 
-.PHONY: help run speech test check fmt bench bench-peers docs lock clean
+.PHONY: help run speech test check fmt bench bench-peers chaos docs lock clean
 
 help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -26,8 +26,9 @@ speech: $(VENV)/.run ## set up, then add the speech engines of the reference nod
 	  then touch $(VENV)/.speech; \
 	  else echo "The speech engines cannot be installed here (see above); going on without."; fi; }
 
+# Much of the suite waits for speech at real pace, so there is one worker more than there are cores.
 test: $(VENV)/.dev $(if $(filter no,$(SPEECH)),,speech) ## set up, then run the whole test suite
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)') --dist worksteal $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -44,6 +45,9 @@ bench: $(VENV)/.run ## measure CPU time per job against a real scheduler and a r
 
 bench-peers: $(VENV)/.run $(PEERS)/.ready $(PEERS)-arq/.ready ## measure a job beside BullMQ, dramatiq, taskiq, arq and Celery
 	$(BIN)/lingua bench --scenario peers $(ARGS)
+
+chaos: $(VENV)/.dev ## let people talk for 20 minutes while everything goes wrong; ARGS="--minutes 2 --seed 1 --sessions 100"
+	$(BIN)/python -m tools.chaos $(ARGS)
 
 docs: $(VENV)/.dev ## write the generated pages of docs/ anew
 	$(BIN)/python -m tools.docs

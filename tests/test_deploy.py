@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from lingua_scheduler.domain.losses import REASONS
+from lingua_scheduler.settings import fields
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY
 from tests.test_docs import anchors_of
@@ -177,12 +178,12 @@ def test_the_runbook_names_only_metrics_events_and_reasons_that_exist() -> None:
     assert set(_METRIC.findall(text)) <= samples() | families | aliases
     spans = set(re.findall(r"`([^`\n]+)`", text))
     known = {event.name for event in events(docs.ROOT / "src" / "lingua_scheduler")}
-    settings = {span for span in spans if re.fullmatch(r"[a-z]+\.[a-z_]+_(ms|failures|length)", span)}
+    settings = {field.name for field in fields()}
     named = {span for span in spans if re.fullmatch(r"[a-z_]+\.[a-z_]+", span)} - settings
     assert named
     assert named <= known
     reasons = {span for span in spans if re.fullmatch(r"[a-z]+_[a-z]+|[A-Z]+_[A-Z_]+", span)}
-    assert reasons <= {*REASONS, "world_full", "unknown_kind", "never_done", "queue_full", "wait_over"}
+    assert reasons <= {*REASONS, "world_full", "unknown_kind", "never_done", "queue_full", "wait_over", "fetch_site"}
 
 
 def test_words_and_options_of_commands_that_the_runbook_names_exist() -> None:

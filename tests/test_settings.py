@@ -102,7 +102,7 @@ def test_an_empty_table_is_fine(config: Path) -> None:
 
 @pytest.mark.parametrize("field", list(fields()), ids=lambda field: field.name)
 def test_every_setting_can_be_given_by_variable_and_flag(field: Field) -> None:
-    text = str(field.default)
+    text = ",".join(field.default) if isinstance(field.default, tuple) else str(field.default)
     for given in (loaded(environment={field.variable: text}), loaded(flags={field.name: text})):
         assert given.settings == Settings()
         assert given.origins[field.name] in {f"environment {field.variable}", "flag"}
@@ -366,3 +366,38 @@ def test_every_number_has_limits_and_every_default_keeps_to_them() -> None:
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         Settings().server.port = 1  # type: ignore[misc]
+
+
+# Lists
+
+
+def test_a_list_is_an_array_in_the_file_and_has_commas_elsewhere(config: Path) -> None:
+    config.write_text('[server]\nallowed_origins = ["https://a.example", "app://b"]\n')
+    both = ("https://a.example", "app://b")
+    assert loaded(config).settings.server.allowed_origins == both
+    for text in ("https://a.example,app://b", " https://a.example , app://b,"):
+        assert loaded(environment={"LINGUA_SERVER_ALLOWED_ORIGINS": text}).settings.server.allowed_origins == both
+        assert loaded(flags={"server.allowed_origins": text}).settings.server.allowed_origins == both
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("server.allowed_origins", "app.example"),
+        ("server.allowed_origins", "null"),
+        ("server.allowed_hosts", "https://app.example"),
+        ("server.allowed_hosts", "app.example:5010"),
+        ("server.trusted_proxies", "proxy.example"),
+        ("server.unmetered_addresses", "10.0.0.0/33"),
+    ],
+)
+def test_an_item_that_means_nothing_is_refused(name: str, text: str) -> None:
+    told = refusal(flags={name: f"{text}"})
+    assert name in told
+    assert f'"{text}"' in told
+    assert "expected" in told
+
+
+def test_a_text_in_the_file_is_no_list(config: Path) -> None:
+    config.write_text('[server]\nallowed_origins = "https://a.example"\n')
+    assert "expected a list of texts" in refusal(config)

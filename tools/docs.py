@@ -75,7 +75,7 @@ def _allowed(field: Field) -> str:
         return ", ".join(map(code, field.choices))
     if field.minimum is not None:
         return f"{field.minimum} … {field.maximum}"
-    return {"bool": "true, false", "str": "text"}[field.type_name]
+    return {"bool": "true, false", "str": "text", "list": "list of texts"}[field.type_name]
 
 
 def _keys() -> str:

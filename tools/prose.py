@@ -24,7 +24,7 @@ was expected, and both end the program with exit code 2. `lingua serve --print-c
 and where it came from; add `--json` for scripts.
 
 Units are in the names: `_ms` is milliseconds, `_bytes` is bytes. In the environment, booleans are `true` or `false`
-(`1`, `0`, `yes`, `no`, `on` and `off` work too).
+(`1`, `0`, `yes`, `no`, `on` and `off` work too), and lists are written with commas: `a,b`. In the file they are arrays.
 """
 
 KEYS = """
@@ -104,14 +104,17 @@ in [asyncapi.json](asyncapi.json), an AsyncAPI 3.0 document with JSON Schemas; a
   optional fields without a value are left out.
 - **A frame that cannot be used** (not JSON, an unknown type, a missing field, a language that is no code, too large) is
   answered with `error`, usually `INVALID_MESSAGE`, and a sentence that names the fault. The socket stays open, unless
-  the frame is more than four times `server.max_frame_bytes`. Codes: [errors.md](errors.md).
+  the frame is more than four times `server.max_frame_bytes`, or an `utterance` on a socket without a session. Codes:
+  [errors.md](errors.md).
 - **A node registers first**: before `node_register` only heartbeats are tolerated, without effect. A socket without a
   registration is closed after 30 s.
 - **A session begins with `session_init`**; later frames name the `session_id` from its acknowledgement. A session
-  outlives its socket by `sessions.grace_ms`, and whatever socket names it next receives its results.
-- **Every utterance has one outcome**, in order: a `translation_result`, or a `missing_result` with a reason:
-  `no_text` (nothing was said, or the node never answered), `job_failed`, `gap_timeout` (a later result waited
-  `delivery.hold_ms` for this one), `pending_overflow_evict` (more than `delivery.max_held` later ones were waiting).
+  outlives its socket by `sessions.grace_ms`, and is resumed with its token;
+  [sessions.md](sessions.md#when-the-connection-breaks) says how.
+- **Every utterance has one outcome**: a `translation_result`, or a `missing_result` with a reason:
+  `no_text` (nothing was said, or the node never answered), `silence_detected` (it had no audio), `job_failed`. Outcomes
+  come in the order of `utterance_index`, except that one may be overtaken by later ones when its job takes long; it
+  carries `late: true` then. [sessions.md](sessions.md#order) says when.
   A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
   A cancelled job is a `missing_result` with `job_failed` too, and a `ui_event` without an error: `event` `INPUT_ENDED`,
   `status` `ok`, `hint` `cancelled`. A `ui_event` may wait 20 ms for others.
@@ -133,9 +136,10 @@ frames instead (all numbers little-endian); everything else stays JSON. A client
 
 The timestamp is the low 32 bits of epoch milliseconds.
 
-An utterance ends with a chunk marked final, after a pause (`sessions.pause_ms` without a chunk), after
-`sessions.max_duration_ms` of audio, or at `sessions.max_utterance_bytes`. Before it is taken there is a short hangover,
-because some clients send the final a moment before the last chunk.
+An utterance ends with a chunk marked final, after a pause (`sessions.pause_ms` without speech), after
+`sessions.max_duration_ms` of speech, or at `sessions.max_utterance_bytes`. Before it is taken there is a short
+hangover, because some clients send the final a moment before the last chunk. Silence makes no utterance: a final after
+nothing but silence is ignored. A chunk whose payload is not base64 counts as an empty chunk.
 
 ## What we add
 
@@ -144,6 +148,20 @@ it sends `job_ack` within `start_within_ms`, and begins only when `job_grant` sa
 job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result is in
 Redis, so that it knows when it may forget it; a result that comes too late is answered with `job_grant`, `stale`.
 For nodes that do not list it, a frame handed to an open socket counts as accepted.
+
+**What a node must announce to get it.** A field that a node does not expect may make it fail, so these are sent only to
+nodes that list them in `advanced_features`:
+
+| listed | the node then gets |
+|---|---|
+| `lid` | `lid`, the languages to choose from |
+| `context_text` | `context_text`, the last words of the group the job continues |
+| `semantic` | `use_semantic: true` unless the client said otherwise; others only when the client asks for it |
+| `turns` | only the flag of the real reason for a cut, and one `turn_id` for all parts of a long speech |
+
+Nodes built with our SDK list all of them. A node that lists none gets what the first generation of nodes can read. Such
+a node fails a job with `lid` if it has no model for it, and translates at once only what was cut by hand and is a turn
+of its own, so it gets `is_manual_cut` with every job and a `turn_id` for every part.
 
 `boot_id` is one per node process: a node that registers again with the same one, before its former connection was
 found closed, keeps its running jobs; any other registration hands them back. `max_concurrent_jobs` says how many
@@ -161,7 +179,7 @@ while the scheduler is traced, the id of the utterance's trace.
 connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
 acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
 meanwhile follow, and before them those that may have been lost in the broken connection: what was sent during the last
-minute or so (bounded), except up to `last_utterance_index`, the last one the client says it has.
+minute or so (bounded), except up to `last_utterance_index`, the last one the client has without one missing before it.
 A token that is not known any more opens a new session, without `resumed`.
 
 A whole utterance may carry a `request_id`, which means something within its `tenant_id` and session: sent again, it
@@ -218,8 +236,9 @@ OLDER_NAMES = (
 ERRORS = """
 Codes are the same on WebSocket (`error`, `ui_event`, `job_result`) and HTTP (`{"error": "…", "detail": "…"}`).
 *Said by* tells who uses a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
-`ui_event` when the job fails for good; a code we do not know becomes `PROCESSING_ERROR`). *Another node* tells whether
-a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times and until `job.deadline_ms`.
+`ui_event` when the job fails for good; a code we do not know counts as `PROCESSING_ERROR`). *Another node* tells
+whether a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times and until
+`job.deadline_ms`.
 """
 
 ERRORS_OF_HTTP = """
@@ -231,6 +250,12 @@ known to HTTP alone:
 HTTP_MEANINGS = {
     "NOT_FOUND": "404: there is nothing at this address; `GET /` lists what there is",
     "METHOD_NOT_ALLOWED": "405: the address takes other methods; the header `Allow` lists them",
+    "ORIGIN_NOT_ALLOWED": "403: a web page of another origin asks for a socket or for a change; see "
+    "`server.allowed_origins`",
+    "MISDIRECTED": "421: the `Host` header is no name of this scheduler; see `server.allowed_hosts`",
+    "RATE_LIMITED": "429: the address has too many connections (`server.max_sockets_per_address`) or opens them too "
+    "fast (`server.handshakes_per_address_s`); `Retry-After` says when to try again",
+    "REQUEST_TIMEOUT": "408: the body did not arrive within `server.body_timeout_ms`",
     "BODY_TOO_LARGE": "413: the body has more than `server.max_body_bytes`",
     "UNSUPPORTED_MEDIA_TYPE": "415: a body has to be sent as `application/json`",
     "SERVICE_UNAVAILABLE": "503: no socket is opened now, because the scheduler stops or has enough of them",
@@ -266,17 +291,20 @@ ERROR_MEANINGS = {
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
     "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
     "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
+    "RESULT_LOST": "The instance that had the job is gone, and its result with it; send the request again",
     "JOB_NOT_FOUND": "No such job, or it is forgotten by now (`job.keep_ms`)",
     "JOB_ENDED": "The job has ended already, so it cannot be cancelled; the detail names its state",
 }
 
 CLOSE_CODES = """
-When the scheduler closes a socket, the close code says why. All of them invite the peer to come back.
+When the scheduler closes a socket, the close code says why. All but `GUESSING` invite the peer to come back.
 """
 
 CLOSE_MEANINGS = {
     "COME_BACK": "The scheduler stops or restarts, or somebody evicted the node",
     "TRY_LATER": "Not now: Redis was away during registration, no registration came, or something went wrong here",
     "SUPERSEDED": "The node connected again, and the newer connection has it",
+    "MISBEHAVED": "Too many frames that cannot be read: more than `server.max_bad_frames_per_min` in a minute",
     "TOO_SLOW": "The peer did not read: more than `server.outbox_max_bytes` were waiting for it",
+    "GUESSING": "The socket named ten sessions that are not its own. Do not come back with these ids",
 }

@@ -1,7 +1,6 @@
 """Wires the scheduler together; decides nothing."""
 
 import asyncio
-import gc
 import os
 import secrets
 import socket
@@ -14,30 +13,37 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from lingua_scheduler.console import hub
-from lingua_scheduler.console.answers import errors_as_json, stamp
+from lingua_scheduler.console.answers import behind, errors_as_json, stamp
 from lingua_scheduler.console.callbacks import Courier
 from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
 from lingua_scheduler.console.fleet import FleetOperations
+from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.nodes import NodeOperations
-from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
+from lingua_scheduler.console.operations import BODY_TIMEOUT_S, OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.polling import Polling
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.watching import Watching
+from lingua_scheduler.domain.addresses import AddressBook, read_networks
+from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
 from lingua_scheduler.domain.pools import Admission
+from lingua_scheduler.gateway.connections import Runner
+from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.protocol.signals import (
+    AskHolder,
     AttemptAdvanced,
     CancelJob,
     DataLost,
+    HolderSays,
     JobsWait,
     MapPublished,
     PartialHeard,
@@ -46,6 +52,7 @@ from lingua_scheduler.protocol.signals import (
 )
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.bookkeeping import Books
+from lingua_scheduler.services.budget import AudioBudget
 from lingua_scheduler.services.calls import Calls
 from lingua_scheduler.services.cancelling import Cancelling
 from lingua_scheduler.services.catalogue import Catalogue
@@ -54,6 +61,7 @@ from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.dispatch import Dispatcher
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.gauges import PairGauges
+from lingua_scheduler.services.holders import Holders
 from lingua_scheduler.services.http_nodes import HttpNodes
 from lingua_scheduler.services.intake import Intake
 from lingua_scheduler.services.judging import Judge
@@ -74,6 +82,7 @@ from lingua_scheduler.services.registry import Registry
 from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.requests import Requests
 from lingua_scheduler.services.routes import Routes
+from lingua_scheduler.services.seals import Seals, announced
 from lingua_scheduler.services.sessions import Sessions
 from lingua_scheduler.services.snapshot import Snapshots
 from lingua_scheduler.services.survival import Survival
@@ -86,6 +95,7 @@ from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.garbage import LOOK_EVERY_S, Tidier
 from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
 from lingua_scheduler.telemetry.traces import Traces
 
@@ -95,7 +105,11 @@ SWEEP_S = 1.0
 SOON_S = 0.1
 POKE_S = 0.1
 REPAIR_S = 30.0
+SESSIONS_S = 1.0
+STOCK_S = 1.0
+LATE_S = 0.5
 DATA_VERSION_S = 5.0
+IDLE_S = 30.0
 STORMS_S = 5.0
 BACKLOG = 1024
 # Whoever connected just before we stopped to accept may still say what for.
@@ -111,7 +125,10 @@ class Inherited(NamedTuple):
 
 
 class Scheduler:
-    """One instance, on a store that is open already. `clock` is that of its event loop."""
+    """One instance, on a store that is open already. `clock` is that of its event loop.
+
+    `keyring` seals its letters; without one they are not.
+    """
 
     def __init__(
         self,
@@ -120,6 +137,7 @@ class Scheduler:
         clock: Callable[[], float] = monotonic,
         inherited: Inherited | None = None,
         traces: Traces | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
@@ -129,21 +147,31 @@ class Scheduler:
         if inherited is not None and given_id != "auto":
             # Workers are instances of their own, and so is the one that takes a worker's place.
             given_id = f"{given_id}-{inherited.worker}-{os.getpid()}"[-MAX_ID_LENGTH:]
-        me = whoami(given_id, release)
+        me = whoami(given_id, release)._replace(seals=announced(keyring))
         self.instance = me.instance_id
         self.presence = Presence(me, store, settings.instances)
-        self.mailroom = Mailroom(self.presence, store, settings)
+        seals = Seals(self.presence, keyring, settings.privacy.seal_letters)
+        self.mailroom = Mailroom(self.presence, store, settings, seals)
 
         trails = Trails(traces, self.instance, clock) if traces is not None else None
-        sessions = Sessions(settings.sessions, settings.delivery, settings.server.max_sessions)
+        sessions = Sessions(
+            settings.sessions,
+            settings.delivery,
+            settings.server.max_sessions,
+            settings.server.max_remembered_bytes,
+        )
         books = Books(settings.watch.slow_ms)
-        delivery = Delivery(sessions, books, settings.sessions.ui_events == "steps", clock)
+        delivery = Delivery(
+            sessions, books, settings.sessions.ui_events == "steps", settings.delivery.silent_hold_ms, clock
+        )
         assignments = Assignments(delivery.step)
         self._waiting = WaitingRoom(settings.dispatch.queue_max, settings.dispatch.queue_wait_ms / 1000)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published)
         recovery = Recovery(self.instance, store.jobs, assignments)
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
+        self._holders = Holders(self._registry, self.presence, store.signals, settings.instances.beat_ms)
+        self._registry.others = self._holders
         self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery, trails)
         recovery.tell_lost = self._relay.tell_lost
         routes = Routes(self.instance, self._registry, self._relay, store.nodes, self._waiting)
@@ -151,6 +179,7 @@ class Scheduler:
         self._recorder = Recorder(self.instance, store, self._pool_map, explainer, settings.job.keep_ms)
         placer = Placer(self.instance, store, self._pool_map, self._waiting, self._recorder, settings)
         placer.recall = self._recall
+        self._settled = placer.settled
         judge = Judge(store.jobs, settings.nodes)
         dispatcher = Dispatcher(
             store,
@@ -163,14 +192,18 @@ class Scheduler:
             settings,
             clock,
         )
+        self._dispatcher = dispatcher
         metrics.LEASES.set_function(assignments.__len__)
         self._cancelling = Cancelling(self.instance, store, assignments, self._waiting, settings.job.linger_ms)
         self._nudger = Nudger(self.instance, store.signals, self._waiting)
         self._waiting.on_unclaimed = self._nudger.unclaimed
-        requests = Requests(self.instance, store, dispatcher, settings)
-        self._survival = Survival(self.instance, store.sessions, settings.sessions.grace_ms)
-        self._intake = Intake(sessions, requests, delivery, self._survival, settings, clock, trails)
-        self._calls = Calls(self.instance, store, requests, books, settings, trails)
+        requests = Requests(self.instance, store, dispatcher, settings, self.presence.is_alive)
+        self._survival = Survival(
+            self.instance, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive
+        )
+        budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
+        self._intake = Intake(sessions, requests, delivery, self._survival, budget, settings, clock, trails)
+        self._calls = Calls(self.instance, store, requests, books, budget, settings, trails)
         self._complaints = Complaints(store.services, settings.nodes.unavailable_ms)
         progress = Progress(
             self.instance,
@@ -184,19 +217,36 @@ class Scheduler:
             settings.job.timeout_max_ms,
         )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000
-        self.sweeper = Sweeper(store, self._registry, recovery, patience_s)
+        self.sweeper = Sweeper(
+            store, self._registry, recovery, patience_s, settings.job.timeout_max_ms / 1000, settings.job.linger_ms
+        )
+        self.sweeper.on_jump = self._clock_jumped
         overview = Overview(self.instance, release, store, self._registry, sessions, self._waiting, explainer)
         teller = Teller(me.incarnation, books, dispatcher, sessions, self._registry, self._waiting)
         self.snapshots = Snapshots(PictureMaker(self.presence, store, settings, teller.figures), settings.watch, clock)
-        self._catalogue = Catalogue(settings.catalogue, catalogue_path(settings), hub.fetch)
+        destinations = Destinations(read_networks(settings.server.allow_calls_to))
+        self._catalogue = Catalogue(settings.catalogue, catalogue_path(settings), Hub(destinations).fetch)
         self.snapshots.on_picture.append(PairGauges(settings.watch.max_pairs).show)
-        self._courier = Courier()
-        self._http_nodes = HttpNodes(self._registry, recovery, self._courier.carry, settings)
+        self._courier = Courier(destinations)
+        server = settings.server
+        self._addresses = AddressBook(
+            server.trusted_proxies,
+            server.unmetered_addresses,
+            server.max_sockets_per_address,
+            server.handshakes_per_address_s,
+        )
+        self._http_nodes = HttpNodes(
+            self._registry, recovery, self._courier.carry, destinations, self._addresses, settings
+        )
 
         self._sockets = Sockets(settings.server)
-        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server)
-        session_socket = SessionSocket(self._sockets, sessions, self._intake, settings.sessions)
-        app = web.Application(middlewares=[errors_as_json], client_max_size=settings.server.max_body_bytes)
+        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server, settings.nodes)
+        self._door = Door(settings.server, self._addresses)
+        session_socket = SessionSocket(self._door, self._sockets, sessions, self._intake, settings.sessions)
+        app = web.Application(
+            middlewares=[errors_as_json, behind(self._door)], client_max_size=settings.server.max_body_bytes
+        )
+        app[BODY_TIMEOUT_S] = settings.server.body_timeout_ms / 1000
         app.on_response_prepare.append(stamp)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
@@ -210,36 +260,41 @@ class Scheduler:
         watching = Watching(self.snapshots)
         add_operations(app, watching.operations)
         watching.add_to(app)
-        add_operations(app, Polling(self.snapshots, self._catalogue).operations)
+        add_operations(app, Polling(self.snapshots, self._catalogue, lambda: store.is_ready).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
         add_dashboard(app)
         add_talk(app)
         self.operations: list[Operation] = app[OPERATIONS]
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        self._runner = Runner(app, self._addresses, settings.server, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
+        self._tidier = Tidier(lambda: self._intake.is_quiet and not len(self._calls.jobs))
         self._recovery = recovery
         self._dead_before: set[str] = set()
         self._builder: asyncio.Task[None] | None = None
+        self._rewriting: asyncio.Task[None] | None = None
         self.presence.on_lost = self._was_lost
 
     async def start(self) -> None:
         """Serve. Raises OSError when the port is taken, StoreError when the data is not for this release, IdTaken."""
         await self._store.claim_data()
-        await self._leadership.stand()
-        await self._pool_map.refresh()
         self._store.line.on_up = self._redis_up
         self._store.line.on_down = self._redis_down
+        self._store.watch_writes()
         metrics.REDIS_UP.set(1)
         metrics.WORKERS.set(1)
-        if self._siblings is not None:
-            await self._siblings.open()
+        # Raises IdTaken while a namesake is alive; nothing else is claimed under our id before this.
         await self.mailroom.start()
         try:
+            await self._leadership.stand()
+            await self._pool_map.refresh()
+            if self._siblings is not None:
+                await self._siblings.open()
             await self._runner.setup()
             await self._listen()
-        except OSError:
+        except BaseException:
             await self.mailroom.stop()
             raise
+        self._door.listens_on([address[0] for address in self._runner.addresses])
         self.port = self._runner.addresses[0][1]
         await self.presence.join(f"{self._settings.server.host}:{self.port}")
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
@@ -248,6 +303,7 @@ class Scheduler:
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
+        self._chores.start(every("sessions", SESSIONS_S, self._survival.renew))
         self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._look_for_orphans))
         # Redis may lose its data under us; whoever comes next must still know what is in it.
         self._chores.start(every("data_version", DATA_VERSION_S, self._store.claim_data))
@@ -257,15 +313,18 @@ class Scheduler:
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
         # Twice in the time a socket may be silent.
         self._chores.start(every("pings", self._settings.server.ping_interval_ms / 2000, self._sockets.ping))
+        self._chores.start(every("stock", STOCK_S, self._registry.take_stock))
+        self._chores.start(every("vouch", self._settings.server.ping_interval_ms / 2000, self._registry.vouch))
+        self._chores.start(every("late_beats", LATE_S, self._registry.heed_late))
         self._chores.start(every("http_nodes", SWEEP_S, self._http_nodes.sweep))
+        self._chores.start(every("idle_sessions", IDLE_S, self._intake.close_idle))
         self._builder = self._chores.start(self.snapshots.run())
         self._chores.start(self._catalogue.run())
         metrics.SNAPSHOT_AGE.set_function(lambda: self.snapshots.age_s)
         self._chores.start(watch_loop())
         self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
-        # What was made to start with stays; the collector need not look at it again and again.
-        gc.collect()
-        gc.freeze()
+        self._tidier.start()
+        self._chores.start(every("garbage", LOOK_EVERY_S, self._tidier.look))
         _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
 
     async def stop(self) -> None:
@@ -295,9 +354,12 @@ class Scheduler:
         await self._http_nodes.close()
         await self._courier.close()
         await self._complaints.close()
+        await self._holders.close()
         await self._recorder.close()
+        await self._dispatcher.cleanups.close()
         await self.mailroom.stop()
         await self._chores.close()
+        self._tidier.stop()
         await self._survival.writes.settle(1.0)
         await self._survival.writes.close()
         await self._leadership.resign()
@@ -334,10 +396,12 @@ class Scheduler:
             CancelJob: self._cancelling.heard,
             JobsWait: self._nudger.others_wait,
             SlotFreed: self._nudger.slot_freed,
+            AskHolder: self._holders.asked,
+            HolderSays: self._holders.answered,
         }
 
-    async def _recall(self, pool: str) -> bool:
-        found = await self._registry.recall(pool)
+    async def _recall(self, pools: tuple[str, ...]) -> bool:
+        found = await self._registry.recall(pools)
         if found:
             self._store.signals.publish(DataLost(self.instance))
         return found
@@ -348,12 +412,14 @@ class Scheduler:
 
     async def _was_lost(self) -> None:
         """We counted as dead, or Redis lost its data: what we hold is written again, what we wait for looked at."""
+        self._survival.doubt()
         await self._registry.reassert()
         await self._recovery.recheck()
 
     async def _look_for_orphans(self) -> None:
         dead = {found.instance_id for found in await self.presence.dead()} - {self.instance}
         await self.sweeper.remove_orphans(dead)
+        await self.sweeper.close_forsaken(dead)
         # Not those who died or left only just now: their last letters may lie in our inbox.
         await self._recovery.recheck_held_by(dead & self._dead_before)
         self._dead_before = dead
@@ -363,10 +429,26 @@ class Scheduler:
 
     def _redis_up(self) -> None:
         metrics.REDIS_UP.set(1)
+        self._settled.clear()
         self.sweeper.suspend_judgement()
         self.presence.suspend_judgement()
+        self._survival.doubt()
         _log.info("redis.up", version=self._store.version)
-        self._chores.start(self._registry.reassert())
+        self._chores.start(self._settle())
+
+    def _clock_jumped(self, _jump_ms: float) -> None:
+        """What is written of our nodes holds by the new time from now on."""
+        self.presence.suspend_judgement()
+        if self._rewriting is None or self._rewriting.done():
+            # Every shard may notice it.
+            self._rewriting = self._chores.start(self._registry.reassert())
+
+    async def _settle(self) -> None:
+        """What our nodes run comes into the ledger before they are given more."""
+        try:
+            await self._registry.reassert()
+        finally:
+            self._settled.set()
 
     def _redis_down(self, reason: str) -> None:
         metrics.REDIS_UP.set(0)

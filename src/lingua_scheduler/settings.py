@@ -14,11 +14,20 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 import msgspec
 from msgspec import Meta
 
+from lingua_scheduler.domain.addresses import read_networks
+from lingua_scheduler.domain.origins import ANY, read_host, read_origin
+
 _APP_DIR = "lingua-scheduler"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _DAY_MS = 86_400_000
 _AROUND_AUDIO_BYTES = 8_192
-_EXPECTED = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
+_EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text",
+    "list": "a list of texts",
+}
 _META_KEYS = ("description", "ge", "le", "extra")
 _TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
 
@@ -26,15 +35,19 @@ Admission = Literal["strict", "asr_tts", "asr_semantic"]
 Affinity = Literal["turn", "session"]
 UiEvents = Literal["steps", "errors"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+SealLetters = Literal["auto", "always", "never"]
 LogFormat = Literal["auto", "json", "console"]
 
 _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 _UpToThousand = Annotated[int, Meta(ge=1, le=1000)]
 _QueueMax = Annotated[int, Meta(ge=0, le=1_000_000)]
 _KeepMs = Annotated[int, Meta(ge=1, le=30 * _DAY_MS)]
+_Megabytes = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Percent = Annotated[int, Meta(ge=1, le=100)]
 _Factor = Annotated[float, Meta(ge=0, le=100)]
 _Bytes = Annotated[int, Meta(ge=1024, le=2**30)]
+# No less than an ordinary registration needs.
+_MessageBytes = Annotated[int, Meta(ge=16_384, le=2**30)]
 # Shorter than a job takes, and a repeat would start a second one.
 _RepeatMs = Annotated[int, Meta(ge=1000, le=30 * _DAY_MS)]
 _PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
@@ -49,6 +62,21 @@ _Host = Annotated[str, Meta(min_length=1, extra={"expected": "a host name or add
 _KeyPrefix = Annotated[
     str, Meta(pattern=r"\A[A-Za-z0-9:_-]+\Z", extra={"expected": 'only letters, digits, ":", "_" and "-"'})
 ]
+
+_Texts = tuple[str, ...]
+
+# Loopback and private networks: whoever is there is ours, or the proxy in front of us.
+_OWN_NETWORKS = (
+    "127.0.0.0/8",
+    "::1/128",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "169.254.0.0/16",
+    "100.64.0.0/10",
+    "fc00::/7",
+    "fe80::/10",
+)
 
 # Part of key names and of owners, where spaces separate words.
 _InstanceId = Annotated[
@@ -75,19 +103,72 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_frame_bytes: Annotated[_Bytes, _doc("Larger frames are answered with an error")] = 4_194_304
     max_body_bytes: Annotated[_Bytes, _doc("Larger HTTP bodies are answered with 413")] = 4_194_304
     outbox_max_bytes: Annotated[_Bytes, _doc("Unsent bytes before a slow socket is closed")] = 8_388_608
+    outboxes_max_bytes: Annotated[
+        _Bytes, _doc("Unsent bytes of all sockets together before the one with most is cut off")
+    ] = 268_435_456
+    max_unfinished_bytes: Annotated[
+        _Bytes, _doc("Held of messages that have not come whole, all sockets together; then the largest is cut off")
+    ] = 134_217_728
+    message_timeout_ms: Annotated[_PeriodMs, _doc("Longest a message may take from its first byte to its last")] = (
+        120_000
+    )
+    max_bad_frames_per_min: Annotated[_Count, _doc("Frames of one socket that cannot be read, before it is closed")] = (
+        120
+    )
+    max_connection_cpu_percent: Annotated[
+        _Percent,
+        _doc("Share of a core that reading one connection, its long frames or HTTP, may take; then it is read slowly"),
+    ] = 20
     ping_interval_ms: Annotated[_PeriodMs, _doc("Time between pings that find a silent socket")] = 20_000
     max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000
-    max_audio_bytes: Annotated[_Bytes, _doc("Audio of all sessions that may wait for its translation")] = 536_870_912
+    max_audio_bytes: Annotated[_Bytes, _doc("Audio of all sessions and callers that may wait for its translation")] = (
+        536_870_912
+    )
+    max_remembered_bytes: Annotated[
+        _Bytes,
+        _doc("Outcomes remembered for clients that may come back; beyond it the oldest lose their speech, then go"),
+    ] = 268_435_456
     max_nodes: Annotated[_Count, _doc("Connected nodes before newcomers are refused")] = 20_000
+    allow_calls_to: Annotated[
+        _Texts,
+        _doc("Addresses and networks that `callback_url` and `catalogue.url` may lead to though they are not public"),
+    ] = ()
     max_registrations_per_s: Annotated[
         _Count, _doc("Nodes that may register; when a herd comes back, the rest wait")
     ] = 500
+    allowed_origins: Annotated[
+        _Texts, _doc("Web pages that may use us from another origin, e.g. `https://app.example`; `*` = all")
+    ] = ()
+    allowed_hosts: Annotated[
+        _Texts,
+        _doc("Names we are called by, e.g. `translate.example`; empty = all, but only loopback when on loopback"),
+    ] = ()
+    trusted_proxies: Annotated[
+        _Texts, _doc("Networks of our proxies (`10.0.0.5/32`), whose X-Forwarded-For is believed")
+    ] = ()
+    unmetered_addresses: Annotated[
+        _Texts, _doc("Networks without limits per address: nodes, gateways, proxies that are not trusted")
+    ] = _OWN_NETWORKS
+    max_sockets_per_address: Annotated[
+        _Count, _doc("Connections and HTTP nodes of one address (IPv6: one /64) before newcomers get 429")
+    ] = 200
+    handshakes_per_address_s: Annotated[
+        _Count, _doc("New WebSockets and HTTP nodes of one address in a second, five times that at once; then 429")
+    ] = 20
+    header_timeout_ms: Annotated[_PeriodMs, _doc("Longest a new connection may take to send its first headers")] = (
+        10_000
+    )
+    body_timeout_ms: Annotated[_PeriodMs, _doc("Longest an HTTP body may take to arrive, or an answer to be read")] = (
+        30_000
+    )
+    keepalive_ms: Annotated[_PeriodMs, _doc("Longest an HTTP connection may wait for its next request")] = 30_000
 
 
 class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: Annotated[str, _doc("Redis or Valkey to use; empty starts an embedded server")] = ""
     data_dir: Annotated[str, _doc("The embedded server's data; empty = per-user default")] = ""
     server_binary: Annotated[str, _doc("redis-server or valkey-server to embed, not the shipped one")] = ""
+    max_memory_mb: Annotated[_Megabytes, _doc("Most memory the embedded server may use; 0 = no limit")] = 1024
     wait: Annotated[bool, _doc("Keep trying when Redis cannot be reached at start")] = False
     key_prefix: Annotated[_KeyPrefix, _doc("What every key in Redis begins with")] = "lingua:v1"
     timeout_ms: Annotated[_PeriodMs, _doc("Longest wait for an answer before Redis counts as away")] = 2000
@@ -100,6 +181,18 @@ class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
     missed_heartbeats: Annotated[_UpToThousand, _doc("Missed heartbeats after which a node is gone")] = 3
     default_max_jobs: Annotated[_Count, _doc("Slots of a node that names none")] = 4
     max_jobs: Annotated[_Count, _doc("Most slots a node may claim")] = 256
+    register_within_ms: Annotated[_PeriodMs, _doc("A node that has not registered by then is closed")] = 30_000
+    max_frames_per_s: Annotated[_Count, _doc("Frames a node may send; a faster one is read more slowly")] = 1000
+    max_message_bytes: Annotated[
+        _MessageBytes, _doc("Most a node may say of itself at once; of a job a quarter of it, besides speech")
+    ] = 1_048_576
+    max_bytes_per_s: Annotated[_Bytes, _doc("Bytes a node may send; a faster one is read more slowly")] = 33_554_432
+    believed_slots: Annotated[
+        int, Meta(ge=0, le=1_000_000), _doc("Slots a new node gets of those it claims; 0 = all, for fleets you trust")
+    ] = 8
+    believed_after: Annotated[_Count, _doc("Good results after which a node gets twice as many of them")] = 20
+    max_heartbeats_per_s: Annotated[_Count, _doc("Of those that come faster, the newest is heeded later")] = 10
+    max_changes_per_min: Annotated[_Count, _doc("Changes of what a node says it can do; more wait, the last wins")] = 20
     callback_timeout_ms: Annotated[_PeriodMs, _doc("Longest a node's callback_url may take to answer")] = 2_000
     max_cpu_percent: Annotated[_Percent, _doc("Above this a node is degraded and gets no new work")] = 100
     max_memory_percent: Annotated[_Percent, _doc("Likewise for its memory")] = 95
@@ -135,7 +228,7 @@ class DispatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
     reservation_ttl_ms: Annotated[_PeriodMs, _doc("Longest wait for a node to acknowledge a job")] = 5000
-    timeout_base_ms: Annotated[_PeriodMs, _doc("Time any job gets, however short its audio")] = 10_000
+    timeout_base_ms: Annotated[_PeriodMs, _doc("Time any job gets, however short its audio")] = 15_000
     timeout_factor: Annotated[_Factor, _doc("Times the audio's length, added to the base")] = 2.0
     timeout_max_ms: Annotated[_PeriodMs, _doc("Most time a job gets, however long its audio")] = 60_000
     linger_ms: Annotated[_WaitMs, _doc("Slot kept after a job was given up that its node may still run")] = 30_000
@@ -147,24 +240,55 @@ class JobSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    pause_ms: Annotated[_PeriodMs, _doc("Pause in the audio that ends an utterance")] = 3000
+    pause_ms: Annotated[_PeriodMs, _doc("Time without speech that ends an utterance")] = 3000
+    silence_opus_bytes: Annotated[
+        int, Meta(ge=0, le=1275), _doc("Opus packets of at most this size are silence; 0 = everything is speech")
+    ] = 12
+    silence_pcm_rms: Annotated[
+        int, Meta(ge=0, le=32_767), _doc("PCM16 quieter than this (root mean square) is silence; 0 = all is speech")
+    ] = 130
+    merge_below_ms: Annotated[
+        _WaitMs, _doc("Utterances shorter than this and not cut by hand are joined, as the mobile app needs; 0 = never")
+    ] = 1000
     short_merge_ms: Annotated[_WaitMs, _doc("Speech shorter than this waits one more pause for what follows")] = 400
-    max_duration_ms: Annotated[_PeriodMs, _doc("Longest utterance before it is cut")] = 10_000
-    max_utterance_bytes: Annotated[_Bytes, _doc("Largest utterance before it is cut")] = 512_000
+    max_duration_ms: Annotated[_PeriodMs, _doc("Longest speech before it is cut; silence after it does not count")] = (
+        10_000
+    )
+    max_utterance_bytes: Annotated[_Bytes, _doc("Largest utterance before a stream is cut")] = 512_000
     hangover_auto_ms: Annotated[_WaitMs, _doc("Audio still awaited after an automatic cut")] = 150
-    hangover_manual_ms: Annotated[_WaitMs, _doc("Audio still awaited after a manual cut")] = 200
+    hangover_manual_ms: Annotated[_WaitMs, _doc("Audio still awaited after a manual cut")] = 260
     padding_auto_ms: Annotated[_WaitMs, _doc("Padding a node is asked for after an automatic cut")] = 220
     padding_manual_ms: Annotated[_WaitMs, _doc("Padding a node is asked for after a manual cut")] = 280
     grace_ms: Annotated[_WaitMs, _doc("How long a session outlives its socket")] = 30_000
+    max_finished: Annotated[
+        _Count, _doc("Closed sessions remembered for `grace_ms`, for clients that missed the end; the oldest go first")
+    ] = 10_000
+    max_per_socket: Annotated[_Count, _doc("Open sessions of one socket before further ones are refused")] = 16
+    max_opens_per_s: Annotated[
+        _Count, _doc("Sessions one socket may open in a second, four times that at once; the rest wait")
+    ] = 5
+    max_per_address: Annotated[
+        _Count, _doc("Open sessions of one address; `server.unmetered_addresses` have no such limit")
+    ] = 200
+    idle_socket_ms: Annotated[_PeriodMs, _doc("A client's socket without an open session is closed after this")] = (
+        120_000
+    )
+    idle_ms: Annotated[_WaitMs, _doc("A session in which nothing was said for so long is closed; 0 = never")] = (
+        14_400_000
+    )
     max_audio_bytes: Annotated[_Bytes, _doc("Audio of one session that may wait for its translation")] = 16_777_216
     max_frames_per_s: Annotated[_Count, _doc("Frames a client may send; a faster one is read more slowly")] = 500
     max_bytes_per_s: Annotated[_Bytes, _doc("Bytes a client may send; a faster one is read more slowly")] = 4_194_304
+    max_message_bytes: Annotated[_MessageBytes, _doc("Most a client's frame may hold besides speech")] = 65_536
     ui_events: Annotated[UiEvents, _doc("Which steps of an utterance a client is told, besides outcomes")] = "steps"
     use_binary_frame: Annotated[bool, _doc("Ask clients to send audio as binary frames")] = False
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
-    hold_ms: Annotated[_WaitMs, _doc("Longest a result waits for an earlier utterance")] = 10_000
+    hold_ms: Annotated[_WaitMs, _doc("Maximum time a result waits for an earlier one, which is overtaken then")] = 2500
+    silent_hold_ms: Annotated[
+        _WaitMs, _doc("The same when the node of the earlier one has answered a later job and may say nothing of it")
+    ] = 1200
     max_held: Annotated[_Count, _doc("Results held per session")] = 64
 
 
@@ -182,6 +306,20 @@ class InboxSettings(msgspec.Struct, frozen=True, kw_only=True):
     retry_ms: Annotated[_PeriodMs, _doc("Wait before a letter that was not handled is tried again")] = 5000
     keep_ms: Annotated[_KeepMs, _doc("How long letters that nobody reads, and dead letters, are kept")] = 86_400_000
     max_dead_letters: Annotated[_Count, _doc("Dead letters kept for each instance; the oldest give way")] = 10_000
+    keep_speech: Annotated[
+        bool, _doc("Keep speech and text in dead letters, so that orders and results can be replayed")
+    ] = False
+
+
+class PrivacySettings(msgspec.Struct, frozen=True, kw_only=True):
+    cluster_key_file: Annotated[
+        str,
+        _doc(
+            "Keys that seal letters between instances, the same for all of them; made at the first start. "
+            "A bare name is one in `redis.data_dir`, empty: no key"
+        ),
+    ] = "cluster.key"
+    seal_letters: Annotated[SealLetters, _doc("Seal them: auto = as soon as every live instance has the key")] = "auto"
 
 
 class RequestsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,6 +342,9 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     history: Annotated[_Moments, _doc("Points of the curves that are kept, for at most 30 minutes")] = 1800
     slow_ms: Annotated[_PeriodMs, _doc("A job that takes longer is slow; an alarm if one in twenty does")] = 5000
     max_watchers: Annotated[_WatchersMax, _doc("Open streams before newcomers are refused")] = 200
+    max_watchers_per_address: Annotated[
+        _Count, _doc("Those of one address; `server.unmetered_addresses` have no such limit")
+    ] = 50
     max_pairs: Annotated[_PairsMax, _doc("Language pairs with gauges of their own; the rest are summed as other")] = 200
 
 
@@ -235,6 +376,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     delivery: DeliverySettings = DeliverySettings()
     instances: InstancesSettings = InstancesSettings()
     inbox: InboxSettings = InboxSettings()
+    privacy: PrivacySettings = PrivacySettings()
     requests: RequestsSettings = RequestsSettings()
     calls: CallsSettings = CallsSettings()
     watch: WatchSettings = WatchSettings()
@@ -291,6 +433,8 @@ def load(*, config_path: Path | None, environment: Mapping[str, str], flags: Map
     _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
     _check_order("watch.watched_interval_ms", "watch.interval_ms", values, origins)
     _check_bodies(values, origins)
+    for name, (is_fine, expected) in _ITEMS.items():
+        _check_items(name, is_fine, expected, values, origins)
     tables: dict[str, dict[str, object]] = {}
     for name, value in values.items():
         section, _, key = name.partition(".")
@@ -314,11 +458,20 @@ def resolved_data_dir(redis: RedisSettings) -> Path:
 
 def catalogue_path(settings: Settings) -> Path | None:
     """Where the copy of the catalogue is; None where there is none, or no place for it."""
+    return _data_path(settings.catalogue.file, settings.redis)
+
+
+def cluster_key_path(settings: Settings) -> Path | None:
+    """Where the cluster key is; None where there is none, or no place for it."""
+    return _data_path(settings.privacy.cluster_key_file, settings.redis)
+
+
+def _data_path(name: str, redis: RedisSettings) -> Path | None:
     try:
-        path = Path(settings.catalogue.file).expanduser()
-        if not settings.catalogue.file or path.is_absolute():
-            return path if settings.catalogue.file else None
-        return resolved_data_dir(settings.redis) / path
+        path = Path(name).expanduser()
+        if not name or path.is_absolute():
+            return path if name else None
+        return resolved_data_dir(redis) / path
     except (RuntimeError, SettingsError):
         return None
 
@@ -397,6 +550,44 @@ def _check_bodies(values: Mapping[str, Any], origins: Mapping[str, str]) -> None
         )
 
 
+def _check_items(
+    name: str,
+    is_fine: Callable[[str], bool],
+    expected: str,
+    values: Mapping[str, Any],
+    sources: Mapping[str, str],
+) -> None:
+    for text in values[name]:
+        if not is_fine(text):
+            raise SettingsError(f"{name} holds {_shown(text)} ({sources[name]}): expected {expected}")
+
+
+def _is_network(text: str) -> bool:
+    try:
+        return bool(read_networks((text,)))
+    except ValueError:
+        return False
+
+
+def _is_origin(text: str) -> bool:
+    return text == ANY or read_origin(text) is not None
+
+
+def _is_host(text: str) -> bool:
+    found = read_host(text)
+    return text == ANY or (found is not None and found.port is None)
+
+
+_NETWORK = "an address or a network, e.g. 10.0.0.5 or 10.0.0.0/8"
+_ITEMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "server.allowed_origins": (_is_origin, "an origin with its scheme, e.g. https://app.example, or *"),
+    "server.allowed_hosts": (_is_host, "a host name or address without scheme and port, or *"),
+    "server.trusted_proxies": (_is_network, _NETWORK),
+    "server.allow_calls_to": (_is_network, _NETWORK),
+    "server.unmetered_addresses": (_is_network, _NETWORK),
+}
+
+
 def _unknown(name: str, origin: str) -> SettingsError:
     source, _, path = origin.partition(" ")
     is_variable = source == "environment"
@@ -417,12 +608,22 @@ def _shown(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+def _truth(text: str) -> bool:
+    return _TRUTH[text.strip().lower()]
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """In the environment and in flags a list is written with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
 def _read_structs() -> Iterator[_Known]:
     for section, struct in get_type_hints(Settings).items():
         for key, annotation in get_type_hints(struct, include_extras=True).items():
             kind, *metas = get_args(annotation)
             choices = get_args(kind) if get_origin(kind) is Literal else ()
-            kind = str if choices else kind
+            is_list = get_origin(kind) is tuple
+            kind = str if choices else list if is_list else kind
             told = {k: v for meta in metas for k in _META_KEYS if (v := getattr(meta, k)) is not None}
             field = Field(
                 name=f"{section}.{key}",
@@ -434,7 +635,7 @@ def _read_structs() -> Iterator[_Known]:
                 maximum=told.get("le"),
                 choices=choices,
             )
-            parse = (lambda text: _TRUTH[text.strip().lower()]) if kind is bool else kind
+            parse = _truth if kind is bool else _listed if is_list else kind
             expected = told.get("extra", {}).get("expected", _EXPECTED[field.type_name])
             if choices:
                 expected = "one of " + ", ".join(map(_shown, choices))

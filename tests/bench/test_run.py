@@ -20,7 +20,7 @@ from tests.support.waiting import until
 
 TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
 # They take a while even when they are tiny, and have tests of their own.
-APART = {"speakers", "idle", "saturation", "soak", "traces", "watched"}
+APART = {"speakers", "idle", "languages", "saturation", "soak", "traces", "watched"}
 
 
 @pytest.mark.timeout(300)

@@ -101,6 +101,16 @@ async def test_a_scheduler_that_stands_still_for_a_while_costs_time_but_no_utter
     assert tally.p99_ms > 1000
 
 
+async def test_sessions_come_and_go_and_no_utterance_is_lost(tmp_path: Path) -> None:
+    async with (
+        children.scheduler(tmp_path) as scheduler,
+        children.load(Cast(port=scheduler.port, talkers=4, nodes=1, slots=256, takes_no=True, life_s=0.4)) as load,
+    ):
+        tally = await load.carry_out(Order(jobs=150, in_flight=1, audio_bytes=640, rate=100))
+    assert (tally.jobs, tally.refusals) == (150, {})
+    assert tally.replaced > 3
+
+
 async def test_utterances_without_a_result_are_counted_by_what_was_told(tmp_path: Path) -> None:
     async with (
         children.scheduler(tmp_path, LINGUA_DISPATCH_QUEUE_MAX="0") as scheduler,

@@ -43,8 +43,13 @@ async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, 
             assert await talk.page.locator("#state").text_content() == "Connected"
 
 
-async def test_a_page_from_another_host_without_https_is_told_why(port: int) -> None:
-    async with browser(f"--host-resolver-rules=MAP elsewhere.example 127.0.0.1:{port}") as opened:
+async def test_a_page_from_another_host_without_https_is_told_why(server: RedisProcess, recorder: Recorder) -> None:
+    named = {"server__allowed_hosts": ["elsewhere.example"]}
+    async with (
+        scheduler_on(server.url, **named) as (scheduler, _),
+        recording_node(scheduler.port, recorder, "en", "zh"),
+        browser(f"--host-resolver-rules=MAP elsewhere.example 127.0.0.1:{scheduler.port}") as opened,
+    ):
         talk = TalkPage(await opened.new_page(viewport=PHONE))
         await talk.page.goto("http://elsewhere.example/talk")
         await talk.page.wait_for_selector("html[data-state=open]")

@@ -16,7 +16,8 @@ from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-HOLDERS = 1_000
+# Each takes a tenth of a second; HOLDERS=1000 for a longer look.
+HOLDERS = int(os.environ.get("HOLDERS", "250"))
 NODES, SLOTS = 20, 4
 LEASE_MS = 1_500
 
@@ -50,7 +51,7 @@ for serial in range({HOLDERS}):
 
 
 @pytest.mark.timeout(900)
-async def test_a_thousand_killed_holders_leave_no_slot_taken(server: RedisProcess) -> None:
+async def test_killed_holders_leave_no_slot_taken(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (_, store):
         for i in range(NODES):
             await join(store, entry(f"n{i}", max_jobs=SLOTS, alive_ms=3_600_000))

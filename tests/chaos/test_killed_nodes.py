@@ -36,6 +36,8 @@ IS_FULL = os.environ.get("CHAOS") == "full"
 SIZE = Size(clients=130, kills=20, job_ms=1_700) if IS_FULL else Size(clients=40, kills=6, job_ms=900)
 UNDER_WAY = 4
 NODES, SLOTS = 20, 30
+# Their nodes have the slots they claim.
+SETTINGS = ("--set", "server.stop_timeout_ms=1000", "--set", "nodes.believed_slots=0")
 KILL_EVERY_S = 1.0
 
 # Forks a node for every id it reads, and answers with its process. A node notes each assignment at once, so that the
@@ -152,7 +154,7 @@ async def talk(client: FakeClient, enough: asyncio.Event) -> tuple[int, list[tup
 async def test_nodes_killed_one_after_the_other_cost_nobody_a_sentence(
     server: RedisProcess, store: Store, tmp_path: Path
 ) -> None:
-    async with serve_process(tmp_path, "--redis-url", server.url, "--set", "server.stop_timeout_ms=1000") as serving:
+    async with serve_process(tmp_path, "--redis-url", server.url, *SETTINGS) as serving:
         port = await until(lambda: serving.port, within_s=60)
         async with fleet_on(port, tmp_path) as fleet, field(port) as peers:
             for _ in range(NODES):

@@ -22,6 +22,8 @@ CLIENTS = 50
 PACE_S = 0.25
 CALM_UTTERANCES, UNFAIR_UTTERANCES = 8, 16
 NODES, SLOTS = 2, 200
+# Their nodes have the slots they claim.
+SETTINGS = ("--set", "server.stop_timeout_ms=1000", "--set", "nodes.believed_slots=0")
 NODE_TAKES_S = 0.02
 LARGE_SPEECH_BYTES = 1_000_000
 MAX_GROWTH_MB = 150
@@ -238,7 +240,7 @@ async def everybody(clients: list[FakeClient], first: int, count: int) -> list[f
 
 
 async def test_a_client_that_never_reads_is_cut_off(server: RedisProcess, tmp_path: Path) -> None:
-    async with serve_process(tmp_path, "--redis-url", server.url, "--set", "server.stop_timeout_ms=1000") as serving:
+    async with serve_process(tmp_path, "--redis-url", server.url, *SETTINGS) as serving:
         port = await until(lambda: serving.port, within_s=60)
         async with workers_on(port), field(port) as peers:
             deaf = Deaf(peers)
@@ -257,7 +259,7 @@ async def test_a_client_that_never_reads_is_cut_off(server: RedisProcess, tmp_pa
 async def test_fifty_others_do_not_feel_one_who_floods_and_one_who_never_reads(
     server: RedisProcess, tmp_path: Path, kind: str
 ) -> None:
-    async with serve_process(tmp_path, "--redis-url", server.url, "--set", "server.stop_timeout_ms=1000") as serving:
+    async with serve_process(tmp_path, "--redis-url", server.url, *SETTINGS) as serving:
         port = await until(lambda: serving.port, within_s=60)
         async with workers_on(port), field(port) as peers:
             clients = [await peers.client() for _ in range(CLIENTS)]

@@ -11,6 +11,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
+from lingua_scheduler.protocol.bus import decode
 from lingua_scheduler.store.store import Store
 from tests.support.mail import ROOMY, letter, who, written
 from tests.support.schedulers import serve_process
@@ -50,7 +51,8 @@ async def bury_three(store: Store) -> None:
         adoption = await store.inboxes.adopt(instance, "x", 1)
         assert adoption is not None
         for entry in (await store.inboxes.claim_adopted(adoption, 10, 0)).entries:
-            await store.inboxes.bury(instance, entry, "failed", ROOMY)
+            subject = "" if entry.kind == "from_the_future" else decode(entry.body).lane
+            await store.inboxes.bury(instance, entry, "failed", ROOMY, subject=subject, keeps_body=bool(subject))
 
 
 def test_instances_are_shown_alive_stopped_and_dead(server: RedisProcess) -> None:
@@ -117,12 +119,14 @@ def test_dead_letters_are_replayed_one_by_one_or_all(server: RedisProcess) -> No
     again = lingua(server, "dead-letters", "replay", letter_id)
     assert (again.exit_code, "1 of these letters do not exist" in again.output) == (SETTINGS, True)
     assert json.loads(lingua(server, "dead-letters", "replay", "--all", "--json").output) == {
-        "replayed": 2,
+        "replayed": 1,
         "full": 0,
         "gone": 0,
+        "bare": 1,
     }
+    assert "of 1 the speech was not kept" in lingua(server, "dead-letters", "replay", "--all").output
     found = json.loads(lingua(server, "instances", "--json").output)["instances"]
-    assert [(about["inbox_letters"], about["dead_letters"]) for about in found] == [(2, 0), (1, 0)]
+    assert [(about["inbox_letters"], about["dead_letters"]) for about in found] == [(1, 1), (1, 0)]
 
 
 def test_dead_letters_are_purged(server: RedisProcess) -> None:

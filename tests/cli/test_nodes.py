@@ -48,13 +48,13 @@ async def test_what_a_node_says_of_itself_is_shown_as_it_is_and_obeyed_by_nobody
 ) -> None:
     words = "[/nope]\x1b]0;X\x07 [red]"
     said = json.dumps({"version": words, "platform": words, "services": [words]})
-    await join(store, entry("[/n]\x1b[red]")._replace(profile=said))
-    for command in (("nodes",), ("node-info", "[/n]\x1b[red]"), ("pools", "en", "zh")):
+    await join(store, entry("n1")._replace(profile=said))
+    for command in (("nodes",), ("node-info", "n1"), ("pools", "en", "zh")):
         shown = await lingua(server, *command)
-        assert "[/n] [red]" in shown
+        assert "n1" in shown
         assert "\x1b" not in shown
         assert "\x07" not in shown
-    assert (await lingua(server, "node-info", "[/n]\x1b[red]")).count("[/nope] ]0;X  [red]") == 3
+    assert (await lingua(server, "node-info", "n1")).count("[/nope] ]0;X  [red]") == 3
 
 
 @pytest.mark.usefixtures("ill")

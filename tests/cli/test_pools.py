@@ -6,6 +6,7 @@ import json
 from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
+from tests.support.fleet import wide_codes
 from tests.support.peers import Field
 from tests.support.servers import RedisProcess
 
@@ -31,3 +32,22 @@ async def test_half_a_pair_is_refused_with_the_next_step(server: RedisProcess) -
         refused = await lingua(server, *words)
         assert refused.exit_code == 2
         assert "lingua pools en fr" in refused.output
+
+
+async def test_nodes_with_many_languages_are_one_line_and_any_pair_can_be_asked_for(
+    server: RedisProcess, peers: Field
+) -> None:
+    codes = wide_codes(99)
+    lists = dict.fromkeys(("asr_languages", "tts_languages", "semantic_languages"), codes)
+    wide = [await peers.node(language_capabilities=lists, max_concurrent_jobs=4) for _ in range(2)]
+    await peers.node(max_concurrent_jobs=2)
+    shown = (await lingua(server)).output
+    assert "any of 99 languages → any of 99: 2 nodes, 8/8 free" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    pair = (await lingua(server, "xaa", "xbb")).output
+    assert all(node.node_id in pair for node in wide)
+    told = json.loads((await lingua(server, "--json")).output)
+    assert told["pairs"]["en:zh"] == {"speech": 3, "text": 3, "free": 10, "slots": 10, "shards": 1}
+    assert len(told["pairs"]) == 4
+    (group,) = told["wide"]
+    assert (group["pairs"], group["nodes"], group["free"], len(group["sources"])) == (9_801, 2, 8, 99)

@@ -143,10 +143,16 @@ def every_alarm() -> list[Alarm]:
     sick = scenes.node("sick", state="quarantined", free=None)
     sight = Sight(
         at_ms=10_000,
+        memory_used=0.9,
         nodes=[silent, lone, sick],
         pairs=scenes.pairs_of([lone]),
-        instances=[scenes.instance("i-1", is_alive=False)],
+        instances=[
+            scenes.instance("i-1", is_alive=False),
+            scenes.instance("i-2", seals="parked aa"),
+            scenes.instance("i-3"),
+        ],
         dead_letters=2,
+        unreadable=["leases"],
         jobs_ended=100,
         jobs_failed=50,
         p95_ms=60_000.0,

@@ -62,6 +62,20 @@ def problem(found: Answer) -> tuple[int, str]:
     return found.status, found.body["error"]
 
 
+async def test_the_audio_of_callers_counts_until_it_is_translated(server: RedisProcess) -> None:
+    gate = Gate()
+    async with place_on(server.url, server__max_audio_bytes=1_024) as place:
+        await place.peers.node(gate)
+        first = await place.caller.dispatch()
+        assert first.status == 200
+        refused = await place.caller.dispatch()
+        assert problem(refused) == (503, "NODE_OVERLOADED")
+        assert "Retry-After" in refused.headers
+        gate.opened.set()
+        assert (await place.caller.result(first.body["job_id"], 5_000)).body["state"] == "DONE"
+        assert (await place.caller.dispatch()).status == 200
+
+
 # A job that is done
 
 
@@ -91,9 +105,11 @@ async def test_a_caller_learns_where_its_job_is_and_fetches_the_result(place: Pl
 async def test_a_node_gets_what_the_caller_sent(place: Place) -> None:
     node = await place.peers.node()
     await place.caller.dispatch(session_id="anna", sample_rate=8_000)
+    # How the caller names itself is no business of the node.
     job = (await until(lambda: node.jobs))[0]
-    sent = {"session_id": "anna", "src_lang": "en", "tgt_lang": "zh", "sample_rate": 8_000, "audio_format": "pcm16"}
+    sent = {"src_lang": "en", "tgt_lang": "zh", "sample_rate": 8_000, "audio_format": "pcm16"}
     assert job | sent == job
+    assert "anna" not in str(job)
     assert base64.b64decode(job["audio"]) == SPEECH
     assert job["pipeline"]["use_tts"] is True
     assert "audio_ref" not in job

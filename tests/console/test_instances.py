@@ -32,7 +32,10 @@ async def test_every_instance_is_listed_with_where_it_runs(server: RedisProcess)
 
 
 async def test_dead_letters_are_listed_replayed_and_purged(server: RedisProcess) -> None:
-    async with scheduler_on(server.url, server__instance_id="s1") as (scheduler, store), field(scheduler.port) as peers:
+    async with (
+        scheduler_on(server.url, server__instance_id="s1", inbox__keep_speech=True) as (scheduler, store),
+        field(scheduler.port) as peers,
+    ):
         await store.inboxes.post("s1", letter("u1", b"\xff", "from_the_future"), ROOMY)
 
         async def dead() -> list[dict[str, Any]]:
@@ -41,7 +44,10 @@ async def test_dead_letters_are_listed_replayed_and_purged(server: RedisProcess)
         (found,) = await until(dead)
         assert (found["instance_id"], found["kind"], found["reason"]) == ("s1", "from_the_future", "unknown_kind")
         chosen = {"letter_ids": [found["letter_id"]]}
-        assert await post(peers.port, "/v1/dead-letters/replay", chosen) == (200, {"replayed": 1, "full": 0, "gone": 0})
+        assert await post(peers.port, "/v1/dead-letters/replay", chosen) == (
+            200,
+            {"replayed": 1, "full": 0, "gone": 0, "bare": 0},
+        )
         # Nobody here knows its kind, so it is back soon.
         (again,) = await until(dead)
         assert again["letter_id"] != found["letter_id"]

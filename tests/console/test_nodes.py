@@ -18,10 +18,12 @@ from tests.support.schedulers import scheduler_on, settings_with
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
+LOCAL = {"server__allow_calls_to": ["127.0.0.1"]}
+
 
 @pytest.fixture
 async def scheduler(server: RedisProcess) -> AsyncIterator[Scheduler]:
-    async with scheduler_on(server.url) as (started, _):
+    async with scheduler_on(server.url, **LOCAL) as (started, _):
         yield started
 
 
@@ -102,7 +104,7 @@ async def test_a_node_may_accept_and_answer_before_its_door_closes(server: Redis
         return await never(job)
 
     async with (
-        scheduler_on(server.url, nodes__callback_timeout_ms=200) as (scheduler, _),
+        scheduler_on(server.url, nodes__callback_timeout_ms=200, **LOCAL) as (scheduler, _),
         field(scheduler.port) as peers,
         door(work_slowly) as opened,
     ):
@@ -241,11 +243,14 @@ async def test_a_door_that_does_not_take_a_job_sends_it_to_another_node(server: 
         return await never(message) if fault == "silence" else int(fault)
 
     async with (
-        scheduler_on(server.url, nodes__callback_timeout_ms=200) as (scheduler, store),
+        scheduler_on(server.url, nodes__callback_timeout_ms=200, **LOCAL) as (
+            scheduler,
+            store,
+        ),
         field(scheduler.port) as peers,
         door(respond) as opened,
     ):
-        url = "http://127.0.0.1:1/jobs" if fault == "nobody" else opened.url
+        url = "http://127.0.0.1:1025/jobs" if fault == "nobody" else opened.url
         node, other = await http_node(peers, callback_url=url), await peers.node(answer)
         before = lost("send_failed")
         client = await peers.client()
@@ -496,6 +501,8 @@ async def test_a_node_changes_between_polling_and_being_called(peers: Field) -> 
         ("callback_url", "http://user:secret@host/jobs"),
         ("callback_url", "http:///jobs"),
         ("callback_url", "http://[::1/jobs"),
+        ("callback_url", "http://127.0.0.1:22/jobs"),
+        ("callback_url", "http://10.0.0.7/jobs"),
     ],
 )
 async def test_what_cannot_be_is_refused_by_name(peers: Field, field_name: str, value: Any) -> None:

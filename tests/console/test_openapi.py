@@ -4,6 +4,7 @@ import asyncio
 import os
 import random
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 SEED = int(os.environ.get("SEED", random.randrange(2**32)))
-EXAMPLES = 25
+EXAMPLES = 15
 NODE_ID = "node-known"
 CHECKS = [
     not_a_server_error,
@@ -82,7 +83,10 @@ def try_out(cases: st.SearchStrategy[Case[Any]], *, names_a_node: bool = False) 
             wait_briefly(case)
             if is_known:
                 name_a_real_node(case)
-        case.call_and_validate(checks=CHECKS)
+        # A text may be too long because the whole body is: that is an answer too.
+        response = case.call()
+        checks = CHECKS if response.status_code != HTTPStatus.REQUEST_ENTITY_TOO_LARGE else CHECKS[:-1]
+        case.validate_response(response, checks=checks)
 
     ask()
 

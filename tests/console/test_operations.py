@@ -1,8 +1,10 @@
 """What every operation does with a request before it is asked: sizes, types, names, ids; and errors of one shape."""
 
+import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator
+import zlib
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import aiohttp
@@ -82,7 +84,8 @@ async def peers(kitchen: Kitchen) -> AsyncIterator[Field]:
     app.on_response_prepare.append(stamp)
     add_operations(app, kitchen.operations)
     app.router.add_get("/half", half_an_answer)
-    runner = web.AppRunner(app)
+    # As the scheduler's own connections are.
+    runner = web.AppRunner(app, auto_decompress=False)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
@@ -122,7 +125,7 @@ async def test_a_body_is_read_into_its_struct(peers: Field) -> None:
         (b'{"count":"three"}', 'field "count" is wrong: expected int, got str'),
         (b'{"count":3,"name":null}', 'field "name" is wrong: expected str, got null'),
         (b'{"count":3,"name":"\xff"}', "the body is not UTF-8 text"),
-        (b'{"count":3,"x":' + b"[" * 4000 + b"]" * 4000 + b"}", "the body is nested too deeply"),
+        (b'{"count":3,"x":' + b"[" * 1500 + b"]" * 1500 + b"}", "the body is nested too deeply"),
     ],
 )
 async def test_a_body_that_cannot_be_read_is_refused_by_name(peers: Field, body: bytes, detail: str) -> None:
@@ -157,17 +160,70 @@ async def test_a_body_that_is_too_large_is_refused(peers: Field, is_told: bool) 
     assert str(MAX_BYTES) in answer["detail"]
 
 
-async def test_a_bomb_is_refused(peers: Field) -> None:
-    bomb = gzip.compress(b'{"count":1,"name":"' + b"x" * 5_000_000 + b'"}')
+def bare_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(data) + packer.flush()
+
+
+PACKERS = [("gzip", gzip.compress), ("X-GZip", gzip.compress), ("deflate", zlib.compress), ("deflate", bare_deflate)]
+
+
+@pytest.mark.parametrize(("encoding", "pack"), PACKERS)
+async def test_a_body_may_be_packed(peers: Field, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    headers = JSON | {"Content-Encoding": encoding}
+    body = json.dumps({"count": 1, "name": "x" * (MAX_BYTES - 100)}).encode()
+    assert (await peers.ask("POST", "/orders", data=pack(body), headers=headers))[0] == 200
+
+
+@pytest.mark.parametrize(("encoding", "pack"), PACKERS)
+async def test_a_bomb_is_refused(peers: Field, encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    bomb = pack(b'{"count":1,"name":"' + b"x" * 5_000_000 + b'"}')
     assert len(bomb) < MAX_BYTES
-    status, answer = await peers.ask("POST", "/orders", data=bomb, headers=JSON | {"Content-Encoding": "gzip"})
+    status, answer = await peers.ask("POST", "/orders", data=bomb, headers=JSON | {"Content-Encoding": encoding})
     assert (status, answer["error"]) == (413, "BODY_TOO_LARGE")
 
 
-async def test_a_body_that_is_not_encoded_as_it_says_is_refused(peers: Field) -> None:
-    headers = JSON | {"Content-Encoding": "gzip"}
+@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "nonsense"])
+async def test_a_body_packed_in_another_way_is_refused(peers: Field, kitchen: Kitchen, encoding: str) -> None:
+    headers = JSON | {"Content-Encoding": encoding}
     status, answer = await peers.ask("POST", "/orders", data=b'{"count":3}', headers=headers)
+    assert (status, answer["error"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    assert "gzip or deflate" in answer["detail"]
+    assert not kitchen.calls
+
+
+PACKED = gzip.compress(b'{"count":3}', mtime=0)
+BADLY_PACKED = {
+    "plain": b'{"count":3}',
+    "empty": b"",
+    "cut off": PACKED[:-9],
+    "with more behind": PACKED + b"more",
+    "twice": PACKED + PACKED,
+}
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+@pytest.mark.parametrize("body", BADLY_PACKED.values(), ids=BADLY_PACKED.keys())
+async def test_a_body_that_is_not_encoded_as_it_says_is_refused(peers: Field, encoding: str, body: bytes) -> None:
+    headers = JSON | {"Content-Encoding": encoding}
+    status, answer = await peers.ask("POST", "/orders", data=body, headers=headers)
     assert (status, answer["error"]) == (400, "INVALID_MESSAGE")
+
+
+async def test_a_caller_who_leaves_in_the_middle_of_a_body_is_no_failure(peers: Field, kitchen: Kitchen) -> None:
+    with structlog.testing.capture_logs() as told:
+        _, writer = await asyncio.open_connection("127.0.0.1", peers.port)
+        head = (
+            "POST /orders HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n"
+        )
+        writer.write(head.encode() + b'{"count"')
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        writer.transport.abort()
+        await asyncio.sleep(0.2)
+    assert told == []
+    assert not kitchen.calls
+    assert (await peers.post("/orders", {"count": 3}))[0] == 200
 
 
 # Queries and paths

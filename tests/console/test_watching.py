@@ -189,7 +189,7 @@ async def slow_reader(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWr
     link.setblocking(False)
     await asyncio.get_running_loop().sock_connect(link, ("127.0.0.1", port))
     reader, writer = await asyncio.open_connection(sock=link, limit=4_096)
-    writer.write(b"GET /v1/watch HTTP/1.1\r\nHost: here\r\n\r\n")
+    writer.write(b"GET /v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n")
     return reader, writer
 
 
@@ -228,6 +228,23 @@ async def test_only_so_many_may_watch(server: RedisProcess) -> None:
             status, body = await peers.get("/v1/watch")
             assert (status, body["error"]) == (503, "SERVICE_UNAVAILABLE")
         await until(partial(can_watch, scheduler.port))
+
+
+async def test_one_address_may_not_take_every_stream(server: RedisProcess) -> None:
+    few = {"server__trusted_proxies": ["127.0.0.1"], "watch__max_watchers_per_address": 2, "watch__max_watchers": 4}
+    async with scheduler_on(server.url, **few) as (scheduler, _), aiohttp.ClientSession() as http:
+        url = f"http://127.0.0.1:{scheduler.port}/v1/watch"
+        stranger, other = ({"X-Forwarded-For": f"203.0.113.{number}"} for number in (7, 8))
+        async with http.get(url, headers=stranger) as first:
+            async with http.get(url, headers=stranger) as second, http.get(url, headers=stranger) as third:
+                assert (first.status, second.status, third.status) == (200, 200, 429)
+                body = await third.json()
+                assert body["error"] == "RATE_LIMITED"
+                assert "watch.max_watchers_per_address" in body["detail"]
+                async with http.get(url, headers=other) as beside, http.get(url) as operator:
+                    assert (beside.status, operator.status) == (200, 200)
+        await until(lambda: not scheduler.snapshots._watchers)
+        assert not scheduler.snapshots._of_address
 
 
 async def can_watch(port: int) -> bool:

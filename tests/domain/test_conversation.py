@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lingua_scheduler.domain.conversation import MAX_INDEX, MAX_UNDER_WAY, Conversation, Entry
 from lingua_scheduler.domain.utterances import Cut, CutReason, CutRules
 
-RULES = CutRules()
+RULES = CutRules(hangover_manual_ms=200)
 
 
 def conversation(rules: CutRules = RULES, hold_ms: int = 1_000, max_held: int = 8) -> Conversation[str]:
@@ -114,7 +114,8 @@ def test_it_wakes_for_the_pause_or_for_an_outcome_that_waited_whichever_is_first
     due = talk.tick(500)
     assert [cut.utterance_index for cut in due.cuts] == [2]
     assert talk.wake_at_ms == 600
-    assert [(place.utterance_index, place.item) for place in talk.tick(600).released] == [(0, None), (1, "1")]
+    assert [(place.utterance_index, place.item) for place in talk.tick(600).released] == [(1, "1")]
+    assert [(place.utterance_index, place.is_late) for place in talk.settle(0, "0", 700)] == [(0, True)]
 
 
 # Any order
@@ -146,7 +147,7 @@ class World:
         self.said = bytearray()
         self.cuts: list[Cut] = []
         self.begun: list[int] = []
-        self.left: list[tuple[int, str | None]] = []
+        self.left: list[tuple[int, str, bool]] = []
 
     def pass_ms(self, ms: float) -> None:
         until_ms = self.now_ms + ms
@@ -154,7 +155,7 @@ class World:
             self.now_ms = max(self.now_ms, wake_at_ms)
             due = self.talk.tick(self.now_ms)
             self.took(due.cuts)
-            self.left += [(place.utterance_index, place.item) for place in due.released]
+            self.left += due.released
         self.now_ms = until_ms
 
     def took(self, cuts: list[Cut]) -> None:
@@ -179,8 +180,7 @@ class World:
                 self.talk.playback_ended(self.now_ms, self.now_ms)
 
     def settle(self, index: int) -> None:
-        released = self.talk.settle(index, f"outcome {index}", self.now_ms)
-        self.left += [(place.utterance_index, place.item) for place in released]
+        self.left += self.talk.settle(index, f"outcome {index}", self.now_ms)
 
 
 @given(happenings)
@@ -203,14 +203,16 @@ def test_whatever_happens_every_byte_is_in_one_utterance_and_every_utterance_has
     assert indexes == sorted(set(indexes))
     if len(world.begun) == len(world.cuts):
         assert indexes == list(range(len(indexes)))
-    assert sorted(index for index, _ in world.left) == sorted(world.begun)
-    assert all(item in (None, f"outcome {index}") for index, item in world.left)
+    assert sorted(index for index, _, _ in world.left) == sorted(world.begun)
+    assert all(item == f"outcome {index}" for index, item, _ in world.left)
     assert world.talk.is_over
     assert world.talk.wake_at_ms is None
 
 
 @given(happenings)
-def test_without_whole_utterances_outcomes_leave_in_order(script: list[tuple[int, tuple[str, int]]]) -> None:
+def test_without_whole_utterances_outcomes_leave_in_order_unless_they_are_late(
+    script: list[tuple[int, tuple[str, int]]],
+) -> None:
     world = World()
     for pause_ms, (verb, *numbers) in script:
         world.pass_ms(pause_ms)
@@ -219,7 +221,9 @@ def test_without_whole_utterances_outcomes_leave_in_order(script: list[tuple[int
     world.took(world.talk.close())
     for index in world.begun:
         world.settle(index)
-    assert [index for index, _ in world.left] == list(range(len(world.cuts)))
+    in_time = [index for index, _, is_late in world.left if not is_late]
+    assert in_time == sorted(in_time)
+    assert sorted(index for index, _, _ in world.left) == list(range(len(world.cuts)))
     for earlier, later in pairwise(world.cuts):
         assert later.turn - earlier.turn == (1 if earlier.reason.closes_turn else 0)
 
@@ -247,3 +251,64 @@ def test_the_tail_that_follows_its_final_belongs_to_it(late_ms: int) -> None:
     talk.chunk(2, b"tail", 200, False, 400 + late_ms)
     (cut,) = talk.tick(600).cuts
     assert cut.audio == b"sentence tail"
+
+
+# Numbers, and silence
+
+
+def test_a_new_session_of_a_client_that_counts_on_begins_at_its_first_number() -> None:
+    talk = conversation()
+    talk.chunk(73, b"a", 500, True, 0)
+    (cut,) = talk.tick(200).cuts
+    assert cut.utterance_index == 73
+    assert talk.next_seq == 74
+    talk.chunk(74, b"b", 500, True, 1_000)
+    assert [cut.utterance_index for cut in talk.tick(1_200).cuts] == [74]
+
+
+def test_a_first_number_beyond_all_numbers_is_no_beginning() -> None:
+    talk = conversation()
+    talk.chunk(2**40, b"a", 500, True, 0)
+    assert [cut.utterance_index for cut in talk.tick(200).cuts] == [0]
+
+
+def test_pieces_have_the_number_of_the_first_of_them() -> None:
+    talk = conversation()
+    talk.number_next(7)
+    talk.chunk(7, b"a", 200, False, 0)
+    talk.chunk(8, b"b", 200, True, 200)
+    assert [(cut.utterance_index, cut.audio) for cut in talk.tick(400).cuts] == [(7, b"ab")]
+    talk.number_next(9)
+    talk.chunk(9, b"c", 200, True, 1_000)
+    assert [cut.utterance_index for cut in talk.tick(1_200).cuts] == [9]
+    # Of a minute of speech only a few utterances are made, and the next piece is far ahead of them.
+    talk.number_next(900)
+    talk.chunk(900, b"d", 200, True, 2_000)
+    assert [cut.utterance_index for cut in talk.tick(2_200).cuts] == [900]
+    talk.number_next(2**40)
+    assert talk.next_index == 901
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.booleans(), st.booleans()), max_size=80))
+def test_whatever_is_silent_every_byte_of_speech_is_in_one_utterance_and_none_is_silence_alone(
+    script: list[tuple[int, bool, bool]],
+) -> None:
+    talk = conversation(SMALL)
+    said, cuts, held = bytearray(), list[Cut](), 0
+    now_ms = 0.0
+    for seq, (pause_ms, is_speech, is_final) in enumerate(script):
+        until_ms = now_ms + pause_ms
+        while (wake_at_ms := talk.wake_at_ms) is not None and wake_at_ms <= until_ms:
+            cuts += talk.tick(max(now_ms, wake_at_ms)).cuts
+            now_ms = max(now_ms, wake_at_ms)
+        now_ms = until_ms
+        audio = bytes((seq % 250 + 1,)) if is_speech else b"\0"
+        said += audio.strip(b"\0")
+        cuts += talk.chunk(seq, audio, 20, is_final, now_ms, is_speech)
+        held = max(held, talk.held_bytes)
+        for cut in talk.cuts:
+            assert cut.first_seq < cut.end_seq <= seq + 1
+    cuts += talk.close()
+    assert b"".join(cut.audio for cut in cuts).replace(b"\0", b"") == said
+    assert all(cut.audio.strip(b"\0") for cut in cuts)
+    assert held <= SMALL.max_bytes + 20

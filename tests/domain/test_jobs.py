@@ -122,8 +122,9 @@ def test_a_failure_without_a_code_is_tried_elsewhere(code: str | None) -> None:
     assert event_of_result(False, None, code) is JobEvent.LOSE_ATTEMPT
 
 
-def test_a_code_nobody_knows_is_not_tried_again() -> None:
-    assert event_of_result(False, None, "CAT_ON_KEYBOARD") is JobEvent.FAIL
+@pytest.mark.parametrize("code", ["CAT_ON_KEYBOARD", "other", "invalid_message"])
+def test_a_code_nobody_knows_is_tried_elsewhere(code: str) -> None:
+    assert event_of_result(False, None, code) is JobEvent.LOSE_ATTEMPT
 
 
 @pytest.mark.parametrize("reason", [5, None, 0.5, True, ["ASR_EMPTY"], {"why": "ASR_EMPTY"}])

@@ -3,14 +3,14 @@
 import pytest
 
 from lingua_scheduler.domain.languages import Pair
-from lingua_scheduler.domain.nodes import Load, LoadLimits, NodeState, Profile
+from lingua_scheduler.domain.nodes import Features, Load, LoadLimits, NodeState, Profile
 from lingua_scheduler.domain.pools import Languages
 
 PROFILE = Profile(
     declared=Languages(),
     down=frozenset(),
     max_jobs=4,
-    acknowledges=True,
+    features=Features(acknowledges=True),
     reports_jobs=True,
     takes_jobs=True,
     boot_id="b",

@@ -1,4 +1,4 @@
-"""Outcomes leave once each, in order; a gap is filled only when time or room runs out."""
+"""Outcomes leave once each, in order unless overtaken; nothing is dropped for the sake of order."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,13 +48,13 @@ def test_an_utterance_is_expected_once_while_it_is_under_way() -> None:
     assert len(ordering) == 1
 
 
-def test_an_utterance_that_has_left_is_not_expected_again() -> None:
+def test_an_utterance_that_has_left_or_was_overtaken_is_not_expected_again() -> None:
     ordering = expecting(0, 1, 2)
     ordering.settle(0, "a", 0)
     ordering.settle(2, "c", 0)
-    ordering.tick(HOLD_MS)  # 1 leaves as a gap
+    ordering.tick(HOLD_MS)  # 1 is overtaken
     assert [ordering.expect(index) for index in (0, 1, 2)] == [False, False, False]
-    assert len(ordering) == 0
+    assert len(ordering) == 1
 
 
 def test_a_straggler_is_expected_as_long_as_it_is_not_too_far_behind() -> None:
@@ -96,35 +96,61 @@ def test_nobody_is_woken_while_nothing_waits() -> None:
     assert len(ordering) == 2
 
 
-def test_a_gap_is_filled_when_an_outcome_behind_it_has_waited_long_enough() -> None:
+def test_an_outcome_leaves_when_it_has_waited_long_enough_for_the_one_before_it() -> None:
     ordering = expecting(0, 1)
     ordering.settle(1, "b", 500)
     assert ordering.wake_at_ms == 500 + HOLD_MS
     assert ordering.tick(500 + HOLD_MS - 1) == []
-    assert ordering.tick(500 + HOLD_MS) == [Released(0, None), Released(1, "b")]
-    assert len(ordering) == 0
+    assert ordering.tick(500 + HOLD_MS) == [Released(1, "b")]
+    # The one before it is still under way.
+    assert len(ordering) == 1
+    assert ordering.wake_at_ms is None
 
 
-def test_every_gap_before_the_outcome_that_has_waited_is_filled() -> None:
+def test_every_one_before_the_outcome_that_has_waited_is_overtaken() -> None:
     ordering = expecting(0, 1, 2)
     ordering.settle(2, "c", 0)
-    assert ordering.tick(HOLD_MS) == [Released(0, None), Released(1, None), Released(2, "c")]
+    assert ordering.tick(HOLD_MS) == [Released(2, "c")]
+    assert len(ordering) == 2
 
 
-def test_a_gap_behind_which_nobody_has_waited_long_enough_stays() -> None:
+def test_one_behind_which_nobody_has_waited_long_enough_is_still_waited_for() -> None:
     ordering = expecting(0, 1, 2, 3)
     ordering.settle(1, "b", 0)
     ordering.settle(3, "d", 9_000)
-    assert ordering.tick(HOLD_MS) == [Released(0, None), Released(1, "b")]
+    assert ordering.tick(HOLD_MS) == [Released(1, "b")]
     assert ordering.wake_at_ms == 9_000 + HOLD_MS
     assert ordering.settle(2, "c", 11_000) == [Released(2, "c"), Released(3, "d")]
 
 
-def test_an_outcome_that_comes_after_its_gap_was_filled_is_dropped() -> None:
-    ordering = expecting(0, 1)
+def test_an_outcome_that_was_overtaken_leaves_at_once_and_is_marked_late() -> None:
+    ordering = expecting(0, 1, 2)
     ordering.settle(1, "b", 0)
     ordering.tick(HOLD_MS)
-    assert ordering.settle(0, "late", HOLD_MS + 1) == []
+    assert ordering.settle(0, "late", HOLD_MS + 1) == [Released(0, "late", is_late=True)]
+    assert ordering.settle(0, "again", HOLD_MS + 2) == []
+    assert ordering.settle(2, "c", HOLD_MS + 3) == [Released(2, "c")]
+    assert len(ordering) == 0
+
+
+def test_one_that_is_answered_soon_or_never_is_waited_for_less() -> None:
+    ordering = expecting(0, 1, 2, 3)
+    ordering.settle(1, "b", 100)
+    ordering.hold_at_most(0, 1_500)
+    assert ordering.wake_at_ms == 1_600
+    ordering.settle(3, "d", 1_000)
+    assert ordering.tick(1_600) == [Released(1, "b")]
+    # The next one is waited for as usual.
+    assert ordering.wake_at_ms == 1_000 + HOLD_MS
+
+
+def test_a_shorter_hold_is_never_made_longer_and_may_name_anything() -> None:
+    ordering = expecting(0, 1)
+    ordering.settle(1, "b", 0)
+    ordering.hold_at_most(0, 1_500)
+    ordering.hold_at_most(0, 9_000)
+    ordering.hold_at_most(77, 5)
+    assert ordering.wake_at_ms == 1_500
 
 
 def test_the_longest_waiting_outcome_decides_whatever_its_place() -> None:
@@ -137,35 +163,27 @@ def test_the_longest_waiting_outcome_decides_whatever_its_place() -> None:
 # Room
 
 
-def test_more_than_may_be_held_fills_the_first_gap_and_says_so() -> None:
+def test_more_than_may_be_held_overtakes_the_first() -> None:
     ordering = expecting(0, 1, 2, 3, max_held=2)
     assert ordering.settle(1, "b", 0) == []
     assert ordering.settle(3, "d", 0) == []
-    # The third one that must wait: 0 is given up, which lets 1 go, and 2 is there by then.
-    assert ordering.settle(2, "c", 0) == [
-        Released(0, None, overflowed=True),
-        Released(1, "b"),
-        Released(2, "c"),
-        Released(3, "d"),
-    ]
+    # The third one that must wait: 0 is overtaken, which lets 1 go, and 2 is there by then.
+    assert ordering.settle(2, "c", 0) == [Released(1, "b"), Released(2, "c"), Released(3, "d")]
+    assert ordering.settle(0, "a", 0) == [Released(0, "a", is_late=True)]
 
 
-def test_an_overflow_gives_up_no_more_than_it_must() -> None:
+def test_an_overflow_overtakes_no_more_than_it_must() -> None:
     ordering = expecting(0, 1, 2, 3, max_held=1)
     ordering.settle(1, "b", 0)
-    assert ordering.settle(3, "d", 0) == [Released(0, None, overflowed=True), Released(1, "b")]
+    assert ordering.settle(3, "d", 0) == [Released(1, "b")]
     assert ordering.settle(2, "c", 0) == [Released(2, "c"), Released(3, "d")]
 
 
-def test_several_gaps_are_given_up_when_one_is_not_enough() -> None:
+def test_several_are_overtaken_when_one_is_not_enough() -> None:
     ordering = expecting(0, 1, 2, 3, max_held=1)
     assert ordering.settle(2, "c", 0) == []
-    assert ordering.settle(3, "d", 0) == [
-        Released(0, None, overflowed=True),
-        Released(1, None, overflowed=True),
-        Released(2, "c"),
-        Released(3, "d"),
-    ]
+    assert ordering.settle(3, "d", 0) == [Released(2, "c"), Released(3, "d")]
+    assert len(ordering) == 2
 
 
 # Any order
@@ -180,7 +198,7 @@ COUNT = 12
     max_held=st.integers(1, COUNT),
     repeats=st.booleans(),
 )
-def test_every_utterance_is_released_once_in_order_and_gaps_only_for_want_of_time_or_room(
+def test_every_outcome_is_released_once_and_late_only_for_want_of_time_or_room(
     order: list[int], never: set[int], pauses: list[int], max_held: int, repeats: bool
 ) -> None:
     hold_ms = 100
@@ -193,32 +211,24 @@ def test_every_utterance_is_released_once_in_order_and_gaps_only_for_want_of_tim
 
     def check(fresh: list[Released[str]], ticking: bool) -> None:
         for place in fresh:
-            if place.item is not None:
-                assert place.item == str(place.utterance_index)
-                assert not place.overflowed
-            else:
-                assert place.utterance_index not in settled_at_ms
-                assert place.overflowed is not ticking
-        if ticking and fresh:
-            # Somebody behind the first gap has really waited that long.
-            assert min(settled_at_ms[place.utterance_index] for place in fresh if place.item) <= now_ms - hold_ms
-        released.extend(fresh)
-        out = {place.utterance_index for place in released}
-        assert len(set(settled_at_ms) - out) <= max_held
+            assert place.item == str(place.utterance_index)
+            # Late is what comes after one that was said later, and nothing else.
+            assert place.is_late == any(other.utterance_index > place.utterance_index for other in released)
+            released.append(place)
+        if ticking:
+            # The first that could not wait any longer has really waited that long.
+            assert min(settled_at_ms[place.utterance_index] for place in fresh) <= now_ms - hold_ms
+        assert len(settled_at_ms) - len(released) <= max_held
 
     for index, pause_ms in zip(order, pauses, strict=True):
         arrives_at_ms = now_ms + pause_ms
         while (wake_at_ms := ordering.wake_at_ms) is not None and wake_at_ms <= arrives_at_ms:
             now_ms = wake_at_ms
-            fresh = ordering.tick(now_ms)
-            assert fresh
-            check(fresh, ticking=True)
+            check(ordering.tick(now_ms), ticking=True)
         now_ms = arrives_at_ms
         if index in never:
             continue
-        was_there = index not in {place.utterance_index for place in released}
-        if was_there:
-            settled_at_ms[index] = now_ms
+        settled_at_ms[index] = now_ms
         check(ordering.settle(index, str(index), now_ms), ticking=False)
         if repeats:
             assert ordering.settle(index, "again", now_ms) == []
@@ -226,11 +236,9 @@ def test_every_utterance_is_released_once_in_order_and_gaps_only_for_want_of_tim
         now_ms = wake_at_ms
         check(ordering.tick(now_ms), ticking=True)
 
-    indexes = [place.utterance_index for place in released]
-    assert indexes == list(range(len(indexes)))
-    # What is still awaited is the tail that was never settled.
-    assert set(range(len(indexes), COUNT)) <= never
-    assert len(ordering) == COUNT - len(indexes)
+    # Nothing that has an outcome is kept or lost; what is still awaited was never settled.
+    assert sorted(place.utterance_index for place in released) == sorted(set(range(COUNT)) - never)
+    assert len(ordering) == len(never)
 
 
 @given(st.permutations(range(8)), st.permutations(range(8)))

@@ -9,11 +9,12 @@ from lingua_scheduler.domain.pools import (
     Admission,
     Facet,
     Languages,
+    membership_of,
     missing_abilities,
-    pairs_cut_off,
     pool_name,
     pools_for,
 )
+from lingua_scheduler.domain.reach import is_wide
 
 
 def able(asr: str = "", semantic: str = "", tts: str = "", translations: str | None = None) -> Languages:
@@ -138,7 +139,6 @@ def test_every_pool_follows_from_the_rule_and_no_other_does(languages: Languages
     expected |= {f"{src}:{tgt}:speech" for src, tgt in served if tgt in languages.tts}
 
     assert pools_for(languages, admission) == expected
-    assert pairs_cut_off(languages, admission) == 0
 
 
 @given(any_languages, st.sampled_from(Admission), st.sampled_from(["asr", "semantic", "tts"]))
@@ -153,26 +153,28 @@ many = frozenset(f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(17))
 every_pair = {(src, tgt) for src in many for tgt in many}
 
 
-def test_a_node_is_in_at_most_so_many_pairs_and_translations_come_before_echoes() -> None:
-    languages = Languages(asr=many, semantic=many)
-    served = {tuple(name.split(":")[:2]) for name in pools_for(languages, Admission.STRICT)}
-    assert len(served) == MAX_PAIRS
-    assert pairs_cut_off(languages, Admission.STRICT) == len(every_pair) - MAX_PAIRS == 33
-    assert [src for src, tgt in served if src == tgt] == []
+def test_a_node_with_more_pairs_is_in_one_pool_for_all_of_them() -> None:
+    languages = Languages(asr=many, semantic=many, tts=many)
+    (pool,) = pools_for(languages, Admission.STRICT)
+    assert is_wide(pool)
+    membership = membership_of(languages, Admission.STRICT)
+    assert all(f"{src}:{tgt}:{facet.value}" in membership.serves for src, tgt in every_pair for facet in Facet)
+    assert len(membership.serves) == 2 * len(every_pair)
 
 
-def test_the_same_lists_are_cut_off_the_same_way() -> None:
+def test_nodes_with_the_same_languages_share_their_pool() -> None:
     one = Languages(asr=frozenset(sorted(many)), semantic=many, tts=many)
     other = Languages(asr=frozenset(sorted(many, reverse=True)), semantic=many, tts=many)
+    third = Languages(asr=many, semantic=many, tts=frozenset(sorted(many)[1:]))
     assert pools_for(one, Admission.STRICT) == pools_for(other, Admission.STRICT)
+    assert pools_for(one, Admission.STRICT) != pools_for(third, Admission.STRICT)
 
 
-@pytest.mark.parametrize(("sources", "cut_off"), [(16, 0), (17, 16)])
-def test_exactly_the_limit_is_not_cut_off(sources: int, cut_off: int) -> None:
+@pytest.mark.parametrize(("sources", "is_narrow"), [(16, True), (17, False)])
+def test_exactly_the_limit_is_a_pool_for_each_pair(sources: int, is_narrow: bool) -> None:
     targets = frozenset(sorted(many)[:16])
     languages = Languages(asr=frozenset(sorted(many)[:sources]), semantic=targets, tts=targets)
-    assert pairs_cut_off(languages, Admission.ASR_TTS) == cut_off
-    assert len(pools_for(languages, Admission.ASR_TTS)) == 2 * MAX_PAIRS
+    assert len(pools_for(languages, Admission.ASR_TTS)) == (2 * MAX_PAIRS if is_narrow else 1)
 
 
 # Why nobody serves a pair

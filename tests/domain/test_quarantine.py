@@ -6,6 +6,7 @@ import pytest
 
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.losses import known_reason
 from lingua_scheduler.domain.quarantine import Mark, mark_of
 
 NO_FAULT = {"NODE_OVERLOADED", "MODEL_NOT_AVAILABLE", "WS_DISCONNECTED"}
@@ -45,7 +46,7 @@ def test_what_would_fail_anywhere_is_the_utterances_own_fault(code: ErrorCode) -
 
 
 def test_a_made_up_code_does_not_shift_the_blame() -> None:
-    assert mark_of(JobEvent.FAIL, "CAT_ON_KEYBOARD") is Mark.BAD
+    assert mark_of(JobEvent.LOSE_ATTEMPT, known_reason("CAT_ON_KEYBOARD")) is Mark.BAD
 
 
 @pytest.mark.parametrize("event", [JobEvent.CANCEL, JobEvent.FAIL, JobEvent.ACCEPT])

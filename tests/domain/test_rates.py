@@ -1,6 +1,6 @@
 """So many a second: what waits, and what is left out."""
 
-from lingua_scheduler.domain.rates import Bucket, Budget
+from lingua_scheduler.domain.rates import Bucket, Budget, Paces
 
 
 def test_a_burst_within_the_reserve_need_not_wait() -> None:
@@ -36,3 +36,12 @@ def test_it_fills_up_again_with_time_and_never_beyond_a_second() -> None:
     assert budget.take(100.3)
     assert not budget.take(100.3)
     assert sum(budget.take(1_000.0) for _ in range(20)) == 5
+
+
+def test_each_thing_has_a_pace_of_its_own_and_the_oldest_is_forgotten() -> None:
+    paces = Paces(per_s=2, max_known=2)
+    assert [paces.may_show("a", 1.0) for _ in range(3)] == [True, True, False]
+    assert paces.may_show("b", 1.0)
+    assert paces.may_show("a", 1.6)
+    assert paces.may_show("c", 1.6)
+    assert len(paces._budgets) == 2

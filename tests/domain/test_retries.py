@@ -16,7 +16,7 @@ def test_a_job_whose_node_is_gone_or_refused_goes_on_at_once(reason: str, retry:
     assert pause_ms(reason, retry, 0.5) == 0
 
 
-@pytest.mark.parametrize("reason", sorted(RETRYABLE - set(AT_ONCE)))
+@pytest.mark.parametrize("reason", [*sorted(RETRYABLE - set(AT_ONCE)), "other"])
 def test_after_an_error_each_retry_waits_longer_up_to_a_second(reason: str) -> None:
     longest = [pause_ms(reason, retry, 1.0) for retry in range(1, 9)]
     assert longest == [50, 100, 200, 400, 800, 1000, 1000, 1000]

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lingua_scheduler.domain import selection
+from lingua_scheduler.domain.pools import Admission, reach_of
 from lingua_scheduler.domain.selection import PoolMap
+from tests.support.fleet import wide_codes, wide_languages
 
 POOL = "en:zh:speech"
 LAST_DICE = 1 - 2**-53  # the greatest that random.random() throws
@@ -87,3 +90,49 @@ def test_a_map_is_a_copy() -> None:
 def test_a_pool_may_be_in_one_shard_or_several_or_none() -> None:
     pool_map = PoolMap({"one": {3: 5, 4: 0}, "two": {3: 5, 4: 1}})
     assert [pool_map.is_in_one_shard(pool) for pool in ("one", "two", "none")] == [True, False, False]
+
+
+# Wide pools
+
+REACH = reach_of(wide_languages(), Admission.STRICT)
+WIDE = "*:0123456789abcdef:text"
+
+
+def test_a_pair_is_served_by_its_own_pool_and_by_wide_ones() -> None:
+    pool_map = PoolMap({"en:zh:speech": {0: 1}, WIDE: {0: 2, 3: 1}}, {WIDE: REACH})
+    assert pool_map.nodes_of("en:zh:speech") == {0: 3, 3: 1}
+    assert pool_map.nodes_of("xaa:xab:text") == {0: 2, 3: 1}
+    assert [pool_map.first_shard("en:zh:speech", dice / 8) for dice in range(8)] == [0] * 6 + [3] * 2
+    assert pool_map.other_shards("xaa:xab:text", 0) == [3]
+    assert not pool_map.is_in_one_shard("xaa:xab:text")
+    assert "xaa:fr:text" not in pool_map
+    assert pool_map.other_shards("xaa:fr:text", 0) == []
+    assert WIDE not in pool_map
+    assert set(pool_map.nodes) == {"en:zh:speech"}
+    assert set(pool_map.counts) == {"en:zh:speech", WIDE}
+
+
+def test_a_wide_pool_is_handed_over_only_if_it_serves_all_that_is_needed() -> None:
+    pool_map = PoolMap({WIDE: {3: 1}}, {WIDE: REACH})
+    for _ in range(2):
+        assert pool_map.wide_in(3, ("en:zh:speech", "zh:en:speech")) == (WIDE,)
+        assert pool_map.wide_in(3, ("en:zh:speech", "fr:en:speech")) == ()
+        assert pool_map.wide_in(0, ("en:zh:speech",)) == ()
+
+
+def test_a_wide_pool_that_nobody_can_read_is_of_no_use() -> None:
+    pool_map = PoolMap({WIDE: {3: 1}})
+    assert "en:zh:speech" not in pool_map
+    assert pool_map.wide_in(3, ("en:zh:speech",)) == ()
+    assert pool_map.wide == {}
+
+
+def test_so_many_questions_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "REMEMBERED_MAX", 3)
+    pool_map = PoolMap({WIDE: {3: 1}}, {WIDE: REACH})
+    for code in wide_codes(20):
+        pool = f"en:{code}:text"
+        assert pool in pool_map
+        assert pool_map.wide_in(3, (pool,)) == (WIDE,)
+    assert len(pool_map._spreads) <= 3
+    assert len(pool_map._serving) <= 3

@@ -13,7 +13,7 @@ TWO_WAY = Terms("auto", "en", mode=TWO_WAY_AUTO, lang_a="zh", lang_b="en")
 
 def test_who_wishes_for_nothing_special_gets_everything_but_tone_and_no_partials() -> None:
     terms = Terms("en", "zh")
-    assert terms.pipeline == Pipeline(use_asr=True, use_nmt=True, use_tts=True, use_semantic=True, use_tone=False)
+    assert terms.pipeline == Pipeline(use_asr=True, use_nmt=True, use_tts=True, use_semantic=None, use_tone=False)
     assert (terms.enable_streaming_asr, terms.partial_update_interval_ms) == (False, 1000)
 
 

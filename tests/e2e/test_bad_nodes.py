@@ -7,10 +7,21 @@ from typing import Any
 
 import pytest
 
-from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, result_of, stay_silent
+from tests.support.peers import (
+    FakeNode,
+    Field,
+    Frame,
+    acknowledgement,
+    answer,
+    field,
+    heartbeat,
+    result_of,
+    stay_silent,
+)
 from tests.support.schedulers import scheduler_on
 from tests.support.scripts import Call, around_scripts
 from tests.support.servers import RedisProcess
+from tests.support.speech import PACKET
 from tests.support.waiting import until
 
 PIPER = {"service_id": "piper", "type": "tts", "device": "gpu", "status": "running"}
@@ -46,6 +57,24 @@ async def outcomes(peers: Field, count: int, **more: Any) -> Counter[str]:
     return found
 
 
+# Codes that a node made up
+
+
+async def test_a_job_that_fails_with_a_code_nobody_knows_is_done_by_another_node(peers: Field) -> None:
+    """The code is not repeated anywhere: nodes have been seen to put speech into their errors."""
+    lost = await counted(peers, 'lingua_attempts_lost_total{reason="other"}')
+    bad = await peers.node(failing_with("what Anna said: buy milk"))
+    await outcomes(peers, 1)
+    good = await peers.node()
+    assert await outcomes(peers, 10) == {"translation_result": 10}
+    assert good.jobs
+    # It is blamed as for any failure: three of them, and it is left alone.
+    assert len(bad.jobs) <= 3
+    assert await counted(peers, 'lingua_attempts_lost_total{reason="other"}') == lost + len(bad.jobs)
+    told = [await peers.get(path) for path in ("/metrics", "/v1/jobs", f"/v1/nodes/{bad.node_id}")]
+    assert "buy milk" not in str(told)
+
+
 # Quarantine
 
 
@@ -59,6 +88,17 @@ async def test_a_node_that_keeps_failing_is_quarantined_and_shown_so(peers: Fiel
     good = await peers.node()
     assert await outcomes(peers, 10) == {"translation_result": 10}
     assert (len(bad.jobs), len(good.jobs)) == (3, 10)
+
+
+async def test_a_quarantined_node_that_connects_again_is_still_in_quarantine(peers: Field) -> None:
+    bad = await peers.node(failing_with("PROCESSING_ERROR"), node_id="node-BAD00001")
+    assert await outcomes(peers, 3) == {"missing_result": 3}
+    await bad.stop()
+    good = await peers.node()
+    again = await peers.node(failing_with("PROCESSING_ERROR"), node_id="node-BAD00001", boot_id="another")
+    assert 0 < (await shown(peers, again))["quarantined_for_ms"] <= 60_000
+    assert await outcomes(peers, 10) == {"translation_result": 10}
+    assert (len(again.jobs), len(good.jobs)) == (0, 10)
 
 
 async def test_a_lone_node_works_on_in_quarantine_and_ends_it_with_a_success(peers: Field) -> None:
@@ -98,17 +138,28 @@ async def test_a_node_is_not_blamed_for_refusing_or_for_what_it_was_given(peers:
     assert (await shown(peers, node))["quarantined_for_ms"] is None
 
 
-async def test_silence_is_a_fault_except_while_the_speech_goes_on(server: RedisProcess) -> None:
+async def test_silence_of_a_node_that_may_say_nothing_is_no_fault(server: RedisProcess) -> None:
     changes = {"job__timeout_base_ms": 100, "job__timeout_factor": 0.0, "sessions__max_duration_ms": 200}
     async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
         node = await peers.node(stay_silent)
         client = await peers.client()
-        await client.chunk(b"\x03\x00abc" * 15)
+        await client.chunk(PACKET * 15)
         for _ in range(4):
-            await client.chunk(b"\x03\x00abc" * 15)  # 300 ms, so what came before is cut while the person speaks on
+            await client.chunk(PACKET * 15)  # 300 ms, so what came before is cut while the person speaks on
             outcome = await client.outcome()
             assert (outcome["type"], outcome["reason"]) == ("missing_result", "no_text")
         assert (await shown(peers, node))["quarantined_for_ms"] is None
+        assert await outcomes(peers, 6) == {"missing_result": 6}
+        assert (await shown(peers, node))["quarantined_for_ms"] is None
+
+
+async def test_silence_of_a_node_that_acknowledges_is_a_fault(server: RedisProcess) -> None:
+    async def accept_and_say_nothing(node: FakeNode, job: Frame) -> None:
+        await node.socket.send(acknowledgement(job, node.node_id))
+
+    changes = {"job__timeout_base_ms": 100, "job__timeout_factor": 0.0}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
+        node = await peers.node(accept_and_say_nothing, advanced_features=["job_ack"])
         assert await outcomes(peers, 3) == {"missing_result": 3}
         assert (await shown(peers, node))["quarantined_for_ms"] > 0
 

@@ -189,7 +189,7 @@ def test_three_kinds_of_clients_see_the_same_utterances(server: RedisProcess) ->
 
 async def _converse(peers: Field) -> None:
     for _ in range(NODES):
-        await peers.node()
+        await peers.node(advanced_features=["turns"])
     terms = {"src_lang": "auto", "tgt_lang": "en", "mode": "two_way_auto", "lang_a": "zh", "lang_b": "en"}
     as_opus, as_pcm16, as_frames = [await peers.client(**terms) for _ in range(3)]
     assert as_frames.ack["use_binary_frame"] is True

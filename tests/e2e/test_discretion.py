@@ -20,6 +20,7 @@ from lingua_scheduler.domain.requests import ClaimOutcome
 from lingua_scheduler.protocol.bus import KINDS
 from lingua_scheduler.protocol.signals import Signal
 from lingua_scheduler.services.mailroom import Posted
+from lingua_scheduler.store.keys import FAMILIES
 from lingua_scheduler.store.store import Store
 from tests.support import gossip
 from tests.support.instances import Instance, instances
@@ -48,7 +49,22 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
     ("lingua_node_stage_seconds", "stage"): ("asr", "nmt", "tts"),
     ("lingua_sockets_open", "side"): ("node", "session"),
     ("lingua_frames_refused", "side"): ("node", "session"),
+    ("lingua_sockets_throttled", "side"): ("node", "session"),
+    ("lingua_sockets_cut_off", "reason"): ("too_busy", "unfinished", "unreadable", "unregistered"),
+    ("lingua_door_refusals", "reason"): (
+        "host",
+        "origin",
+        "fetch_site",
+        "sockets",
+        "handshakes",
+        "sessions",
+        "watchers",
+    ),
+    ("lingua_idle_closed", "what"): ("socket", "session"),
+    ("lingua_connections_cut", "reason"): ("headers", "body", "answer", "sockets"),
+    ("lingua_outcomes_forgotten", "what"): ("speech", "outcome"),
     ("lingua_session_pauses", "reason"): ("audio", "rate"),
+    ("lingua_outgoing_calls_refused", "purpose"): ("callback", "catalogue"),
     ("lingua_job_dispatches", "outcome"): (*DispatchOutcome, "queue_full", "wait_over"),
     ("lingua_slot_reservations", "outcome"): DispatchOutcome,
     ("lingua_jobs_ended", "state"): ENDED,
@@ -59,7 +75,15 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
     ("lingua_letters_posted", "outcome"): Posted,
     ("lingua_letters_handled", "kind"): (*KINDS, "unknown"),
     ("lingua_letters_handled", "outcome"): ("handled", "adopted", "failed", "dead"),
-    ("lingua_letters_dead", "reason"): ("unknown_kind", "unreadable", "no_handler", "never_done", "failed"),
+    ("lingua_letters_dead", "reason"): (
+        "unknown_kind",
+        "unreadable",
+        "other_key",
+        "no_handler",
+        "never_done",
+        "failed",
+    ),
+    ("lingua_redis_unreadable", "family"): {family.name for family in FAMILIES},
     ("lingua_pool_map_builds", "reason"): ("leader", "miss", "no_leader"),
     ("lingua_request_claims", "outcome"): ClaimOutcome,
     ("lingua_signals_heard", "kind"): (*(kind.__name__ for kind in get_args(Signal)), "unreadable"),

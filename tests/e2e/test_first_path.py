@@ -3,10 +3,11 @@
 import base64
 
 from tests.support.peers import Field, answer, result_of
+from tests.support.speech import PACKET
 from tests.support.waiting import until
 
 # 200 ms of framed Opus: ten packets of 20 ms.
-OPUS = (b"\x03\x00abc") * 10
+OPUS = PACKET * 10
 PCM16 = bytes(range(1, 251)) * 26
 
 
@@ -40,7 +41,7 @@ async def test_the_acknowledgement_of_a_session_is_what_clients_expect(peers: Fi
     client = await peers.client(trace_id="9176")
     ack = client.ack
     assert ack.pop("session_id").startswith("s-")
-    assert len(client.session_id) == 10
+    assert len(client.session_id) == 18
     assert client.session_id[2:].isupper() or client.session_id[2:].isdigit()
     assert ack.pop("resume_token")
     assert ack == {
@@ -56,7 +57,7 @@ async def test_the_acknowledgement_of_a_session_is_what_clients_expect(peers: Fi
     }
 
 
-async def test_a_job_carries_every_field_nodes_rely_on(peers: Field) -> None:
+async def test_a_job_carries_every_field_existing_nodes_rely_on_and_none_they_trip_over(peers: Field) -> None:
     node = await peers.node()
     client = await peers.client(
         src_lang="auto", tgt_lang="en", mode="two_way_auto", lang_a="zh", lang_b="en", auto_langs=["zh", "en"]
@@ -75,19 +76,32 @@ async def test_a_job_carries_every_field_nodes_rely_on(peers: Field) -> None:
         "utterance_index": 0,
         "src_lang": "auto",
         "tgt_lang": "en",
-        "pipeline": {"use_asr": True, "use_nmt": True, "use_tts": True, "use_semantic": True, "use_tone": False},
+        "pipeline": {"use_asr": True, "use_nmt": True, "use_tts": True, "use_semantic": False, "use_tone": False},
         "audio_format": "opus",
         "sample_rate": 16000,
-        "enable_streaming_asr": False,
+        "enable_streaming_asr": True,
         "partial_update_interval_ms": 1000,
+        "features": {},
         "mode": "two_way_auto",
         "lang_a": "zh",
         "lang_b": "en",
         "auto_langs": ["zh", "en"],
-        "lid": {"candidates": ["zh", "en"]},
         "padding_ms": 280,
         "is_manual_cut": True,
     }
+
+
+async def test_a_node_that_announces_more_gets_more(peers: Field) -> None:
+    node = await peers.node(advanced_features=["lid", "semantic", "turns"])
+    client = await peers.client(
+        src_lang="auto", tgt_lang="en", mode="two_way_auto", lang_a="zh", lang_b="en", auto_langs=["zh", "en"]
+    )
+    await client.chunk(OPUS, is_final=True)
+    await client.outcome()
+    job = node.jobs[0]
+    assert job["lid"] == {"candidates": ["zh", "en"]}
+    assert job["pipeline"]["use_semantic"] is True
+    assert job["turn_id"] == f"turn-{client.session_id}-0"
 
 
 async def test_the_api_gateway_may_close_and_speak_on_another_socket(peers: Field) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.languages import MAX_PAIRS
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
@@ -19,14 +18,17 @@ from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
 
 
-async def test_a_node_with_languages_without_end_gets_a_bounded_number_of_pools(peers: Field) -> None:
+async def test_a_node_with_languages_without_end_is_told_the_limit(peers: Field) -> None:
     codes = [f"{a}{b}{c}" for a in "abcdefgh" for b in "abcdefgh" for c in "abcdefgh"][:500]
     socket = await peers.socket("/ws/node")
     capabilities = {"asr_languages": codes, "tts_languages": codes, "semantic_languages": codes}
     await socket.send(registration(language_capabilities=capabilities))
-    await socket.next("node_register_ack")
+    refusal = await socket.next("error")
+    assert refusal["code"] == "INVALID_CAPABILITY_SCHEMA"
+    assert refusal["message"] == "asr_languages has 500 languages; a node may list at most 256"
+    assert await socket.closed() is not None
     _, pools = await peers.get("/v1/pools")
-    assert len(pools["pairs"]) == MAX_PAIRS
+    assert (pools["pairs"], pools["wide"]) == ({}, [])
 
 
 async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() -> None:
@@ -156,3 +158,78 @@ async def test_two_people_whom_no_node_serves_both_ways_are_told_so_at_once(peer
     failure = await client.failure()
     assert failure["error_code"] == "NO_CAPABLE_NODE"
     assert "zh→en" in failure["hint"]
+
+
+async def test_a_pair_served_one_way_does_not_rewrite_the_fleet_for_each_utterance(
+    peers: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_way = {"asr_languages": ["en"], "semantic_languages": ["en"], "tts_languages": ["zh"]}
+    for _ in range(20):
+        await peers.node(language_capabilities=one_way | {"nmt_capabilities": [{"from": "en", "to": "zh"}]})
+    beats: list[str] = []
+
+    async def counting(name: str, call: Call) -> Any:
+        if name in ("node_beat", "node_register"):
+            beats.append(name)
+        return await call()
+
+    both_ways: dict[str, Any] = {"src_lang": "auto", "mode": "two_way_auto", "lang_a": "en", "lang_b": "zh"}
+    client = await peers.client(**both_ways)
+    around_scripts(monkeypatch, counting)
+    for index in range(5):
+        await client.utterance(index, **both_ways)
+        assert (await client.failure())["error_code"] == "NO_CAPABLE_NODE"
+    print(f"{len(beats)} scripts that write nodes, for 5 utterances nobody serves, among 20 nodes")
+    assert len(beats) <= 5  # vouching for a quiet node is no fault
+
+
+async def test_a_drained_pair_does_not_rewrite_the_fleet_for_each_utterance(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        nodes = [await peers.node() for _ in range(10)]
+        for node in nodes:
+            await store.nodes.drain(node.node_id)
+        beats: list[str] = []
+
+        async def counting(name: str, call: Call) -> Any:
+            if name in ("node_beat", "node_register"):
+                beats.append(name)
+            return await call()
+
+        client = await peers.client()
+        around_scripts(monkeypatch, counting)
+        for index in range(5):
+            await client.utterance(index)
+            assert (await client.failure())["error_code"] == "NO_CAPABLE_NODE"
+        assert len(beats) <= 5
+
+
+async def test_the_nodes_of_a_dead_instance_are_removed_though_redis_failed_at_the_first_try(
+    server: RedisProcess, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[str] = []
+
+    async def losing(name: str, call: Call) -> Any:
+        if name == "node_remove" and not lost:
+            lost.append(name)
+            raise RedisAway("the connection broke")
+        return await call()
+
+    await join(store, entry("orphan"), owner=Owner("dead", "c1"))
+    async with scheduler_on(server.url) as (scheduler, _):
+        around_scripts(monkeypatch, losing)
+        with pytest.raises(RedisAway):
+            await scheduler.sweeper.remove_orphans({"dead"})
+        await scheduler.sweeper.remove_orphans({"dead"})
+        assert await store.nodes.view() == []
+
+
+async def test_a_record_outlives_its_attempt_however_short_records_are_kept(server: RedisProcess) -> None:
+    async with scheduler_on(server.url, job__keep_ms=1_000) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent)
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: node.jobs)
+        left_ms = await store.line.call("PTTL", store.keys.shard(0).job(node.jobs[0]["job_id"]))
+        assert left_ms > 60_000

@@ -5,18 +5,33 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import pytest
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.services.presence import IdTaken
+from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.store import Store
-from tests.support.peers import FakeNode, Field, Frame, Work, answer, field, heartbeat, result_of, stay_silent
+from tests.support.peers import (
+    FakeNode,
+    Field,
+    Frame,
+    Work,
+    answer,
+    field,
+    heartbeat,
+    registration,
+    result_of,
+    stay_silent,
+)
 from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
+from tests.support.speech import PACKET
 from tests.support.waiting import until
 
-OPUS = b"\x03\x00abc" * 20
+OPUS = PACKET * 20
 # An instance that is held up for a second on a busy machine is not dead yet.
 QUICK = {"instances__beat_ms": 100, "instances__dead_ms": 1_500}
 
@@ -233,3 +248,84 @@ async def test_one_of_the_instances_leads_and_the_other_takes_over(server: Redis
     async with scheduler_on(server.url) as (c, _), field(c.port) as at_c:
         _, seen = await at_c.get("/v1/pools")
         assert seen["leader"] == c.instance
+
+
+async def test_a_second_process_with_a_used_id_is_refused_before_it_touches_the_lease(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scheduler_on(server.url, server__instance_id="one", **QUICK) as (_, store):
+        claimed: list[str] = []
+        claim = Pools.claim
+
+        async def noting(self: Pools, instance: str, lease_ms: int) -> Any:
+            if self is not store.pools:
+                claimed.append(instance)
+            return await claim(self, instance, lease_ms)
+
+        monkeypatch.setattr(Pools, "claim", noting)
+        with pytest.raises(IdTaken):
+            await scheduler_on(server.url, server__instance_id="one", **QUICK).__aenter__()
+        assert claimed == []
+
+
+async def test_another_process_with_a_node_id_that_answers_elsewhere_is_refused(pair: Pair) -> None:
+    """Issue 16: the same id at two instances took the node from one another for ever, and its jobs with it."""
+    first = await pair.node_at_b(node_id="node-TEST0001", boot_id="first")
+    client = await pair.a.client()
+    for index, boot_id in enumerate(("second", None)):
+        second = await pair.a.socket("/ws/node")
+        await second.send(registration(node_id="node-TEST0001", boot_id=boot_id))
+        assert (await second.next("error"))["code"] == "NODE_ID_CONFLICT"
+        assert await second.closed() == 1013
+        await client.utterance(index)
+        assert (await client.outcome())["type"] == "translation_result"
+    assert (len(first.jobs), first.socket.socket.closed) == (2, False)
+
+
+async def test_the_same_process_takes_its_node_to_another_instance_at_once(pair: Pair) -> None:
+    first = await pair.node_at_b(node_id="node-TEST0001", boot_id="b")
+    second = await pair.a.node(node_id="node-TEST0001", boot_id="b")
+    assert await first.socket.closed() == 4001
+    client = await pair.b.client()
+    await client.utterance(0)
+    assert (await client.outcome())["type"] == "translation_result"
+    assert len(second.jobs) == 1
+
+
+async def test_an_existing_node_cut_off_there_is_let_in_here_while_its_old_socket_hangs(pair: Pair) -> None:
+    old = await pair.node_at_b(node_id="node-TEST0001")
+    old.socket.fall_silent()
+    began = monotonic()
+    await pair.a.node(node_id="node-TEST0001")
+    print(f"let in after {monotonic() - began:.1f} s")
+    client = await pair.b.client()
+    await client.utterance(0)
+    assert (await client.outcome())["type"] == "translation_result"
+    old.socket.drop()
+
+
+async def test_an_existing_node_of_an_instance_that_was_killed_is_let_in_elsewhere(
+    tmp_path: Path, server: RedisProcess
+) -> None:
+    beats = ("--set", "instances.beat_ms=200", "--set", "instances.dead_ms=60000")
+    async with scheduler_on(server.url, instances__beat_ms=200, instances__dead_ms=60_000) as (here, _):
+        async with field(here.port) as peers, serve_process(tmp_path, "--redis-url", server.url, *beats) as there:
+            await until(lambda: there.port)
+            async with field(there.port) as peers_there:
+                await peers_there.node(node_id="node-TEST0001")
+                there.process.kill()
+                await there.process.wait()
+                # Long before that instance counts as dead.
+                await peers.node(node_id="node-TEST0001")
+
+
+async def test_an_eviction_through_another_instance_closes_the_socket(pair: Pair) -> None:
+    node = await pair.node_at_b(node_id="node-TEST0001")
+    status, _ = await pair.a.post("/v1/nodes/node-TEST0001/evict")
+    assert status == 200
+    assert await node.socket.closed() == 1012
+    await until(lambda: no_nodes(pair.store))
+
+
+async def no_nodes(store: Store) -> bool:
+    return await store.nodes.view() == []

@@ -53,6 +53,26 @@ async def assert_cancelled_for(client: FakeClient, job_id: str) -> None:
 # Looking up and explaining
 
 
+async def test_a_job_that_runs_on_its_only_node_is_not_said_to_find_none(peers: Field) -> None:
+    node = await peers.node(stay_silent, max_concurrent_jobs=1)
+    client = await peers.client()
+    await client.utterance(0)
+    job_id = (await until(lambda: node.jobs))[0]["job_id"]
+    explained = await looked_up(peers, job_id, "/explain")
+    assert explained["headline"] == f"it is under way: attempt 1 on {node.node_id}"
+    assert explained["now"]["headline"] == f"{node.node_id} has it; no other node serves en→zh"
+    assert explained["now"]["candidates"] == [
+        {"node_id": node.node_id, "verdict": "has_it", "detail": "this job is there"}
+    ]
+    await peers.node()
+
+    async def sees_the_other() -> bool:
+        told = (await looked_up(peers, job_id, "/explain"))["now"]["headline"]
+        return bool(told == f"{node.node_id} has it; 1 of 1 other nodes for en→zh are free")
+
+    await until(sees_the_other)
+
+
 async def test_a_job_that_found_nobody_can_be_looked_up_and_names_what_is_missing(peers: Field) -> None:
     await peers.node()
     client = await peers.client(tgt_lang="fr")
@@ -61,7 +81,7 @@ async def test_a_job_that_found_nobody_can_be_looked_up_and_names_what_is_missin
     assert event["error_code"] == "NO_CAPABLE_NODE"
     job = await looked_up(peers, event["job_id"])
     assert (job["state"], job["reason"], job["attempt"]) == ("FAILED", "NO_CAPABLE_NODE", 0)
-    assert (job["session_id"], job["utterance_index"]) == (client.session_id, 0)
+    assert (job["session_id"], job["utterance_index"]) == (f"{client.session_id[:10]}…", 0)
     assert (job["src_lang"], job["tgt_lang"]) == ("en", "fr")
     assert "tts(fr)" in job["detail"]
     explained = await looked_up(peers, event["job_id"], "/explain")

@@ -1,6 +1,7 @@
 """Every metric moves when what it counts happens: a table of days in the life of a scheduler."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -126,13 +127,62 @@ async def bad_nodes(server: RedisProcess, _: Path, moved: Moved) -> None:
 async def bad_clients(server: RedisProcess, _: Path, moved: Moved) -> None:
     """One speaks rubbish, one too fast."""
     async with (
-        scheduler_on(server.url, sessions__max_frames_per_s=1) as (scheduler, _store),
+        scheduler_on(server.url, sessions__max_frames_per_s=1, server__max_bad_frames_per_min=1) as (scheduler, _store),
         field(scheduler.port) as peers,
     ):
         client = await peers.client()
         await client.socket.socket.send_str("{")
         for _chunk in range(3):
             await client.chunk(SPEECH)
+        other = await peers.client()
+        for _rubbish in range(2):
+            await other.socket.socket.send_str("{")
+        await moved()
+
+
+async def a_talkative_node(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """It shows more of one sentence than anybody can read."""
+    async with scheduler_on(server.url) as (scheduler, _store), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent)
+        client = await peers.client()
+        await client.utterance(0)
+        job = await until(lambda: node.jobs and node.jobs[0])
+        about = {name: job[name] for name in ("job_id", "session_id", "utterance_index", "trace_id")}
+        for _partial in range(50):
+            said = {"type": "asr_partial", "text": "a", "is_final": False, "node_id": node.node_id}
+            await node.socket.send(said | about)
+        await moved()
+
+
+async def a_slow_sentence(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """The second is translated before the first."""
+    async with (
+        scheduler_on(server.url, delivery__hold_ms=10) as (scheduler, _store),
+        field(scheduler.port) as peers,
+    ):
+        node = await peers.node(stay_silent)
+        client = await peers.client()
+        for index in range(2):
+            await client.utterance(index)
+        await until(lambda: len(node.jobs) == 2)
+        first, second = sorted(node.jobs, key=lambda job: int(job["utterance_index"]))
+        for job in (second, first):
+            await answer(node, job)
+            await client.outcome()
+        await moved()
+
+
+async def a_full_memory(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """More is said than may be remembered for clients that come back."""
+    async with (
+        scheduler_on(server.url, server__max_remembered_bytes=3_000) as (scheduler, _store),
+        field(scheduler.port) as peers,
+    ):
+        await peers.node()
+        client = await peers.client()
+        for index in range(4):
+            await client.utterance(index)
+            await client.outcome()
         await moved()
 
 
@@ -164,6 +214,33 @@ async def callers(server: RedisProcess, _: Path, moved: Moved) -> None:
         await answer(node, node.jobs[0])
         assert (await caller.result(asked.body["job_id"], 5_000)).body["state"] == "DONE"
         await watched
+
+
+async def strangers(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """A page of somebody else, and two who say nothing."""
+    brisk = {"server__header_timeout_ms": 100, "sessions__idle_socket_ms": 100}
+    async with scheduler_on(server.url, **brisk) as (scheduler, _store):
+        async with field(scheduler.port) as peers:
+            await peers.socket("/ws/session")
+            _reader, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
+            assert (await peers.ask("GET", "/ws/session", headers={"Origin": "http://evil.example"}))[0] == 403
+            await moved()
+            writer.close()
+
+
+async def a_guesser(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """Somebody names a session that is not its own."""
+    async with scheduler_on(server.url) as (scheduler, _store), field(scheduler.port) as peers:
+        socket = await peers.socket("/ws/session")
+        await socket.send({"type": "client_heartbeat", "session_id": "s-0123456789ABCDEF", "timestamp": 1})
+        await moved()
+
+
+async def an_address_inside(server: RedisProcess, _: Path, moved: Moved) -> None:
+    """A hub whose name leads to an address that is not public."""
+    names = {"catalogue__url": f"http://{socket.gethostname()}:1025/", "catalogue__interval_ms": 100}
+    async with scheduler_on(server.url, **names):
+        await moved()
 
 
 async def two_instances(server: RedisProcess, _: Path, moved: Moved) -> None:
@@ -204,17 +281,17 @@ async def a_flood(server: RedisProcess, _: Path, moved: Moved) -> None:
 
 
 async def surprises(server: RedisProcess, _: Path, moved: Moved) -> None:
-    """Somebody has written rubbish where our data should be."""
+    """Something nobody planned for: rubbish in Redis is no surprise any more."""
+
+    async def surprise(*_args: object, **_more: object) -> None:
+        raise ValueError
+
     async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
         node = await peers.node()
-        keys = store.keys.shard(0)
-        spoiled = (keys.complaints(node.node_id), keys.leases)
-        for key in spoiled:
-            await store.line.call("SET", key, "rubbish")
+        store.jobs.overdue = store.services.suspend = surprise  # type: ignore[method-assign, assignment]
         complaint = {"code": "MODEL_NOT_AVAILABLE", "message": ""}
         await node.socket.send({"type": "node_error", "node_id": node.node_id} | complaint)
         await moved()
-        await store.line.call("DEL", *spoiled)
 
 
 async def a_worker_that_hangs(_: RedisProcess, folder: Path, moved: Moved) -> None:
@@ -224,6 +301,21 @@ async def a_worker_that_hangs(_: RedisProcess, folder: Path, moved: Moved) -> No
     await siblings.together()
     await siblings.close()
     await moved()
+
+
+async def a_lost_record(server: RedisProcess, _: Path, moved: Moved) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        client = await peers.client()
+        await store.line.call("DEL", store.keys.session(client.session_id))
+        await client.chunk(SPEECH, is_final=True)
+        await moved()
+
+
+async def rubbish_in_redis(server: RedisProcess, _: Path, moved: Moved) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        await peers.node()
+        await store.line.call("ZADD", store.keys.shard(0).leases, 0, "rubbish")
+        await moved()
 
 
 DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ...]] = {
@@ -241,8 +333,18 @@ DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ..
         *("lingua_attempts_lost", "lingua_job_retries", "lingua_node_quarantines", "lingua_node_complaints"),
         "lingua_messages_stale",
     ),
-    bad_clients: ("lingua_session_pauses", "lingua_frames_refused"),
+    a_lost_record: ("lingua_session_records_restored",),
+    bad_clients: (
+        *("lingua_session_pauses", "lingua_frames_refused", "lingua_sockets_throttled", "lingua_sockets_cut_off"),
+    ),
+    a_full_memory: ("lingua_outcomes_remembered_bytes", "lingua_outcomes_forgotten"),
+    rubbish_in_redis: ("lingua_redis_unreadable",),
     a_slow_reader: ("lingua_outbox_overflows",),
+    a_slow_sentence: ("lingua_outcomes_late",),
+    strangers: ("lingua_door_refusals", "lingua_connections_cut", "lingua_idle_closed"),
+    a_talkative_node: ("lingua_partials_dropped",),
+    a_guesser: ("lingua_session_misses",),
+    an_address_inside: ("lingua_outgoing_calls_refused",),
     callers: ("lingua_request_claims", "lingua_calls_under_way", "lingua_results_kept_bytes"),
     two_instances: ("lingua_letters_posted", "lingua_letters_handled", "lingua_signals_heard"),
     bad_mail: ("lingua_inbox_letters", "lingua_letters_dead", "lingua_inbox_adoptions"),

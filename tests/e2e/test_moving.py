@@ -9,14 +9,15 @@ import pytest
 from tests.support.peers import FakeClient, Field, answer, field, stay_silent
 from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
+from tests.support.speech import PACKET, packet_of
 from tests.support.waiting import until
 
-OPUS = b"\x03\x00abc" * 20
+OPUS = PACKET * 20
 
 
 def letter(text: str) -> bytes:
     """A packet of audio that can be recognised."""
-    return b"\x01\x00" + text.encode()
+    return packet_of(text)
 
 
 async def moved(peers: Field, client: FakeClient, last: int | None) -> FakeClient:

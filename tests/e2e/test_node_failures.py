@@ -8,6 +8,7 @@ from tests.support.fleet import history
 from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, registration, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.speech import PACKET
 from tests.support.waiting import until
 
 
@@ -370,12 +371,13 @@ async def test_a_job_the_node_runs_without_a_lease_takes_a_slot(peers: Field) ->
 
 async def test_the_parts_of_a_long_speech_all_reach_one_node(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url, sessions__max_duration_ms=200) as (scheduler, _),
+        scheduler_on(server.url, sessions__max_duration_ms=200, nodes__believed_slots=0) as (scheduler, _),
         field(scheduler.port) as peers,
     ):
-        nodes = [await peers.node(stay_silent, max_concurrent_jobs=20) for _ in range(5)]
+        turns = ["turns"]
+        nodes = [await peers.node(stay_silent, max_concurrent_jobs=20, advanced_features=turns) for _ in range(5)]
         client = await peers.client()
-        packets = b"\x03\x00abc" * 15  # 300 ms
+        packets = PACKET * 15  # 300 ms
         for part in range(6):
             await client.chunk(packets)  # the latest is kept until it is known whether the turn ends with it
             await until(partial(_jobs_in_all, nodes, part))
@@ -398,12 +400,12 @@ async def test_a_turn_whose_node_is_gone_finds_another_one(server: RedisProcess)
     ):
         nodes = [await peers.node() for _ in range(2)]
         client = await peers.client()
-        await client.chunk(b"\x03\x00abc" * 15)
-        await client.chunk(b"\x03\x00abc" * 15)
+        await client.chunk(PACKET * 15)
+        await client.chunk(PACKET * 15)
         assert (await client.outcome())["type"] == "translation_result"
         bound = next(node for node in nodes if node.jobs)
         await bound.socket.close()
-        await client.chunk(b"\x03\x00abc" * 15, is_final=True)
+        await client.chunk(PACKET * 15, is_final=True)
         assert (await client.outcome())["type"] == "translation_result"
 
 
@@ -488,3 +490,25 @@ async def test_an_unknown_audio_format_is_refused(peers: Field) -> None:
     client = await peers.client()
     await client.utterance(0, audio_format="mp7")
     assert "audio_format is opus or pcm16" in (await client.socket.next("error"))["message"]
+
+
+async def test_a_node_that_changes_too_often_ends_up_with_what_it_said_last(server: RedisProcess) -> None:
+    changes = {"nodes__max_heartbeats_per_s": 5, "nodes__max_changes_per_min": 60}
+    async with scheduler_on(server.url, **changes) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node()
+        for number in range(100):
+            codes = ["en", "zh", "fr"] if number % 2 else ["en", "de"]
+            lists = dict.fromkeys(("asr_languages", "semantic_languages", "tts_languages"), codes)
+            await node.socket.send(heartbeat(node.node_id, language_capabilities=lists))
+        await node.socket.send(heartbeat(node.node_id, language_capabilities=lists | {"tts_languages": ["fr"]}))
+
+        async def speaks_french_alone() -> bool:
+            (view,) = await store.nodes.view()
+            return {pool for pool in view.pools if pool.endswith(":speech")} == {
+                "en:fr:speech",
+                "zh:fr:speech",
+                "fr:fr:speech",
+            }
+
+        await until(speaks_french_alone)
+        assert not node.socket.socket.closed

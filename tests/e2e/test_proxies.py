@@ -20,6 +20,12 @@ from tests.support.waiting import until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SAMPLES = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}
+MOST = 30
+# Everybody is on loopback here, where nobody is counted otherwise.
+TRUSTING = (
+    *("--set", "server.trusted_proxies=127.0.0.1", "--set", "server.unmetered_addresses="),
+    *("--set", f"server.max_sockets_per_address={MOST}"),
+)
 Command = Callable[[str, Path, Path], list[str]]
 COMMANDS: dict[str, Command] = {
     "haproxy": lambda program, config, _: [program, "-f", str(config)],
@@ -86,8 +92,8 @@ async def two_instances(server: RedisProcess, folder: Path) -> AsyncIterator[lis
     (folder / "a").mkdir()
     (folder / "b").mkdir()
     async with (
-        serve_process(folder / "a", "--redis-url", server.url) as first,
-        serve_process(folder / "b", "--redis-url", server.url) as second,
+        serve_process(folder / "a", "--redis-url", server.url, *TRUSTING) as first,
+        serve_process(folder / "b", "--redis-url", server.url, *TRUSTING) as second,
     ):
         await until(lambda: first.port and second.port, within_s=60)
         yield [first, second]
@@ -104,6 +110,31 @@ async def speak(peers: Field, count: int) -> None:
         assert (await client.outcome())["type"] == "translation_result"
 
 
+async def pages_come_through(port: int) -> None:
+    """A page that was served through the proxy may open sockets through it; pages of others may not."""
+    url = f"ws://127.0.0.1:{port}/ws/session"
+    async with aiohttp.ClientSession() as http:
+        async with http.ws_connect(url, origin=f"http://127.0.0.1:{port}"):
+            pass
+        with pytest.raises(aiohttp.WSServerHandshakeError, match="403"):
+            await http.ws_connect(url, origin="http://evil.example")
+    await strangers_are_counted(url)
+
+
+async def strangers_are_counted(url: str) -> None:
+    """Who calls is what the proxy says, whatever the caller says."""
+    statuses, opened = [], []
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))) as http:
+        for number in range(2 * MOST + 5):
+            try:
+                opened.append(await http.ws_connect(url, headers={"X-Forwarded-For": f"203.0.113.{number}"}))
+                statuses.append(101)
+            except aiohttp.WSServerHandshakeError as error:
+                statuses.append(error.status)
+    assert set(statuses) == {101, 429}
+    assert MOST <= statuses.count(101) <= 2 * MOST
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 async def test_people_and_nodes_come_through_a_proxy_and_one_instance_may_stop(
     name: str, server: RedisProcess, tmp_path: Path
@@ -114,6 +145,7 @@ async def test_people_and_nodes_come_through_a_proxy_and_one_instance_may_stop(
                 assert len(peers.nodes) < 20, "the proxy sends everybody to one instance"
                 await peers.node()
             await speak(peers, 4)
+            await pages_come_through(port)
 
             stopping, staying = instances
             former = list(peers.nodes)

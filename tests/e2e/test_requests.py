@@ -10,10 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
+from lingua_scheduler.domain.attempts import without_secret
+from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.callers import Answer, Caller, caller_of
 from tests.support.fleet import ledger
-from tests.support.peers import FakeNode, Field, Frame, answer, field
+from tests.support.mail import BRISK, who
+from tests.support.peers import FakeNode, Field, Frame, answer, field, stay_silent
 from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -70,7 +74,7 @@ async def test_a_hundred_calls_on_three_instances_are_one_job(three: list[Instan
     fetched = [await one.caller.result(job_id, 5_000) for one in three]
     assert sorted(found.status for found in fetched) == [200, 409, 409]
     assert [found.body["state"] for found in fetched if found.status == 200] == ["DONE"]
-    assert [job["job_id"] for node in nodes for job in node.jobs] == [job_id]
+    assert [job["job_id"] for node in nodes for job in node.jobs] == [without_secret(job_id)]
 
 
 async def test_many_requests_raced_on_three_instances_are_one_job_each(three: list[Instance]) -> None:
@@ -81,7 +85,7 @@ async def test_many_requests_raced_on_three_instances_are_one_job_each(three: li
     jobs = {one_job(list(answers[at : at + 3])) for at in range(0, len(answers), 3)}
     await until(lambda: sum(len(node.jobs) for node in nodes) >= len(names))
     assert len(jobs) == len(names)
-    assert sorted(job["job_id"] for node in nodes for job in node.jobs) == sorted(jobs)
+    assert sorted(job["job_id"] for node in nodes for job in node.jobs) == sorted(map(without_secret, jobs))
 
 
 async def test_a_repeat_elsewhere_is_answered_with_the_job_and_dispatches_nothing(three: list[Instance]) -> None:
@@ -124,7 +128,9 @@ async def test_a_call_killed_between_claim_and_dispatch_is_repeated_after_its_le
         repeats = await asyncio.gather(*(caller.dispatch(request_id="r") for _ in range(10)))
         job_id = one_job(list(repeats))
         assert (await caller.result(job_id, 5_000)).body["state"] == "DONE"
-        assert [job["job_id"] for job in node.jobs] == [blocker.body["job_id"], job_id]
+        assert [job["job_id"] for job in node.jobs] == [
+            without_secret(placed) for placed in (blocker.body["job_id"], job_id)
+        ]
         assert await ledger(store, node.node_id) == (0, 1, 0)
 
 
@@ -159,10 +165,60 @@ async def test_an_instance_that_was_frozen_in_line_wakes_up_to_the_winners_job(
         serving.process.send_signal(signal.SIGCONT)
         woken = await sleeper
         assert (woken.status, woken.body) == (200, winner.body)
-        assert [job["job_id"] for job in node.jobs[1:]] == [winner.body["job_id"]]
+        assert [job["job_id"] for job in node.jobs[1:]] == [without_secret(winner.body["job_id"])]
         assert len(frozen_node.jobs) == 1
         for one in (node, frozen_node):
             await until(partial(free_again, store, one))
+
+
+async def test_after_its_instance_is_gone_a_call_is_answered_and_a_repeat_begins_anew(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (_, store), AsyncExitStack() as stack:
+        scheduler, _ = await stack.enter_async_context(scheduler_on(server.url))
+        here = await stack.enter_async_context(field(scheduler.port))
+        near = await stack.enter_async_context(caller_of(scheduler.port))
+        silent = await here.node(stay_silent, max_concurrent_jobs=1)
+        async with AsyncExitStack() as doomed:
+            gone, _ = await doomed.enter_async_context(scheduler_on(server.url, server__stop_timeout_ms=0))
+            far = await doomed.enter_async_context(caller_of(gone.port))
+
+            async def placed() -> Answer | None:
+                found = await far.dispatch(request_id="r")
+                return found if found.status == 200 else None
+
+            job_id = (await until(placed)).body["job_id"]
+            assert (await near.result(job_id)).body["error"] == "JOB_ELSEWHERE"
+            assert (await near.dispatch(request_id="r")).body["job_id"] == job_id
+
+        async def is_lost() -> bool:
+            found = await near.result(job_id)
+            return (found.status, found.body["error"]) == (410, "RESULT_LOST")
+
+        await until(is_lost)
+        await here.node(answer)
+        again = (await near.dispatch(request_id="r")).body["job_id"]
+        assert again != job_id
+        assert (await near.result(again, 5_000)).body["state"] == "DONE"
+        # Its node loses the job too: nobody goes on with it, and it does not wait for ever.
+        await silent.socket.close()
+        await until(partial(is_in, store, job_id, JobState.RETRYING))
+        scheduler.sweeper._look_again_at = 0.0
+        await scheduler.sweeper.close_forsaken([gone.instance])
+        assert await is_in(store, job_id, JobState.FAILED)
+
+
+async def test_jobs_that_wait_at_a_dead_instance_end_and_those_of_a_living_one_do_not(server: RedisProcess) -> None:
+    async with scheduler_on(server.url, **BRISK) as (scheduler, store), caller_of(scheduler.port) as caller:
+        await store.instances.join(who("i-dead"), 800)
+        for job_id, owner in (("job-0-1", "i-dead"), ("job-0-2", scheduler.instance)):
+            await store.jobs.note(0, JobNote(job_id, ("en:zh:speech",), "caller", 0, owner), 60_000)
+        await until(partial(is_in, store, "job-0-1", JobState.FAILED))
+        assert await is_in(store, "job-0-2", JobState.CREATED)
+        assert (await caller.result("job-0-1.0123456789ab")).status == 410
+
+
+async def is_in(store: Store, job_id: str, state: JobState) -> bool:
+    record = await store.jobs.find(job_id)
+    return record is not None and record.state == state
 
 
 async def free_again(store: Store, node: FakeNode) -> bool:

@@ -3,9 +3,10 @@
 import asyncio
 
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, stay_silent
+from tests.support.speech import PACKET
 from tests.support.waiting import until
 
-OPUS = b"\x03\x00abc" * 10
+OPUS = PACKET * 10
 
 
 async def back_again(peers: Field, client: FakeClient, **more: object) -> FakeClient:

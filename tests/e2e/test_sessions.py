@@ -2,9 +2,12 @@
 
 import asyncio
 import base64
+from functools import partial
 from typing import Any
 
+import aiohttp
 import pytest
+import uvloop
 
 from lingua_scheduler.protocol import binary
 from lingua_scheduler.services.sessions import now_ms
@@ -13,9 +16,10 @@ from tests.support import jumping
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_by, scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.speech import PACKET, packet_of
 from tests.support.waiting import until
 
-OPUS = b"\x03\x00abc" * 20  # 400 ms
+OPUS = PACKET * 20  # 400 ms
 PCM16 = b"\x00\x01" * 3_200  # 200 ms
 
 
@@ -81,7 +85,7 @@ async def test_an_operator_may_leave_the_steps_out(server: RedisProcess) -> None
 
 
 async def test_a_sentence_right_after_another_brings_its_context_along(peers: Field) -> None:
-    node = await peers.node()
+    node = await peers.node(advanced_features=["context_text"])
     client = await peers.client()
     for index in range(2):
         await client.utterance(index)
@@ -174,7 +178,7 @@ async def test_switches_choose_the_pool_and_reach_the_job(
 
 async def test_too_much_audio_is_asked_to_pause_then_refused_and_room_comes_back(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url, sessions__max_audio_bytes=40_000) as (scheduler, _),
+        scheduler_on(server.url, sessions__max_audio_bytes=40_000, nodes__believed_slots=0) as (scheduler, _),
         field(scheduler.port) as peers,
     ):
         node = await peers.node(stay_silent, max_concurrent_jobs=50)
@@ -323,15 +327,15 @@ async def test_who_never_reads_is_closed_and_told_to_come_back(server: RedisProc
 async def test_chunks_sent_again_after_a_resume_are_not_heard_twice(peers: Field) -> None:
     node = await peers.node()
     client = await peers.client()
-    for letter in (b"a", b"b"):
-        await client.chunk(b"\x01\x00" + letter)
+    for letter in "ab":
+        await client.chunk(packet_of(letter))
     again = await peers.client(resume_token=client.ack["resume_token"])
     assert again.ack["next_seq"] == 2
-    for letter in (b"a", b"b", b"c"):  # it sends from the beginning all the same
-        await again.chunk(b"\x01\x00" + letter)
+    for letter in "abc":  # it sends from the beginning all the same
+        await again.chunk(packet_of(letter))
     await again.chunk(is_final=True)
     await again.outcome()
-    assert base64.b64decode(node.jobs[0]["audio"]) == b"\x01\x00a\x01\x00b\x01\x00c"
+    assert base64.b64decode(node.jobs[0]["audio"]) == b"".join(map(packet_of, "abc"))
 
 
 # Long silences
@@ -403,3 +407,131 @@ async def test_every_index_of_a_window_is_dispatched_exactly_once_in_whatever_or
     assert sorted(job["utterance_index"] for job in node.jobs) == list(range(13))
     heard: list[Any] = [result["utterance_index"] for result in client.socket.of_type("translation_result")]
     assert sorted(heard) == list(range(13))
+
+
+# Nodes that may say nothing, and the gateway
+
+
+async def test_a_part_its_node_takes_long_for_is_overtaken_and_not_given_up(server: RedisProcess) -> None:
+    changes = {"sessions__max_duration_ms": 200, "delivery__silent_hold_ms": 50, "delivery__hold_ms": 60_000}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent, max_concurrent_jobs=4)
+        client = await peers.client()
+        for part in range(3):
+            await client.chunk(PACKET * 15)  # 300 ms, so the one before is cut
+            await until(partial(has_jobs, node, part))
+        await client.chunk(is_final=True)
+        await until(partial(has_jobs, node, 3))
+        await answer(node, node.jobs[1])
+        assert (await client.outcome())["utterance_index"] == 1
+        await asyncio.sleep(0.2)  # far longer than it was waited for
+        await answer(node, node.jobs[0])
+        late = await client.outcome()
+        assert (late["type"], late["utterance_index"], late["late"]) == ("translation_result", 0, True)
+        assert not node.socket.of_type("job_cancel")
+
+
+async def test_a_sentence_its_node_says_nothing_of_is_overtaken_and_still_awaited(server: RedisProcess) -> None:
+    changes = {"delivery__silent_hold_ms": 50, "delivery__hold_ms": 60_000}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent)
+        client = await peers.client()
+        for index in range(2):
+            await client.utterance(index)
+        first, second = await until(lambda: sorted(node.jobs, key=by_index) if len(node.jobs) == 2 else None)
+        await answer(node, second)
+        assert (await client.outcome())["utterance_index"] == 1
+        await answer(node, first)
+        late = await client.outcome()
+        assert (late["type"], late["utterance_index"], late["late"]) == ("translation_result", 0, True)
+
+
+async def test_a_result_the_gateway_did_not_wait_for_is_not_the_answer_to_its_next_question(peers: Field) -> None:
+    node = await peers.node(stay_silent)
+    first = await peers.client(platform="api-gateway")
+    await first.utterance(0)
+    await until(lambda: node.jobs)
+    first.socket.cut()
+    await answer(node, node.jobs[0])
+    second = FakeClient(await peers.socket("/ws/session"))
+    second.session_id = first.session_id
+    await second.utterance(1)
+    await until(lambda: len(node.jobs) == 2)
+    await answer(node, node.jobs[1])
+    assert (await second.outcome())["utterance_index"] == 1
+
+
+async def test_a_gateway_socket_is_closed_after_an_utterance_that_cannot_be_read(peers: Field) -> None:
+    client = await peers.client(platform="api-gateway")
+    again = FakeClient(await peers.socket("/ws/session"))
+    again.session_id = client.session_id
+    await again.utterance(0, sample_rate=None)
+    assert (await again.socket.next("error"))["code"] == "INVALID_MESSAGE"
+    assert await again.socket.closed() == 1013
+
+
+async def test_a_socket_is_not_pinged_before_it_has_spoken(server: RedisProcess) -> None:
+    async with scheduler_on(server.url, server__ping_interval_ms=20) as (scheduler, _):
+        async with aiohttp.ClientSession() as http:
+            url = f"ws://127.0.0.1:{scheduler.port}/ws/session"
+            async with http.ws_connect(url, autoping=False) as silent:
+                with pytest.raises(TimeoutError):
+                    await silent.receive(timeout=0.5)
+                init = {"client_version": "1", "platform": "web", "src_lang": "en", "tgt_lang": "zh"}
+                await silent.send_json({"type": "session_init"} | init)
+                assert (await silent.receive_json())["type"] == "session_init_ack"
+                assert (await silent.receive(timeout=10)).type is aiohttp.WSMsgType.PING
+
+
+async def test_the_first_step_of_an_utterance_has_its_number(peers: Field) -> None:
+    await peers.node()
+    client = await peers.client()
+    client._seq = 73
+    await client.chunk(OPUS, is_final=True)
+    await client.outcome()
+    started = [event for event in client.socket.of_type("ui_event") if event["event"] == "INPUT_STARTED"]
+    assert [event["utterance_index"] for event in started] == [73]
+
+
+async def test_jobs_of_a_caller_that_uses_the_name_of_a_session_are_none_of_it(
+    server: RedisProcess,
+) -> None:
+    async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
+        await peers.node()
+        client = await peers.client()
+        body = {"session_id": client.session_id, "src_lang": "en", "tgt_lang": "zh", "audio": "AAECAw=="}
+        for _ in range(3):
+            status, _ = await peers.post("/v1/dispatch/f2f", body)
+            assert status == 200
+        session = scheduler._intake._sessions.find(client.session_id)
+        assert session is not None
+        assert session.away == {}
+
+
+def has_jobs(node: FakeNode, count: int) -> bool:
+    return len(node.jobs) == count
+
+
+def by_index(job: Frame) -> int:
+    return int(job["utterance_index"])
+
+
+def test_a_timer_that_is_due_at_once_may_be_set_again_on_the_loop_we_serve_with(server: RedisProcess) -> None:
+    async def story() -> int:
+        async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
+            await peers.node()
+            client = await peers.client()
+            intake = scheduler._intake
+            session = intake._sessions.find(client.session_id)
+            assert session is not None
+            # A sentence whose pause was over long ago, as after the loop was held up.
+            session.conversation.chunk(0, OPUS, 400, False, 0.0)
+            for _ in range(3):
+                intake._arm(session)
+            return int((await client.outcome())["utterance_index"])
+
+    loop = uvloop.new_event_loop()
+    try:
+        assert loop.run_until_complete(story()) == 0
+    finally:
+        loop.close()

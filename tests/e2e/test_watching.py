@@ -76,7 +76,8 @@ async def test_an_instance_that_is_killed_has_died_and_one_that_stops_has_left(
 ) -> None:
     quick = ("--set", "instances.beat_ms=100", "--set", "instances.dead_ms=500", "--set", "watch.interval_ms=200")
     others = ("--redis-url", server.url, *quick, "--set", "watch.watched_interval_ms=100")
-    async with scheduler_on(server.url, instances__beat_ms=100, instances__dead_ms=500, **QUICK) as (here, _):
+    async with scheduler_on(server.url, instances__beat_ms=200, instances__dead_ms=2_000, **QUICK) as (here, _):
+        # An instance that is late with its own beats, as on a busy machine, judges nobody.
         for number, kill, kind in ((1, signal.SIGKILL, "instance.died"), (2, signal.SIGTERM, "instance.left")):
             folder = tmp_path / str(number)
             folder.mkdir()
@@ -97,7 +98,7 @@ def is_alive(instance: Any) -> bool:
 
 
 async def next_events(stream: Any) -> list[Any]:
-    return list((await stream.change_with("events"))["events"])
+    return list((await stream.change_with("events", within_s=45))["events"])
 
 
 async def test_a_node_that_vanishes_is_an_alarm_until_it_is_back_and_one_that_drained_is_none(

@@ -281,7 +281,7 @@ async def test_whoever_has_only_just_connected_is_still_answered(tmp_path: Path)
         serving.process.send_signal(signal.SIGHUP)
         await until(lambda: events(serving, "scheduler.stopping"), ROLL_S)
         for _, writer in visitors:
-            writer.write(b"GET /health HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         answers = [await reader.read() for reader, _ in visitors]
         assert [heard[:15] for heard in answers] == [b"HTTP/1.1 200 OK"] * 12
         for _, writer in visitors:

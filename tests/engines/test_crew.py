@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_PAIRS
+from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import PARTS, Choices, Found, Part, Stage, survey
 from lingua_scheduler.engines.crew import Crew
@@ -87,10 +87,10 @@ def test_without_a_pair_it_says_what_is_missing(parts: tuple[Found, ...], reason
 
 
 def test_it_declares_no_more_than_a_scheduler_reads() -> None:
-    codes = [f"{a}{b}" for a in "abcdefghij" for b in "abcdefghij"]
+    codes = [f"{a}{b}" for a in "abcdefghijklm" for b in "abcdefghij"]
     pairs = [(codes[0], code) for code in codes[1:]] + [(code, codes[0]) for code in codes[1:]]
     many = crew(found("recogniser", Thing("ear", codes)), found("translator", Thing("tongue", [], pairs)))
-    assert len(many.pairs) == MAX_PAIRS
+    assert len(many.pairs) == MAX_TRANSLATIONS
     assert len(many.sources) <= MAX_LANGUAGES
 
 

@@ -78,8 +78,9 @@ async def test_a_ping_is_answered_and_a_goodbye_returned(connect: Connect) -> No
 async def test_a_socket_that_answers_pings_stays_and_one_that_does_not_is_closed(connect: Connect) -> None:
     lively, dead = await connect(), await connect()
     for client in (lively, dead):
-        client.writer.write(HANDSHAKE)
+        client.writer.write(HANDSHAKE + frame(INIT))
         await client.head()
+        await until_init(client)
     hung_up = asyncio.ensure_future(dead.until_hung_up())
     while not hung_up.done():
         opcode, _ = await lively.next()

@@ -11,13 +11,15 @@ from aiohttp import WSMsgType, web
 
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Sockets
-from lingua_scheduler.protocol.session import UiEvent
+from lingua_scheduler.gateway.valve import Rates
+from lingua_scheduler.protocol.session import AsrPartial, UiEvent
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 from tests.support.schedulers import settings_with
 from tests.support.waiting import until
 
 MAX_BYTES = 1_000_000
+MAX_ALL_BYTES = 2_000_000
 
 
 class Counted:
@@ -60,13 +62,15 @@ class Pair:
 
 @pytest.fixture
 async def pairs() -> AsyncIterator[Any]:
-    sockets = Sockets(settings_with(server__outbox_max_bytes=MAX_BYTES).server)
+    sockets = Sockets(
+        settings_with(server__outbox_max_bytes=MAX_BYTES, server__outboxes_max_bytes=MAX_ALL_BYTES).server
+    )
     outboxes: asyncio.Queue[Outbox] = asyncio.Queue()
 
     async def handle(request: web.Request) -> web.WebSocketResponse:
-        socket, outbox = await sockets.accept(request)
+        socket, outbox = await sockets.accept(request, Rates(1000, 10_000_000, 2))
         outboxes.put_nowait(outbox)
-        async for frame in sockets.frames(socket, outbox, "session"):
+        async for frame in sockets.frames(socket, outbox, sockets.manners(socket, outbox, "session")):
             outbox.post_frame(frame.data)
         return socket
 
@@ -206,3 +210,43 @@ async def test_what_waits_for_a_socket_that_died_is_dropped(pairs: Any) -> None:
     assert pair.transport.writes == 0
     assert pair.outbox.pending_bytes == 0
     assert not pair.outbox.post_frame(b"never")
+
+
+# All of them together
+
+
+async def test_when_all_have_too_much_unread_who_has_most_is_cut_off(pairs: Any) -> None:
+    """Each stays below its own limit; the honest one, which reads, is not touched."""
+    before = metrics.OVERFLOWS._value.get()
+    honest, *slow = [await pairs() for _ in range(5)]
+    for number, pair in enumerate(slow):
+        pair.stop_reading()
+        while not fill(pair, 500_000 + number * 50_000):
+            await asyncio.sleep(0)
+    # While the last one's grew, the third had most.
+    assert [pair_alive(pair) for pair in slow] == [True, True, False, True]
+    assert metrics.OVERFLOWS._value.get() == before + 1
+    assert honest.outbox.post_frame(b"{}")
+    assert await honest.heard(1) == ["{}"]
+
+
+async def test_partials_never_fill_an_outbox(pairs: Any) -> None:
+    pair = await pairs()
+    pair.stop_reading()
+    partial = AsrPartial(session_id="s", utterance_index=0, job_id="j", text="x" * 20_000, is_final=False, trace_id="t")
+    before = metrics.PARTIALS_DROPPED._value.get()
+    for _ in range(1000):
+        assert pair.outbox.post(partial)
+        await asyncio.sleep(0)
+    assert metrics.PARTIALS_DROPPED._value.get() > before
+    assert pair.outbox._transport.get_write_buffer_size() < 200_000
+    assert pair.outbox.post_frame(b"{}")
+
+
+def pair_alive(pair: "Pair") -> bool:
+    return not pair.outbox._transport.is_closing()
+
+
+def fill(pair: "Pair", size: int) -> bool:
+    """Post until so much waits here, or nothing is taken any more."""
+    return not pair.outbox.post_frame(bytes(10_000)) or pair.outbox._transport.get_write_buffer_size() > size

@@ -19,25 +19,26 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, target_of
 from lingua_scheduler.store import jobs
 from lingua_scheduler.store.jobs import DispatchRules, JobOrder
-from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.nodes import NodeEntry, Owner
 from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.store import Store
 from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World
 from tests.support.clocks import Clock
-from tests.support.fleet import entry
+from tests.support.fleet import entry, wide_entry
 from tests.support.servers import RedisProcess
 
 T = TypeVar("T")
 
 NODES = ("a", "b", "c")
 POOLS = ("en:zh:speech", "en:zh:text")
+(WIDE,) = wide_entry("any").pools
 RULES = DispatchRules(sample=3, sample_k=20, ack_ms=ACK_MS, keep_ms=3_600_000)
 STEPS = int(os.environ.get("STEPS", "2000"))
 STEPS_PER_LIFE = 50
 
 nodes = st.sampled_from(NODES)
 # Weighted towards a fleet that works, because that is where leases meet.
-pool_sets = st.sampled_from([POOLS, POOLS, POOLS, POOLS[:1], POOLS[1:], ()]).map(frozenset)
+pool_sets = st.sampled_from([POOLS, POOLS, POOLS, POOLS[:1], POOLS[1:], (), (WIDE,), (WIDE,)]).map(frozenset)
 takes_work = st.sampled_from([True, True, True, True, False])
 links = st.sampled_from(["c1", "c1", "c1", "c2"])
 
@@ -74,9 +75,18 @@ class LedgerMachine(RuleBasedStateMachine):
         link=links,
         acknowledges=st.booleans(),
         takes=takes_work,
+        is_doubted=st.booleans(),
     )
     def register(
-        self, node_id: str, pools: frozenset[str], limit: int, boot_id: str, link: str, acknowledges: bool, takes: bool
+        self,
+        node_id: str,
+        pools: frozenset[str],
+        limit: int,
+        boot_id: str,
+        link: str,
+        acknowledges: bool,
+        takes: bool,
+        is_doubted: bool = True,
     ) -> None:
         self.run(self.store.nodes.place(node_id, 100, 1000))
         new = entry(
@@ -88,9 +98,15 @@ class LedgerMachine(RuleBasedStateMachine):
             takes_jobs=takes,
             alive_ms=10_000,
         )
-        registered = self.run(self.store.nodes.register(0, Owner("i", link), new))
         before = self.world.nodes.get(node_id)
         is_same = before is not None and boot_id != "" and before.boot_id == boot_id
+        over = Owner("i", before.link) if before is not None and is_doubted else None
+        registered = self.run(self.store.nodes.register(0, Owner("i", link), defined(new), over))
+        if before is not None and before.link != link and before.alive_until > self.now and not (is_same or over):
+            assert registered.outcome == "held"
+            return
+        if before is None:
+            self.world.come_back(node_id)
         handed_back: set[Attempt] = set()
         if is_same and before is not None:
             assert registered.epoch == before.epoch
@@ -111,7 +127,7 @@ class LedgerMachine(RuleBasedStateMachine):
             node_id, pools=pools, max_jobs=limit, boot_id=boot_id, acknowledges=acks, takes_jobs=takes, alive_ms=10_000
         )
         belief = frozenset(POOLS)  # often wrong
-        registered = self.run(self.store.nodes.update(0, Owner("i", link), new, belief))
+        registered = self.run(self.store.nodes.update(0, Owner("i", link), defined(new), belief))
         if node is None:
             assert registered.outcome == "gone"
         elif node.link != link:
@@ -122,7 +138,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(node_id=nodes, link=links)
     def beat(self, node_id: str, link: str) -> None:
-        outcome = self.run(self.store.nodes.beat(0, Owner("i", link), node_id, 10_000))
+        outcome = self.run(self.store.nodes.beat(0, Owner("i", link), node_id, 10_000)).outcome
         node = self.world.nodes.get(node_id)
         assert outcome == ("gone" if node is None else "alive" if node.link == link else "superseded")
         if node is not None and node.link == link:
@@ -179,7 +195,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self._dispatch(job_id, job.attempt.number + raise_by, (POOLS[0],), excluded)
 
     def _dispatch(self, job_id: str, number: int, pools: tuple[str, ...], excluded: tuple[str, ...]) -> None:
-        wanted = JobOrder(job_id, number, pools, "s-1", 0, "i", 20_000, excluded=excluded)
+        wanted = JobOrder(job_id, number, pools, "s-1", 0, "i", 20_000, excluded=excluded, wide=(WIDE,))
         placed = self.run(self.store.jobs.dispatch(0, wanted, RULES))
         job = self.world.jobs.get(job_id)
         is_live = job is not None and job.state in LIVE and job.attempt in self.world.leases
@@ -192,7 +208,7 @@ class LedgerMachine(RuleBasedStateMachine):
             return
         fit = self.world.choices(pools, excluded, self.now)
         if not fit:
-            able = set.intersection(*(set(self.world.members(pool)) for pool in pools))
+            able = set.intersection(*(self.world.serving(pool) for pool in pools))
             expected = "nobody" if not able else "full" if able - set(excluded) else "exhausted"
             assert placed.outcome == expected
             return
@@ -287,12 +303,15 @@ class LedgerMachine(RuleBasedStateMachine):
         job_id = f"job-0-{job}"
         adopted = self.run(self.store.nodes.adopt(0, Owner("i", link), node_id, [job_id], 6_000))
         node = self.world.nodes.get(node_id)
-        accounted = any(a.job_id == job_id and a.node_id == node_id for a in self.world.leases)
-        if node is None or node.link != link or accounted:
-            assert adopted == 0
-        else:
-            assert adopted == 1
-            self.world.leases[Attempt(job_id, 0, node_id, 0)] = self.now + 6_000
+        current = {a for a, deadline in self.world.leases.items() if deadline > self.now}
+        accounted = any(a.job_id == job_id and a.node_id == node_id for a in current)
+        own = Attempt(job_id, 0, node_id, 0)
+        if node is None or node.link != link:
+            assert adopted is None
+            return
+        assert adopted == ([] if accounted else [job_id])
+        if not accounted or own in current:
+            self.world.leases[own] = self.now + 6_000
 
     @rule(ms=st.sampled_from([1, 1, 999, 4_999, 5_000, 5_000, 10_000, 30_000]))
     def time_passes(self, ms: int) -> None:
@@ -329,7 +348,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     async def _compare(self) -> None:
         keys, line, world = self.store.keys.shard(0), self.store.line, self.world
-        leases, held, free, limits, seen, summary, sick, trouble, *members = await asyncio.gather(
+        leases, held, free, limits, seen, summary, sick, trouble, wide, *members = await asyncio.gather(
             line.call("ZRANGE", keys.leases, 0, -1, "WITHSCORES"),
             line.call("ZRANGE", keys.held, 0, -1, "WITHSCORES"),
             line.call("ZRANGE", keys.free, 0, -1, "WITHSCORES"),
@@ -338,7 +357,8 @@ class LedgerMachine(RuleBasedStateMachine):
             line.call("HGETALL", keys.summary),
             line.call("ZRANGE", keys.sick, 0, -1, "WITHSCORES"),
             line.call("HGETALL", keys.trouble),
-            *(line.call("SMEMBERS", keys.pool(pool)) for pool in POOLS),
+            line.call("HKEYS", keys.wide),
+            *(line.call("SMEMBERS", keys.pool(pool)) for pool in (*POOLS, WIDE)),
         )
         assert as_numbers(leases) == {attempt.lease: deadline for attempt, deadline in world.leases.items()}
         holders = {attempt.node_id for attempt in world.leases}
@@ -346,8 +366,11 @@ class LedgerMachine(RuleBasedStateMachine):
         assert as_numbers(free) == {n: world.free(n) for n in world.nodes if world.free(n) is not None}
         assert as_numbers(limits) == {node_id: node.limit for node_id, node in world.nodes.items()}
         assert as_numbers(seen) == {node_id: node.alive_until for node_id, node in world.nodes.items()}
-        assert [set(found) for found in members] == [world.members(pool) for pool in POOLS]
-        assert as_numbers(summary) == {pool: len(world.members(pool)) for pool in POOLS if world.members(pool)}
+        assert [set(found) for found in members] == [world.members(pool) for pool in (*POOLS, WIDE)]
+        assert wide == ([WIDE] if world.members(WIDE) else []), (
+            "a wide pool without a definition, or the other way round"
+        )
+        assert as_numbers(summary) == {pool: len(world.members(pool)) for pool in (*POOLS, WIDE) if world.members(pool)}
         assert as_numbers(sick) == world.sick
         assert dict(zip(trouble[::2], trouble[1::2], strict=True)) == {
             node_id: f"{entry.outcomes} {entry.times} {entry.since}" for node_id, entry in world.trouble.items()
@@ -355,6 +378,10 @@ class LedgerMachine(RuleBasedStateMachine):
         live = [job for job in world.jobs.values() if job.state in LIVE]
         records = await asyncio.gather(*(line.call("GET", keys.job(job.attempt.job_id)) for job in live))
         assert [fields_of(record)["state"] for record in records] == [job.state for job in live]
+
+
+def defined(node: NodeEntry) -> NodeEntry:
+    return node._replace(reach=wide_entry("any").reach) if WIDE in node.pools else node
 
 
 def as_numbers(flat: list[str]) -> dict[str, int]:

@@ -11,7 +11,7 @@ import pytest
 
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.store import scripts
-from tests.models.test_ledger_machine import NODES, POOLS, LedgerMachine, machine_on
+from tests.models.test_ledger_machine import NODES, POOLS, WIDE, LedgerMachine, machine_on
 from tests.support.servers import RedisProcess
 
 LIVES, STEPS_PER_LIFE = 150, 60
@@ -20,7 +20,7 @@ Step = Callable[[LedgerMachine, random.Random], None]
 
 
 def _pools(dice: random.Random) -> frozenset[str]:
-    return frozenset(dice.choice([POOLS, POOLS, POOLS[:1], POOLS[1:]]))
+    return frozenset(dice.choice([POOLS, POOLS, POOLS[:1], POOLS[1:], (WIDE,)]))
 
 
 def _register(machine: LedgerMachine, dice: random.Random) -> None:
@@ -33,6 +33,7 @@ def _register(machine: LedgerMachine, dice: random.Random) -> None:
         link,
         dice.random() < 0.5,
         dice.random() < 0.9,
+        is_doubted=boot_id != "b2",
     )
 
 
@@ -98,7 +99,7 @@ def walk(server: RedisProcess) -> None:
 
 MUTANTS = {
     "a dispatch does not take a slot": ("job_dispatch", "open[chosen] - 1, running", "open[chosen], running"),
-    "a dead node may be chosen": ("job_dispatch", "not out[node] and alive[node] > moment", "not out[node]"),
+    "a dead node may be chosen": ("job_dispatch", "owner_of[node] and alive[node] > moment", "owner_of[node]"),
     "an excluded node may be chosen": ("job_dispatch", "is_fit = not out[node] and", "is_fit ="),
     "a full node may be chosen": ("job_dispatch", "slots > 0 and", "slots >= 0 and"),
     "the most loaded node is chosen": (
@@ -110,7 +111,11 @@ MUTANTS = {
     "an ended job is dispatched again": ("job_dispatch", "not string.find(before, known.state, 1, true) or", ""),
     "a stale epoch is believed": ("attempt_end", "epoch ~= '' and job.epoch ~= epoch", "false"),
     "a lease is not removed": ("attempt_end", "redis.call('ZREM', leases, unpack(over))", ""),
-    "a lowered limit turns free slots negative": ("attempt_end", "math.max(0, limit[i] - left)", "limit[i] - left"),
+    "a lowered limit turns free slots negative": (
+        "attempt_end",
+        "math.max(0, (tonumber(limit[i]) or 0) - left)",
+        "(tonumber(limit[i]) or 0) - left",
+    ),
     "an attempt given up frees its slot at once": ("attempt_end", "current and linger_ms ~= '0'", "false"),
     "what is not overdue is ended": ("attempt_end", "overdue == '1' and", "false and"),
     "a node is never quarantined": ("attempt_end", "mark == 'x' and is_over", "false"),
@@ -121,28 +126,37 @@ MUTANTS = {
     ),
     "what was given before a quarantine renews it": (
         "attempt_end",
-        "tonumber(given_ms or 0) > tonumber(since)",
+        "(tonumber(given_ms or 0) or 0) > tonumber(since)",
         "true",
     ),
     "a quarantined node may be chosen": ("job_dispatch", "even_quarantined or not quarantined[node]", "true"),
     "a small fleet goes dark": ("job_dispatch", "some_are_sick and not some_are_well", "false"),
     "a quarantine that ran out is forgotten": ("job_dispatch", "if due[chosen] then", "if false then"),
     "a quarantine outlives its node": ("node_remove", "redis.call('HDEL', trouble, node)", ""),
-    "a late acknowledgement is granted": ("attempt_advance", "and tonumber(deadline) > moment", ""),
-    "an acknowledgement does not extend the lease": ("attempt_advance", "moment + job.run_ms", "deadline"),
+    "a late acknowledgement is granted": ("attempt_advance", "tonumber(deadline) > moment", "true"),
+    "an acknowledgement does not extend the lease": (
+        "attempt_advance",
+        "moment + (tonumber(job.run_ms) or 0)",
+        "deadline",
+    ),
     "registering keeps the epoch": ("node_register", "math.max(moment, (tonumber(epoch) or 0) + 1)", "(epoch or 1)"),
     "the former life's leases stay": ("node_register", "redis.call('ZADD', leases, 0, lease)", ""),
     "a drained node comes back by itself": ("node_register", "if drain == '1' then", "if false then"),
+    "anybody may take a node that is alive": ("node_register", "return {'held', owner_instance, owner_link}", ""),
     "anybody may change a node": ("node_register", "owner_instance ~= instance or owner_link ~= link", "false"),
     "an old socket removes the new one": ("node_remove", "owner_instance ~= instance or owner_link ~= link", "false"),
     "a removed node stays in its pools": (
         "node_remove",
-        "move_pools(node, words(was), {}, words(was), pools, summary)",
+        "move_pools(node, words(names), {}, words(names), pools, summary, wide)",
         "",
     ),
     "a drained node still offers slots": ("node_drain", "redis.call('ZREM', free, node)", ""),
     "the summary is not kept": ("node_register", "redis.call('HSET', summary, name, members)", ""),
-    "a job is accounted for twice": ("lease_adopt", "if not accounted[job] then", "if true then"),
+    "a wide pool outlives its nodes": ("node_remove", "redis.call('HDEL', wide, name)", "redis.call('HLEN', wide)"),
+    "a wide node is resumed without its languages": ("node_drain", "redis.call('HSET', wide, serves, stored[4])", ""),
+    "a wide node is not looked at": ("job_dispatch", "if has_wide then return draw(sets, count, in_wide) end", ""),
+    "a wide node must be in every pool": ("job_dispatch", "or in_wide[node]", ""),
+    "a job is accounted for twice": ("lease_adopt", "if not accounted[job] and", "if"),
 }
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.domain.reach import is_wide
 
 ACK_MS = 5_000
 # Small numbers, so that nodes come and go often.
@@ -52,6 +53,8 @@ class World:
     trouble: dict[str, Trouble] = field(default_factory=dict)
     # Node → quarantined until.
     sick: dict[str, int] = field(default_factory=dict)
+    # Of nodes that left: their trouble, and until when they are quarantined.
+    past: dict[str, tuple[Trouble | None, int | None]] = field(default_factory=dict)
 
     def held(self, node_id: str) -> int:
         return sum(attempt.node_id == node_id for attempt in self.leases)
@@ -63,10 +66,16 @@ class World:
     def members(self, pool: str) -> set[str]:
         return {node_id for node_id, node in self.nodes.items() if pool in node.in_pools}
 
+    def serving(self, pool: str) -> set[str]:
+        """Its own members, and wide nodes, which serve every pool of the model."""
+        return self.members(pool) | {
+            node_id for node_id in self.nodes if any(map(is_wide, self.nodes[node_id].in_pools))
+        }
+
     def candidates(self, pool: str, excluded: tuple[str, ...], now: int) -> set[str]:
         return {
             node_id
-            for node_id in self.members(pool)
+            for node_id in self.serving(pool)
             if node_id not in excluded and (self.free(node_id) or 0) > 0 and self.nodes[node_id].alive_until > now
         }
 
@@ -75,7 +84,7 @@ class World:
 
     def choices(self, pools: tuple[str, ...], excluded: tuple[str, ...], now: int) -> set[str]:
         """Those a job may go to, whatever their load."""
-        members = set.intersection(*map(self.members, pools))
+        members = set.intersection(*map(self.serving, pools))
         fit = self.candidates(pools[0], excluded, now) & members
         quarantined = {node_id for node_id, until in self.sick.items() if until > now}
         well = {
@@ -87,8 +96,14 @@ class World:
 
     def remove(self, node_id: str) -> None:
         del self.nodes[node_id]
-        self.trouble.pop(node_id, None)
-        self.sick.pop(node_id, None)
+        self.past[node_id] = self.trouble.pop(node_id, None), self.sick.pop(node_id, None)
+
+    def come_back(self, node_id: str) -> None:
+        trouble, sick_until = self.past.pop(node_id, (None, None))
+        if trouble is not None:
+            self.trouble[node_id] = trouble
+        if sick_until is not None:
+            self.sick[node_id] = sick_until
 
     def judge(self, node_id: str, is_good: bool, given_ms: int, now: int) -> str:
         """The verdict of attempt_end."""
@@ -134,7 +149,7 @@ class World:
         else:
             del self.leases[attempt]
         if not is_current or job is None:
-            return "stale"
+            return "gone" if job is None else "stale"
         job.state = state
         return "ended"
 

@@ -1,11 +1,20 @@
 import math
 import struct
+from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.protocol.audio import MAX_OPUS_PACKET_BYTES, detect_format, duration_ms, measure, opus_packets
+from lingua_scheduler.protocol.audio import (
+    MAX_OPUS_PACKET_BYTES,
+    SilenceLevels,
+    detect_format,
+    duration_ms,
+    listen,
+    measure,
+    opus_packets,
+)
 
 packets = st.lists(st.binary(min_size=1, max_size=MAX_OPUS_PACKET_BYTES), max_size=12)
 # Mostly small lengths, so that the walk often comes far before it fails.
@@ -129,3 +138,65 @@ def test_no_bytes_last_no_time(audio_format: str) -> None:
 def test_one_measurement_says_what_two_questions_would(data: bytes, rate: int) -> None:
     found = detect_format(data)
     assert measure(data, rate) == (found, duration_ms(data, found, rate))
+
+
+# Speech and silence
+
+LEVELS = SilenceLevels(opus_bytes=12, pcm_rms=130)
+DIGITAL_SILENCE = bytes.fromhex("0300b8fffe")
+ROOM_NOISE = bytes.fromhex("08004807c979c8c957c0")
+
+
+def of_sizes(*sizes: int) -> bytes:
+    return b"".join(size.to_bytes(2, "little") + b"\x55" * size for size in sizes)
+
+
+@pytest.mark.parametrize(
+    ("chunk", "is_speech"),
+    [
+        (DIGITAL_SILENCE * 13, False),
+        (ROOM_NOISE * 13, False),
+        (ROOM_NOISE * 6 + DIGITAL_SILENCE * 7, False),
+        (of_sizes(*[70] * 13), True),
+        (of_sizes(8, 8, 8, 66, 81, 8, 8, 8, 8, 8, 8, 8, 8), True),
+        (ROOM_NOISE * 12 + of_sizes(60), False),  # a click
+        (of_sizes(60), True),  # all there is
+        (ROOM_NOISE * 2 + of_sizes(60), True),
+        (of_sizes(*[15] * 13), True),  # 6 kbit/s, as low as Opus goes
+    ],
+)
+def test_speech_is_told_from_silence_by_the_size_of_packets(chunk: bytes, is_speech: bool) -> None:
+    assert listen(chunk, LEVELS) == (measure(chunk)[1], is_speech)
+
+
+def sine(hz: float, amplitude: float, seconds: float = 0.256) -> bytes:
+    step = 2 * math.pi * hz / 16_000
+    return array("h", (round(amplitude * math.sin(step * i)) for i in range(int(16_000 * seconds)))).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("chunk", "is_speech"),
+    [
+        (bytes(8_192), False),
+        (sine(200, 60), False),
+        (sine(200, 400), True),
+        (sine(500, 2_000), True),
+        (sine(1_000, 2_000), True),
+        (sine(16_000 / 17, 2_000), True),
+        (sine(16_000 / 13, 2_000), True),
+        (bytes(8_192) + sine(300, 3_000, 0.1) + bytes(300_000), True),  # a word in ten seconds of silence
+        (b"\x01", True),  # too little to tell
+    ],
+)
+def test_speech_is_told_from_silence_by_the_loudest_moment_of_pcm16(chunk: bytes, is_speech: bool) -> None:
+    assert listen(chunk, LEVELS)[1] is is_speech
+
+
+@pytest.mark.parametrize("chunk", [DIGITAL_SILENCE * 13, ROOM_NOISE + DIGITAL_SILENCE, bytes(640)])
+def test_where_nothing_counts_as_silence_everything_is_speech(chunk: bytes) -> None:
+    assert listen(chunk, SilenceLevels(0, 0))[1]
+
+
+@given(st.binary(min_size=1, max_size=4_000))
+def test_whatever_the_bytes_are_listening_measures_like_measuring(chunk: bytes) -> None:
+    assert listen(chunk, LEVELS)[0] == measure(chunk)[1]

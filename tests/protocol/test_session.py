@@ -14,7 +14,7 @@ from lingua_scheduler.protocol.session import (
     Utterance,
     WebrtcIce,
 )
-from lingua_scheduler.protocol.shapes import Message, NetworkTimings, ServiceTimings
+from lingua_scheduler.protocol.shapes import FeatureFlags, Message, NetworkTimings, ServiceTimings
 
 SESSION_INIT = """{"type":"session_init","client_version":"web-client-v1.0","platform":"web","src_lang":"auto","tgt_lang":"en","dialect":null,"features":{},"pairing_code":null,"mode":"two_way_auto","lang_a":"zh","lang_b":"en","auto_langs":["zh","en"],"trace_id":"9176…","tenant_id":null}"""  # noqa: E501 - as seen on the wire
 SESSION_INIT_ACK = """{"type":"session_init_ack","session_id":"s-1A2B3C4D","message":"session created","trace_id":"…","protocol_version":"1.0","use_binary_frame":false,"negotiated_codec":"opus","negotiated_audio_format":"opus","negotiated_sample_rate":16000,"negotiated_channel_count":1}"""  # noqa: E501 - as seen on the wire
@@ -48,7 +48,7 @@ def test_the_browsers_session_init_is_read() -> None:
         platform="web",
         src_lang="auto",
         tgt_lang="en",
-        features={},
+        features=FeatureFlags(),
         mode="two_way_auto",
         lang_a="zh",
         lang_b="en",

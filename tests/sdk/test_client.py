@@ -271,6 +271,15 @@ async def test_a_connection_that_ends_ends_what_is_heard(
     await client.__aexit__(None, None, None)
 
 
+async def test_one_that_is_told_not_to_come_back_does_not(scheduler: FakeScheduler) -> None:
+    client, call = await opened(scheduler)
+    closing = asyncio.create_task(call.socket.close(code=4007))
+    with pytest.raises(SessionFailed, match="not its own"):
+        await all_heard(client)
+    await closing
+    await client.__aexit__(None, None, None)
+
+
 async def test_a_scheduler_that_hangs_up_has_opened_no_session(scheduler: FakeScheduler) -> None:
     client = Client(f"127.0.0.1:{scheduler.port}", "en", "zh")
     opening = asyncio.create_task(client.__aenter__())
@@ -311,12 +320,12 @@ async def spoken_until_cut(peers: Field, cut_after: int) -> tuple[list[int], lis
     node = await peers.node()
     async with client_of(peers) as client:
         steps: list[Callable[[], Awaitable[None]]] = [
-            lambda: client.send(b"\x01\x00" * 160),
-            lambda: client.send(b"\x02\x00" * 160),
+            lambda: client.send(b"\x01\x20" * 160),
+            lambda: client.send(b"\x02\x20" * 160),
             lambda: client.final(),
             lambda: until(lambda: node.jobs),
-            lambda: client.send(b"\x03\x00" * 160),
-            lambda: client.send(b"\x04\x00" * 160, is_final=True),
+            lambda: client.send(b"\x03\x20" * 160),
+            lambda: client.send(b"\x04\x20" * 160, is_final=True),
             lambda: client.finish(),
         ]
         indexes: list[int] = []
@@ -393,7 +402,7 @@ async def test_a_connection_cut_anywhere_costs_no_speech_and_doubles_none(peers:
     indexes, audio, times_resumed = await spoken_until_cut(peers, cut_after)
     assert times_resumed == 1
     assert indexes == list(range(len(indexes)))
-    assert b"".join(audio) == b"".join(bytes((value, 0)) * 160 for value in (1, 2, 3, 4))
+    assert b"".join(audio) == b"".join(bytes((value, 0x20)) * 160 for value in (1, 2, 3, 4))
 
 
 async def test_a_whole_utterance_cut_off_on_its_way_is_sent_again(peers: Field) -> None:

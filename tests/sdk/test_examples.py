@@ -14,6 +14,7 @@ from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk import wav
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
+from tests.support.tones import tone
 from tests.support.waiting import until
 from tools.docs import ROOT
 
@@ -62,7 +63,7 @@ async def example_node(folder: Path, port: int) -> AsyncIterator[Script]:
 
 async def test_the_example_node_serves_the_example_client(server: RedisProcess, tmp_path: Path) -> None:
     recording = tmp_path / "speech.wav"
-    wav.write(recording, bytes(32_000))
+    wav.write(recording, tone(440, 16_000, 1.0).tobytes())
     async with serve_process(tmp_path, "--redis-url", server.url) as serving:
         await until(lambda: serving.port, 60)
         async with example_node(tmp_path, serving.port) as node:

@@ -297,7 +297,10 @@ async def test_it_introduces_itself_as_existing_schedulers_expect(scheduler: Fak
     async with running(scheduler.port, Engine(), node_id="node-1", heartbeat_interval_s=7):
         said = await (await scheduler.call()).register()
         assert said["node_id"] == "node-1"
-        assert said["advanced_features"] == ["job_ack", "binary_audio", "drain"]
+        assert said["advanced_features"] == [
+            *("job_ack", "binary_audio", "drain"),
+            *("lid", "context_text", "semantic", "turns"),
+        ]
         assert said["accept_public_jobs"] is True
         assert said["max_concurrent_jobs"] == 2
         assert said["heartbeat_interval_ms"] == 7000

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_PAIRS, Pair
+from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
 from lingua_scheduler.domain.nodes import LoadLimits, Profile
-from lingua_scheduler.domain.pools import Admission, Languages, pools_for
+from lingua_scheduler.domain.pools import Languages
 from lingua_scheduler.protocol.node import (
     Hardware,
     LanguageCapabilities,
@@ -15,7 +15,7 @@ from lingua_scheduler.protocol.node import (
     ResourceUsage,
 )
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
-from lingua_scheduler.services.capabilities import MAX_TRANSLATIONS, changed_by, profile_of
+from lingua_scheduler.services.capabilities import REMEMBERED_MAX, changed_by, excess, profile_of
 
 EVERYTHING = LanguageCapabilities(asr_languages=["en", "zh"], semantic_languages=["en"], tts_languages=["zh"])
 LIMITS = LoadLimits(cpu=90, memory=90, gpu=90, gpu_memory=90)
@@ -67,14 +67,10 @@ def test_a_node_without_lists_can_do_nothing_yet() -> None:
     assert registered(language_capabilities=LanguageCapabilities()).languages == Languages()
 
 
-def test_unreadable_codes_are_left_out_and_endless_lists_are_cut_off() -> None:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    endless = [a + b for a in letters for b in letters]
-    said = registered(
-        language_capabilities=LanguageCapabilities(asr_languages=["EN", "en", "e n"], tts_languages=endless)
-    )
-    assert said.languages.asr == {"en"}
-    assert len(said.languages.tts) == MAX_LANGUAGES
+def test_unreadable_codes_are_left_out() -> None:
+    assert registered(language_capabilities=LanguageCapabilities(asr_languages=["EN", "en", "e n"])).languages.asr == {
+        "en"
+    }
 
 
 @pytest.mark.parametrize(
@@ -243,20 +239,59 @@ def test_who_reports_its_jobs_once_is_one_who_reports() -> None:
     assert beaten(registered(running_job_ids=[])).reports_jobs
 
 
-# A liar's lists
+# Very many languages
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+CODES = [a + b for a in LETTERS for b in LETTERS]
 
 
-def test_a_node_cannot_declare_translations_without_end() -> None:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    codes = [a + b for a in letters for b in letters]
-    endless = [{"from": src, "to": tgt} for src in codes[:4] for tgt in codes]
-    said = registered(language_capabilities=LanguageCapabilities(nmt_capabilities=endless))
-    assert len(said.languages.translations or ()) == MAX_TRANSLATIONS
+def test_a_list_within_the_limit_is_read_whole() -> None:
+    codes = CODES[:MAX_LANGUAGES]
+    said = LanguageCapabilities(asr_languages=codes, semantic_languages=codes, tts_languages=codes)
+    assert excess(said) is None
+    assert registered(language_capabilities=said).languages == Languages(
+        frozenset(codes), frozenset(codes), frozenset(codes)
+    )
 
 
-def test_a_node_that_claims_every_language_is_in_a_bounded_number_of_pools() -> None:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    endless = [a + b for a in letters for b in letters]
-    lists = LanguageCapabilities(asr_languages=endless, semantic_languages=endless, tts_languages=endless)
-    pools = pools_for(registered(language_capabilities=lists).languages, Admission.STRICT)
-    assert len(pools) == 2 * MAX_PAIRS
+@pytest.mark.parametrize("field", ["asr_languages", "semantic_languages", "tts_languages"])
+def test_a_longer_list_is_named_with_its_length_and_the_limit(field: str) -> None:
+    said = LanguageCapabilities()
+    setattr(said, field, CODES[: MAX_LANGUAGES + 1])
+    assert excess(said) == f"{field} has 257 languages; a node may list at most 256"
+
+
+def test_so_are_declared_pairs() -> None:
+    pairs = [f"{src}:{tgt}" for src in CODES[:129] for tgt in CODES[:128]]
+    assert excess(LanguageCapabilities(nmt_capabilities=pairs[:MAX_TRANSLATIONS])) is None
+    assert "has 16512 pairs; a node may declare at most 16384" in str(
+        excess(LanguageCapabilities(nmt_capabilities=[{"supported_pairs": pairs}]))
+    )
+
+
+def test_many_pairs_that_leave_none_out_are_any_pair() -> None:
+    codes = CODES[:20]
+    pairs = [f"{src}:{tgt}" for src in codes for tgt in codes if src != tgt]
+
+    def translations(pairs: list[str], spoken: list[str]) -> frozenset[Pair] | None:
+        said = LanguageCapabilities(
+            asr_languages=codes, semantic_languages=codes, tts_languages=spoken, nmt_capabilities=pairs
+        )
+        return registered(language_capabilities=said).languages.translations
+
+    assert translations(pairs, codes) is None
+    assert len(translations(pairs[1:], codes) or ()) == len(pairs) - 1
+    # Any pair would include a language that is only spoken.
+    assert len(translations(pairs, CODES[:21]) or ()) == len(pairs)
+
+
+def test_long_lists_that_come_again_are_read_once() -> None:
+    def said() -> LanguageCapabilities:
+        codes = CODES[:99]
+        return LanguageCapabilities(asr_languages=codes, semantic_languages=codes, tts_languages=list(codes))
+
+    first = registered(language_capabilities=said())
+    assert beaten(first, language_capabilities=said()).declared is first.declared
+    for number in range(REMEMBERED_MAX):
+        registered(language_capabilities=LanguageCapabilities(asr_languages=CODES[number : number + 99]))
+    assert beaten(first, language_capabilities=said()).declared == first.declared

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from lingua_scheduler.console.hub import fetch
+from lingua_scheduler.console import hub as hubs
+from lingua_scheduler.domain.addresses import read_networks
+from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.services.catalogue import LONGEST_PAUSE_S, Catalogue, HubAway
 from lingua_scheduler.settings import CatalogueSettings
 from tests.support.waiting import until
 
+LOCAL = hubs.Hub(Destinations(read_networks(("127.0.0.1",))))
 ASR, TTS = {"service_id": "whisper", "type": "asr"}, {"id": "piper", "type": "tts", "version": 2}
 
 
@@ -23,6 +26,7 @@ class Hub:
         self.asked = 0
         self.answer: Any = [ASR]
         self.status = 200
+        self.location = ""
         self.lets_go = asyncio.Event()
         self.lets_go.set()
         self.url = ""
@@ -31,7 +35,8 @@ class Hub:
         self.asked += 1
         await self.lets_go.wait()
         body = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer).encode()
-        return web.Response(body=body, status=self.status, content_type="application/json")
+        headers = {"Location": self.location} if self.location else None
+        return web.Response(body=body, status=self.status, content_type="application/json", headers=headers)
 
     async def pour(self, request: web.Request) -> web.StreamResponse:
         """Never ends, and never says how long it will be."""
@@ -68,7 +73,7 @@ async def hub() -> AsyncIterator[Hub]:
 
 
 def catalogue(url: str, path: Path | None = None, **changed: Any) -> Catalogue:
-    return Catalogue(CatalogueSettings(url=url, **changed), path, fetch)
+    return Catalogue(CatalogueSettings(url=url, **changed), path, LOCAL.fetch)
 
 
 def names(known: Catalogue) -> list[str]:
@@ -136,13 +141,28 @@ async def test_a_hub_that_is_slow_is_given_up_and_what_was_known_stays(hub: Hub)
     assert (names(known), known.failures) == (["whisper"], 1)
 
 
+async def test_a_hub_inside_is_asked_only_if_that_is_allowed(hub: Hub) -> None:
+    stranger = hubs.Hub(Destinations())
+    for url in (hub.url, hub.url.replace("127.0.0.1", "user:secret@127.0.0.1"), "file:///etc/passwd"):
+        with pytest.raises(HubAway, match=r"catalogue\.url is wrong"):
+            await stranger.fetch(url, 1_000)
+    assert hub.asked == 0
+
+
+async def test_a_hub_cannot_send_us_elsewhere(hub: Hub) -> None:
+    hub.status, hub.location = 302, hub.url
+    with pytest.raises(HubAway, match="status 302"):
+        await LOCAL.fetch(hub.url, 1_000)
+    assert hub.asked == 1
+
+
 async def test_an_answer_without_end_is_not_read_to_the_end(hub: Hub) -> None:
     with pytest.raises(HubAway, match="more than 200000 bytes"):
-        await asyncio.wait_for(fetch(hub.url.replace("services", "flood"), 200_000), 20)
+        await asyncio.wait_for(LOCAL.fetch(hub.url.replace("services", "flood"), 200_000), 20)
 
 
 async def test_after_three_failures_the_pauses_grow_up_to_ten_minutes() -> None:
-    known = catalogue("http://127.0.0.1:9/")
+    known = catalogue("http://127.0.0.1:1025/")
     pauses = []
     for _ in range(9):
         await known.refresh()

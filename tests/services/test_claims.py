@@ -2,6 +2,8 @@
 
 import pytest
 
+from lingua_scheduler.domain.addresses import read_networks
+from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.domain.nodes import LoadLimits
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.services.capabilities import changed_by, profile_of
@@ -54,9 +56,12 @@ def test_one_that_is_well_takes_work(health: str) -> None:
     ["ftp://host/x", "host/x", "//host/x", "http://", "http://u@host/", "http://host:0/", "http://h:x/", "http://hö/"],
 )
 def test_only_plain_addresses_are_called(url: str) -> None:
-    assert complaint_about(NodeBeat(node_id="node-a", callback_url=url))
+    assert complaint_about(NodeBeat(node_id="node-a", callback_url=url), Destinations())
 
 
-@pytest.mark.parametrize("url", ["", "http://10.0.0.7:8080/jobs?node=1", "https://[::1]/jobs", "https://host"])
+@pytest.mark.parametrize("url", ["", "http://10.0.0.7:8080/jobs?node=1", "https://[2606::1]/jobs", "https://host"])
 def test_plain_addresses_are_fine(url: str) -> None:
-    assert complaint_about(NodeBeat(node_id="node-a", callback_url=url)) is None
+    assert (
+        complaint_about(NodeBeat(node_id="node-a", callback_url=url), Destinations(read_networks(("10.0.0.7",))))
+        is None
+    )

@@ -24,7 +24,7 @@ async def test_a_large_fleet_makes_no_larger_explanation(
     store: Store, pool_map: PoolMapCopy, explainer: Explainer
 ) -> None:
     for i in range(60):
-        await join(store, entry(f"node-with-a-rather-long-name-{i:036}"))
+        await join(store, entry(f"node-with-a-rather-long-name-{i:035}"))
     await pool_map.refresh()
     explanation = await explainer.survey((POOL,), (), "x" * 10_000)
     assert len(msgspec.json.encode(explanation)) <= MAX_BYTES

@@ -10,4 +10,4 @@ from lingua_scheduler.services.intake import moment_of
 def test_a_timer_never_rings_before_it_is_due(due_ms: float) -> None:
     """If it did it would be set again for the same moment: a loop without an end where the clock stands still."""
     assert moment_of(due_ms) * 1000 >= due_ms
-    assert moment_of(due_ms) * 1000 - due_ms < 1
+    assert moment_of(due_ms) * 1000 - due_ms < 2

@@ -267,7 +267,7 @@ async def test_what_this_version_cannot_read_is_kept_with_an_alarm(
     store: Store, kind: str, body: bytes | None, reason: str
 ) -> None:
     before = counted("lingua_letters_dead_total", reason=reason)
-    async with office(store, "b") as there:
+    async with office(store, "b", inbox__keep_speech=True) as there:
         sent = encode(Assign(GONE.attempt, "c1", b"")) if body is None else body
         await store.inboxes.post("b", letter("u1", sent, kind), ROOMY)
         await until(lambda: _depth_is(store, "b", (0, 0, 1)))

@@ -16,6 +16,7 @@ from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recording import Recorder
 from lingua_scheduler.services.waiting import WaitingRoom
 from lingua_scheduler.services.work import Binding, Try, Wish
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, RULES, entry, join, ledger, order
@@ -107,6 +108,19 @@ async def test_an_affinity_key_is_bound_anew_when_its_node_is_gone(desk: Desk) -
     other = node_of(await desk.place(Wish(affinity_key="anna")))
     assert other != bound
     assert await desk.store.affinity.read("anna") == (other, 0)
+
+
+async def test_a_slot_is_used_though_its_affinity_key_could_not_be_bound(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RedisAway("gone at that moment")
+
+    monkeypatch.setattr(desk.store.affinity, "bind", fail)
+    placed = await desk.place(Wish(affinity_key="anna"))
+    assert placed.outcome is DispatchOutcome.DISPATCHED
+    await desk.end(placed)
+    assert await ledger(desk.store, node_of(placed)) == (0, 1, 0)
 
 
 async def test_a_binding_expires(store: Store) -> None:
@@ -286,7 +300,7 @@ async def test_who_has_waited_in_vain_for_a_pair_is_told_that_nobody_serves_it(d
 
 async def test_a_session_of_an_instance_that_is_gone_waits_for_its_nodes_too(store: Store) -> None:
     desk = Desk(store)
-    adopted = work(node_session_id="s-00000001-1")
+    adopted = work(node_session_id="s-00000001-1", is_adopted=True)
     placing = asyncio.create_task(desk.placer.place(adopted, Try(1, "x-1", 30_000)))
     await until(lambda: len(desk.waiting) == 1)
     await join(store, entry("n1"))

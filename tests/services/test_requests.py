@@ -123,7 +123,7 @@ async def test_a_repeat_may_have_another_place_in_its_session(desk: Desk) -> Non
     "other",
     [
         {"audio": b"\0\2" * 320},
-        {"terms": Terms("en", "zh", features={"a": 1})},
+        {"terms": Terms("en", "zh", features={"a": True})},
         {"wish": Wish(affinity_key="k")},
         {"audio_ref": "x"},
     ],
@@ -138,7 +138,7 @@ async def test_the_same_id_for_something_else_is_refused(desk: Desk, other: dict
 
 
 def test_the_order_of_features_does_not_matter() -> None:
-    one, two = ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    one, two = ({"a": True, "b": False}, {"b": False, "a": True})
     assert payload_of(work_of(terms=Terms("en", "zh", features=one))) == payload_of(
         work_of(terms=Terms("en", "zh", features=two))
     )

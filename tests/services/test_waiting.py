@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.domain.pools import Admission, reach_of
+from lingua_scheduler.domain.reach import Served
 from lingua_scheduler.services.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.telemetry import metrics
 from tests.support.clocks import Clock
+from tests.support.fleet import wide_languages
 
 POOL, OTHER = "en:zh:speech", "en:fr:speech"
 NODE = "node-a"
@@ -531,3 +534,23 @@ async def test_only_a_slot_that_nobody_here_takes_is_told_to_others(line: Line) 
     assert unclaimed == []
     await line.free()
     assert unclaimed == [(POOL,)]
+
+
+async def test_a_slot_of_a_wide_node_is_for_whoever_waits_longest_for_any_of_its_pairs(line: Line) -> None:
+    served = Served(reach_of(wide_languages(), Admission.STRICT))
+    await line.join("stranger", "fr:de:speech")
+    await line.join("first", "xaa:xab:text")
+    await line.join("second", POOL)
+    await line.join("again", retry_queue("xac:xad:speech"))
+    line.room.slot_freed(NODE, served)
+    await settled()
+    assert line.tried == ["first", "again"]
+    line.room.slot_freed(NODE, served)
+    await settled()
+    assert line.tried == ["first", "again", "second"]
+
+
+async def test_a_job_that_was_dismissed_before_it_began_to_wait_does_not_wait() -> None:
+    room = WaitingRoom(10, 10.0)
+    room.dismiss("job-0-1")
+    assert not await room.wait("en:zh:speech", room.ticket(), 60.0, "job-0-1")

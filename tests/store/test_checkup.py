@@ -13,7 +13,7 @@ from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.facts import facts_of
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, ledger, order
+from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, ledger, order, wide_entry
 
 KINDS = {kind.value for kind in FindingKind}
 Fault = Callable[[Store], Awaitable[object]]
@@ -22,6 +22,9 @@ SIZE = 2
 
 def checkup(store: Store) -> Checkup:
     return Checkup(store)
+
+
+WIDE = tuple(wide_entry("any").pools)
 
 
 async def look(store: Store) -> list[Finding]:
@@ -54,6 +57,7 @@ FAULTS: dict[str, Fault] = {
     "lease_of_nobody": lambda s: _lease_of(s, "job-0-0#1#ghost"),
     "lease_without_job": lambda s: _lease_of(s, "job-0-gone#1#n1"),
     "job_without_lease": lambda s: _lose_lease(s),
+    "unreadable": lambda s: s.line.call("HSET", s.keys.shard(0).queues, "n1", b"\xff"),
     "seen_of_nobody": lambda s: s.line.call("ZADD", s.keys.shard(0).seen, 1, "ghost"),
     "free_of_nobody": lambda s: s.line.call("ZADD", s.keys.shard(0).free, 1, "ghost"),
     "limit_of_nobody": lambda s: s.line.call("HSET", s.keys.shard(0).limits, "ghost", 1),
@@ -63,6 +67,8 @@ FAULTS: dict[str, Fault] = {
     "held_wrong": lambda s: s.line.call("ZADD", s.keys.shard(0).held, 7, "n1"),
     "free_wrong": lambda s: s.line.call("ZADD", s.keys.shard(0).free, 7, "n1"),
     "summary_wrong": lambda s: s.line.call("HSET", s.keys.shard(0).summary, "fr:de:text", 3),
+    "definition_missing": lambda s: _lose_definition(s),
+    "definition_of_nobody": lambda s: s.line.call("HSET", s.keys.shard(0).wide, "*:0000000000000000:text", "{}"),
     "place_of_nobody": lambda s: s.nodes.place("ghost", SIZE, 1000),
     "node_without_place": lambda s: s.line.call("HDEL", s.keys.placement, "n1"),
     "load_wrong": lambda s: s.line.call("ZADD", s.keys.load, 9, 0),
@@ -76,6 +82,11 @@ async def _lease_of(store: Store, lease: str) -> None:
     await store.line.call("ZADD", store.keys.shard(0).leases, 9e15, lease)
 
 
+async def _lose_definition(store: Store) -> None:
+    await store.nodes.update(0, HERE, wide_entry("n2"), frozenset())
+    await store.line.call("DEL", store.keys.shard(0).wide)
+
+
 async def _lose_lease(store: Store) -> None:
     leases = store.keys.shard(0).leases
     await store.line.call("ZREM", leases, *await store.line.call("ZRANGE", leases, 0, 0))
@@ -84,6 +95,16 @@ async def _lose_lease(store: Store) -> None:
 async def _mail(store: Store, stream: str) -> None:
     await beat_of(store, "i-here")
     await store.line.call("XADD", store.keys.mail("i-dead", stream), "*", "kind", "hint")
+
+
+async def test_the_empty_inbox_of_an_instance_that_is_still_known_is_no_fault(store: Store) -> None:
+    await _mail(store, "inbox")
+    await store.line.call("XTRIM", store.keys.mail("i-dead", "inbox"), "MAXLEN", 0)
+    assert [finding.kind for finding in await look(store)] == ["inbox_of_gone"]
+    # It crashed two minutes ago and others did its work; it is forgotten later, and its inbox with it.
+    now_s, _ = await store.line.call("TIME")
+    await store.line.call("ZADD", store.keys.alive, (int(now_s) - 120) * 1000, "i-dead")
+    assert await look(store) == []
 
 
 def test_there_is_a_fault_for_every_kind_of_finding() -> None:
@@ -115,7 +136,7 @@ async def test_a_fault_is_named_with_its_key_and_put_right(store: Store, clock: 
         assert await store.nodes.known(1) == {"far"}
         held = sum([(await ledger(store, node_id))[0] for node_id in ("n1", "n2")])
         assert held == len(attempts) - (kind == "job_without_lease")
-        assert (await store.jobs.dispatch(0, order("next"), RULES)).outcome == "dispatched"
+        assert (await store.jobs.dispatch(0, order("next", wide=WIDE), RULES)).outcome == "dispatched"
 
 
 async def test_a_silent_node_whose_instance_is_gone_goes_with_its_leases(store: Store, clock: Clock) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import signal
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
@@ -16,7 +17,7 @@ from lingua_scheduler.domain.nodes import BeatOutcome
 from lingua_scheduler.store import cluster as cluster_line
 from lingua_scheduler.store import scripts
 from lingua_scheduler.store.addresses import Address, read_cluster
-from lingua_scheduler.store.connection import RedisAway, ServerLine
+from lingua_scheduler.store.connection import RedisAway, ServerLine, WritesRefused
 from lingua_scheduler.store.layout import key_of, read_layout, slot_of
 from lingua_scheduler.store.local_cluster import LocalServer, in_step, node_id
 from lingua_scheduler.store.store import Store, StoreError
@@ -239,7 +240,8 @@ async def keep_beating(store: Store, shard: int, failures: list[RedisAway]) -> N
     """Any surprise but RedisAway ends it, and the test."""
     while True:
         try:
-            assert await store.nodes.beat(shard, HERE, f"n{shard}", 45_000) in (BeatOutcome.ALIVE, BeatOutcome.GONE)
+            beaten = await store.nodes.beat(shard, HERE, f"n{shard}", 45_000)
+            assert beaten.outcome in (BeatOutcome.ALIVE, BeatOutcome.GONE)
         except RedisAway as error:
             failures.append(error)
         await asyncio.sleep(0.005)
@@ -503,3 +505,28 @@ def test_an_address_that_is_none_is_refused(url: str, because: str) -> None:
     with pytest.raises(StoreError, match=f"is not a Redis address: {because}") as caught:
         Store(url, key_prefix="x")
     assert "same" not in str(caught.value)
+
+
+async def test_a_slot_that_stays_half_migrated_counts_as_away(cluster_with_a_spare: Cluster) -> None:
+    cluster = cluster_with_a_spare
+    async with store_on(cluster.url, timeout_ms=400) as store:
+        store.watch_writes()
+        await join(store, entry("n1"))
+        key = store.keys.shard(0).free
+        source, target, slot = cluster.owner_of(key), cluster.spares[0], key_slot(key.encode())
+        target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", node_id(source))
+        source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", node_id(target))
+        source.command("MIGRATE", "127.0.0.1", target.port, key, 0, 5_000)
+        with pytest.raises(WritesRefused, match=r"TryAgain|Ask"):
+            await store.jobs.dispatch(0, order(1), RULES)
+        assert not store.is_ready
+        began_s = time.monotonic()
+        with pytest.raises(WritesRefused):
+            await store.jobs.dispatch(0, order(1), RULES)
+        assert time.monotonic() - began_s < 0.4, "told at once"
+        while moving := source.command("CLUSTER", "GETKEYSINSLOT", slot, 20):
+            source.command("MIGRATE", "127.0.0.1", target.port, "", 0, 5_000, "KEYS", *moving)
+        for server in (target, source):
+            server.command("CLUSTER", "SETSLOT", slot, "NODE", node_id(target))
+        await until(lambda: store.is_ready)
+        assert (await store.jobs.dispatch(0, order(1), RULES)).node_id == "n1"

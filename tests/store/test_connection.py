@@ -5,10 +5,11 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from redis.asyncio.connection import DefaultParser
 from redis.exceptions import ResponseError
 
 from lingua_scheduler.store import connection
-from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.store import Store, StoreError, shown
 from lingua_scheduler.telemetry import metrics
 from tests.support.clusters import Server
@@ -286,3 +287,85 @@ async def test_waiting_for_mail_is_no_round_trip(store: Store) -> None:
     assert await line.call("BLPOP", "nothing", "0.3") is None
     assert measured()[1] - before_s < 0.2
     await line.close()
+
+
+@pytest.mark.parametrize("taken", ["-evalsha", "-@write", "resetkeys ~other*"])
+async def test_a_server_that_allows_us_nothing_any_more_counts_as_away(server: RedisProcess, taken: str) -> None:
+    store = Store(server.url, key_prefix="x")
+    await store.open()
+    store.watch_writes()
+    server.command("ACL", "SETUSER", "default", *taken.split())
+    try:
+        with pytest.raises(WritesRefused, match=r"permission|ACL|user executing the script"):
+            await store.nodes.place("n1", 100, 1000)
+        assert store.is_refused
+        assert not store.is_ready
+    finally:
+        server.command("ACL", "SETUSER", "default", "allkeys", "+@all")
+    await until(lambda: store.is_ready, 5, "back by itself")
+    assert (await store.nodes.place("n1", 100, 1000))[1].shard == 0
+    await store.close()
+
+
+async def test_one_command_that_is_not_allowed_takes_nothing_else_along(server: RedisProcess) -> None:
+    store = Store(server.url, key_prefix="x")
+    await store.open()
+    store.watch_writes()
+    downs: list[str] = []
+    store.line.on_down = downs.append
+    server.command("ACL", "SETUSER", "default", "-type", "-smembers")
+    try:
+        for command in (("TYPE", "x:y"), ("EVAL", "return redis.call('SMEMBERS', KEYS[1])", 1, "x:y")):
+            with pytest.raises(ResponseError):
+                await asyncio.wait_for(store.line.call(*command), 5)
+        assert (await store.nodes.place("n1", 100, 1000))[1].shard == 0
+    finally:
+        server.command("ACL", "SETUSER", "default", "+@all")
+    assert downs == []
+    await store.close()
+
+
+async def test_a_server_that_is_busy_with_a_script_counts_as_away(server: RedisProcess) -> None:
+    store, other = (Store(server.url, key_prefix="x", timeout_ms=10_000) for _ in range(2))
+    await store.open()
+    await other.open()
+    store.watch_writes()
+    # The name that every release knows.
+    server.command("CONFIG", "SET", "lua-time-limit", "20")
+    try:
+        endless = other.line.call("EVAL", "while true do end", 0)
+        await asyncio.sleep(0.1)
+        with pytest.raises(WritesRefused, match="BUSY"):
+            await store.nodes.place("n1", 100, 1000)
+        assert not store.is_ready
+        server.command("SCRIPT", "KILL")
+        with pytest.raises(ResponseError):
+            await endless
+    finally:
+        server.command("CONFIG", "SET", "lua-time-limit", "5000")
+    await until(lambda: store.is_ready, 5, "back by itself")
+    await other.close()
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "is_refused"),
+    [
+        ("BUSY Redis is busy running a script.", True),
+        ("OOM command not allowed when used memory > 'maxmemory'.", True),
+        ("MISCONF Redis is configured to save RDB snapshots", True),
+        ("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -MISCONF Redis is", True),
+        ("NEWWORD not now", True),
+        ("ERR DISCARD without MULTI", False),
+        ("ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You can't write", False),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", False),
+        ("NOGROUP No such key", False),
+        ("NOSCRIPT No matching script.", False),
+        ("BUSYGROUP Consumer Group name already exists", False),
+        ("MOVED 1 127.0.0.1:7001", False),
+        ("NOPERM this user has no permissions to run the 'type' command", False),
+    ],
+)
+def test_what_a_server_says_of_itself_is_told_from_what_it_says_of_a_command(said: str, is_refused: bool) -> None:
+    error = DefaultParser.parse_error(said)  # type: ignore[no-untyped-call]
+    assert connection.is_refusal(error) == is_refused

@@ -154,14 +154,17 @@ async def test_a_killed_server_is_back_at_once_with_its_data(tmp_path: Path, bin
 
 @every_server
 async def test_it_is_configured_by_us_alone(tmp_path: Path, binary: str) -> None:
-    async with EmbeddedServer(tmp_path, binary) as server, client_of(server.url) as client:
+    async with EmbeddedServer(tmp_path, binary, max_memory_mb=64) as server, client_of(server.url) as client:
         settings = await client.config_get("*")
         assert (await client.info("server"))["config_file"] == ""
-    assert {name: settings[name] for name in ("port", "save", "appendonly", "appendfsync", "maxmemory-policy")} == {
+    assert {
+        name: settings[name] for name in ("port", "save", "appendonly", "appendfsync", "maxmemory", "maxmemory-policy")
+    } == {
         "port": "0",
         "save": "",
         "appendonly": "yes",
         "appendfsync": "everysec",
+        "maxmemory": str(64 * 1024 * 1024),
         "maxmemory-policy": "noeviction",
     }
 

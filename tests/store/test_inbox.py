@@ -174,11 +174,12 @@ async def test_an_inbox_with_letters_is_not_removed(store: Store, line: Line) ->
     assert await store.line.call("EXISTS", *names) == 0
 
 
-async def test_a_dead_letter_is_kept_whole_and_can_be_replayed(store: Store, line: Line) -> None:
+async def test_a_dead_letter_without_speech_is_kept_whole_and_can_be_replayed(store: Store, line: Line) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1")
     (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
-    assert await store.inboxes.bury("a", entry._replace(deliveries=5), "failed", ROOMY) is BuryOutcome.BURIED
+    tried = entry._replace(deliveries=5)
+    assert await store.inboxes.bury("a", tried, "failed", ROOMY, subject="j", keeps_body=True) is BuryOutcome.BURIED
     assert await store.inboxes.bury("a", entry, "failed", ROOMY) is BuryOutcome.GONE
     assert await store.inboxes.depth("a") == (0, 0, 1)
     (dead,) = await store.inboxes.dead_letters("a", 10)
@@ -188,6 +189,21 @@ async def test_a_dead_letter_is_kept_whole_and_can_be_replayed(store: Store, lin
     (again,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
     assert (again.uid, again.body, again.deliveries) == ("u1", BODY, 1)
     assert await store.inboxes.depth("a") == (1, 1, 0)
+    assert len((await store.line.call("XRANGE", store.keys.inbox("a"), "-", "+"))[0][1]) == 8
+
+
+async def test_of_a_dead_letter_with_speech_only_the_envelope_is_kept(store: Store, line: Line) -> None:
+    await store.inboxes.prepare("a")
+    await post(store, "u1")
+    await store.line.call("XADD", store.keys.inbox("a"), "*", "from_the_future", BODY)
+    for entry in await store.inboxes.read(line, "a", 10, BLOCK_MS):
+        assert await store.inboxes.bury("a", entry, "failed", ROOMY, subject="job-0-1") is BuryOutcome.BURIED
+    dead, strange = await store.inboxes.dead_letters("a", 10)
+    assert (dead.subject, dead.body_bytes, dead.entry.uid, dead.entry.body) == ("job-0-1", len(BODY), "u1", b"")
+    assert BODY.decode("latin-1") not in str(await store.line.call("XRANGE", store.keys.dead_letters("a"), "-", "+"))
+    assert strange.entry.kind == ""
+    assert await store.inboxes.replay("a", dead.entry.entry_id, ROOMY) is ReplayOutcome.BARE
+    assert await store.inboxes.depth("a") == (0, 0, 2)
 
 
 async def test_dead_letters_are_bounded_and_the_oldest_give_way(store: Store, line: Line) -> None:

@@ -84,3 +84,14 @@ async def test_who_comes_back_is_not_forgotten(store: Store, clock: Clock, again
         await store.instances.join(who("a"), DEAD_MS)
     assert await store.instances.forget("a", 60_000) is ForgetOutcome.KEPT
     assert await silent(store) == {"a": 0}
+
+
+@pytest.mark.parametrize("rubbish", ["", "two words", "{}", "life-2", "life-2 {", "\ufffd {}", "x\ny {}"])
+async def test_what_no_instance_wrote_supersedes_nobody_and_is_written_again(store: Store, rubbish: str) -> None:
+    await store.instances.join(who("a"), DEAD_MS)
+    await store.line.call("HSET", store.keys.instances_about, "a", rubbish)
+    assert await store.instances.beat(who("a"), DEAD_MS) is PresenceOutcome.WAS_DEAD
+    assert (await store.instances.join(who("a"), DEAD_MS))[0] is PresenceOutcome.JOINED
+    assert await store.instances.beat(who("a"), DEAD_MS) is PresenceOutcome.ALIVE
+    # Another process with its id is still told from it.
+    assert await store.instances.beat(who("a", "life-2"), DEAD_MS) is PresenceOutcome.SUPERSEDED

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from itertools import product
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
 from lingua_scheduler.domain.history import Step
 from lingua_scheduler.domain.jobs import JobEvent, JobState, target_of
+from lingua_scheduler.domain.nodes import Features
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -57,6 +59,47 @@ async def test_the_least_loaded_node_wins(store: Store) -> None:
     # A slot of the small one counts as much as four of the big one.
     assert Counter(chosen) == {"big": 8, "small": 2}
     assert set(chosen[:2]) == {"big", "small"}
+
+
+async def test_jobs_that_wait_for_a_nodes_gpu_are_load(store: Store) -> None:
+    await join(store, entry("idle", max_jobs=8))
+    await join(store, entry("queue", max_jobs=8))
+    await store.nodes.beat(0, HERE, "queue", 45_000, queue=3)
+    chosen = [(await dispatch(store, order(serial)))[0].node_id for serial in range(3)]
+    assert chosen == ["idle"] * 3
+    # It is load, not a limit: a node with a queue still takes what no other can.
+    chosen = [(await dispatch(store, order(f"more-{serial}")))[0].node_id for serial in range(13)]
+    assert Counter(chosen) == {"idle": 5, "queue": 8}
+
+
+async def test_a_queue_that_is_over_or_unreadable_is_no_load(store: Store) -> None:
+    await join(store, entry("a", max_jobs=8))
+    await join(store, entry("b", max_jobs=8))
+    await store.nodes.beat(0, HERE, "a", 45_000, queue=3)
+    await store.nodes.beat(0, HERE, "a", 45_000)
+    keys = store.keys.shard(0)
+    assert await store.line.call("HGETALL", keys.queues) == ["a", "3"]
+    await store.nodes.beat(0, HERE, "a", 45_000, queue=0)
+    assert await store.line.call("EXISTS", keys.queues) == 0
+    await store.line.call("HSET", keys.queues, "a", "rubbish", "b", "rubbish")
+    assert {(await dispatch(store, order(serial)))[0].node_id for serial in range(8)} == {"a", "b"}
+    await store.nodes.remove(0, HERE, "a", frozenset({POOL}))
+    assert await store.line.call("HEXISTS", keys.queues, "a") == 0
+
+
+async def test_what_a_node_announced_comes_back_with_every_job(store: Store) -> None:
+    features = Features(lid=True, turns=True)
+    await join(store, entry("n1")._replace(features=features))
+    _, placed = await dispatch(store, order(1))
+    assert placed.features == features
+
+
+@pytest.mark.parametrize("switches", list(product([False, True], repeat=len(Features._fields))))
+def test_features_are_written_so_that_older_releases_read_the_acknowledgement(switches: tuple[bool, ...]) -> None:
+    features = Features(*switches)
+    word = str(features)
+    assert Features.parse(word) == features
+    assert (word[0], " " in word) == (str(int(features.acknowledges)), False)
 
 
 async def test_equal_load_is_settled_by_chance(store: Store) -> None:

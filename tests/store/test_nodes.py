@@ -2,8 +2,17 @@
 
 import asyncio
 
+import pytest
+
 from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.nodes import BeatOutcome, DrainOutcome, PlaceOutcome, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.domain.nodes import (
+    BeatOutcome,
+    CheckOutcome,
+    DrainOutcome,
+    PlaceOutcome,
+    RegisterOutcome,
+    RemoveOutcome,
+)
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -76,20 +85,42 @@ async def test_only_the_owner_may_update_beat_or_remove(store: Store) -> None:
     assert (
         await store.nodes.update(0, ELSEWHERE, entry("n1"), frozenset({POOL}))
     ).outcome is RegisterOutcome.SUPERSEDED
-    assert await store.nodes.beat(0, ELSEWHERE, "n1", 45_000) is BeatOutcome.SUPERSEDED
+    assert (await store.nodes.beat(0, ELSEWHERE, "n1", 45_000)).outcome is BeatOutcome.SUPERSEDED
     assert (await store.nodes.remove(0, ELSEWHERE, "n1", frozenset({POOL})))[0] is RemoveOutcome.SUPERSEDED
     assert await members(store) == {"n1"}
 
 
 async def test_an_old_sockets_cleanup_does_not_remove_the_new_one(store: Store) -> None:
     await join(store, entry("n1"), Owner("i-here", "c1"))
-    await join(store, entry("n1"), Owner("i-here", "c2"))
+    await join(store, entry("n1"), Owner("i-here", "c2"), over=Owner("i-here", "c1"))
     assert (await store.nodes.remove(0, Owner("i-here", "c1"), "n1", frozenset({POOL})))[0] is RemoveOutcome.SUPERSEDED
-    assert await store.nodes.beat(0, Owner("i-here", "c2"), "n1", 45_000) is BeatOutcome.ALIVE
+    assert (await store.nodes.beat(0, Owner("i-here", "c2"), "n1", 45_000)).outcome is BeatOutcome.ALIVE
+
+
+async def test_a_connection_that_beats_keeps_its_node(store: Store, clock: Clock) -> None:
+    first = await join(store, entry("n1", boot_id="b1", alive_ms=10_000))
+    attempt, _ = await dispatch(store, order(1))
+    for boot_id in ("b2", ""):
+        second = await join(store, entry("n1", boot_id=boot_id), ELSEWHERE)
+        assert (second.outcome, second.handed_back) == (RegisterOutcome.HELD, ())
+    # Somebody asked about another connection than the one that has the node by now.
+    assert (await join(store, entry("n1"), ELSEWHERE, over=Owner("i-here", "c0"))).outcome is RegisterOutcome.HELD
+    assert (await store.nodes.beat(0, HERE, "n1", 10_000)).outcome is BeatOutcome.ALIVE
+    assert await ledger(store, "n1") == (1, 1, 1)
+    clock.pass_ms(10_000)
+    late = await join(store, entry("n1", boot_id="b2"), ELSEWHERE)
+    assert int(late.epoch) > int(first.epoch)
+    assert late.handed_back == (attempt,)
+
+
+async def test_nodes_without_a_process_id_are_told_apart_by_their_connection(store: Store) -> None:
+    await join(store, entry("n1"))
+    assert (await join(store, entry("n1"), ELSEWHERE)).outcome is RegisterOutcome.HELD
+    assert (await join(store, entry("n1"), HERE)).outcome is RegisterOutcome.REGISTERED
 
 
 async def test_what_is_not_there_is_gone(store: Store) -> None:
-    assert await store.nodes.beat(0, HERE, "n1", 45_000) is BeatOutcome.GONE
+    assert (await store.nodes.beat(0, HERE, "n1", 45_000)).outcome is BeatOutcome.GONE
     assert (await store.nodes.update(0, HERE, entry("n1"), frozenset())).outcome is RegisterOutcome.GONE
     assert (await store.nodes.remove(0, HERE, "n1", frozenset()))[0] is RemoveOutcome.GONE
 
@@ -138,7 +169,7 @@ async def test_the_same_process_coming_back_keeps_its_epoch_and_its_leases(store
     clock.pass_ms(1_000)
     again = await join(store, entry("n1", boot_id="b1"), ELSEWHERE)
     assert (again.epoch, again.handed_back) == (first.epoch, ())
-    restarted = await join(store, entry("n1", boot_id="b2"))
+    restarted = await join(store, entry("n1", boot_id="b2"), over=ELSEWHERE)
     assert int(restarted.epoch) > int(first.epoch)
     assert len(restarted.handed_back) == 1
 
@@ -189,7 +220,7 @@ async def test_draining_lasts_for_the_life_of_the_process(store: Store) -> None:
     await store.nodes.drain("n1")
     await join(store, entry("n1", boot_id="b1"), ELSEWHERE)
     assert await summary(store) == {}
-    await join(store, entry("n1", boot_id="b2"))
+    await join(store, entry("n1", boot_id="b2"), over=ELSEWHERE)
     assert await summary(store) == {POOL: {0: 1}}
 
 
@@ -203,9 +234,9 @@ async def test_a_job_the_ledger_lost_is_accounted_for_when_its_node_reports_it(s
     await join(store, entry("n1", max_jobs=2))
     attempt, _ = await dispatch(store, order(1))
     jobs = [attempt.job_id, "job-0-lost"]
-    assert await store.nodes.adopt(0, ELSEWHERE, "n1", jobs, 9_000) == 0
-    assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == 1
-    assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == 0  # twice is harmless
+    assert await store.nodes.adopt(0, ELSEWHERE, "n1", jobs, 9_000) is None
+    assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == ["job-0-lost"]
+    assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == []  # twice is harmless
     assert await ledger(store, "n1") == (2, 0, 2)
     clock.pass_ms(9_000)
     (adopted,) = await store.jobs.overdue(0, 10)
@@ -246,3 +277,45 @@ async def test_a_fleet_larger_than_the_line_may_have_waiting_can_be_looked_at(se
     assert await store.nodes.owned_by({"i-elsewhere"}) == []
     assert len(await store.nodes.some_places(50)) == 50
     await store.close()
+
+
+@pytest.mark.parametrize("rubbish", ["a#b", "-1", "", "1e999", "NaN", "9" * 23])
+async def test_a_value_nobody_can_read_counts_as_missing_and_is_written_again(store: Store, rubbish: str) -> None:
+    keys, pools = store.keys.shard(0), frozenset({POOL})
+    registered = await join(store, entry("n1", max_jobs=7))
+    soiled = {
+        "limits": (keys.limits, "n1"),
+        "pairs": (keys.summary, POOL),
+        "looks": (keys.looks, "n1"),
+        "node": (keys.node("n1"), "takes"),
+        "gone": (keys.owners, "n1"),
+    }
+    honest = {what: await store.line.call("HGET", *where) for what, where in soiled.items()}
+    for what, where in soiled.items():
+        await store.line.call("HSET", *where, rubbish)
+        await store.nodes.rebuild(0)
+        outcome, missing = await store.nodes.check(0, HERE, "n1", [POOL])
+        assert (missing or outcome.value) == what
+        if what in ("limits", "gone"):
+            assert await store.nodes.beat(0, HERE, "n1", 45_000, "", None) == (BeatOutcome.GONE, "")
+        await store.nodes.restore(0, HERE, entry("n1", max_jobs=7), pools, registered.epoch)
+        assert (await store.nodes.check(0, HERE, "n1", [POOL]))[0] is CheckOutcome.WHOLE
+        assert await store.line.call("HGET", *where) == honest[what]
+        assert await ledger(store, "n1") == (0, 7, 0)
+
+
+async def test_scores_without_end_count_as_missing(store: Store) -> None:
+    keys = store.keys.shard(0)
+    registered = await join(store, entry("n1"))
+    for key, what in ((keys.seen, "seen"), (keys.free, "free"), (keys.held, "held")):
+        await store.line.call("ZADD", key, "inf", "n1")
+        assert await store.nodes.check(0, HERE, "n1", [POOL]) == (CheckOutcome.TORN, what)
+        await store.nodes.restore(0, HERE, entry("n1"), frozenset({POOL}), registered.epoch)
+        assert (await store.nodes.check(0, HERE, "n1", [POOL]))[0] is CheckOutcome.WHOLE
+
+
+async def test_the_ledger_takes_no_slots_from_a_node_whose_limit_cannot_be_read(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=7))
+    await store.line.call("HSET", store.keys.shard(0).limits, "n1", "a#b")
+    await store.nodes.rebuild(0)
+    assert await ledger(store, "n1") == (0, 7, 0)

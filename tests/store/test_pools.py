@@ -4,6 +4,7 @@ import asyncio
 
 from lingua_scheduler.domain.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
 from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.waiting import until
@@ -83,3 +84,19 @@ async def test_nobody_may_publish_under_an_epoch_that_was_never_its_own(store: S
 
 async def _nobody_leads(store: Store) -> bool:
     return await store.pools.leader() is None
+
+
+async def test_a_leader_that_never_expires_is_found_and_nobody_follows_it(store: Store) -> None:
+    _, former = await store.pools.claim("a", 5_000)
+    await store.line.call("SET", store.keys.leader, "ghost 99999999")
+    (found,) = await Checkup(store).look(settle_s=0)
+    assert (found.key, found.subject) == (store.keys.leader, "a value that never expires")
+    outcome, term = await store.pools.claim("b", 5_000)
+    assert (outcome, term.instance) == (ClaimOutcome.LEADING, "b")
+    assert int(term.epoch) > int(former.epoch)
+    assert await Checkup(store).look(settle_s=0) == []
+    # Who expires is followed.
+    assert (await store.pools.claim("a", 5_000))[0] is ClaimOutcome.FOLLOWING
+    await store.line.call("SET", store.keys.leader, "ghost 99999999")
+    assert (await Checkup(store).put_right(settle_s=0))[1] == []
+    assert await store.line.call("EXISTS", store.keys.leader) == 0

@@ -351,7 +351,7 @@ async def test_scripts_take_what_is_no_record_for_no_job(store: Store, text: str
     told = await asyncio.gather(
         *(store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lost") for attempt in (bad, good)),
     )
-    assert [ended.outcome for ended in told] == [EndOutcome.STALE, EndOutcome.ENDED]
+    assert [ended.outcome for ended in told] == [EndOutcome.GONE, EndOutcome.ENDED]
     assert await ledger(store, "n1") == (0, 2, 0)
     # Whoever has a job of that name may write it down.
     await dispatch(store, order("bad", attempt=2))

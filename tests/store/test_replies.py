@@ -18,6 +18,7 @@ from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.requests import Claim
 from lingua_scheduler.store.scripts import read_library
+from lingua_scheduler.store.sessions import Hold
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
@@ -55,11 +56,16 @@ async def everything(store: Store, clock: Clock) -> None:
     assert (await jobs.dispatch(0, order(0), RULES)).outcome == "nobody"
     await nodes.update(0, HERE, entry("n1"), frozenset())  # gone
     await join(store, entry("n1", max_jobs=1))
+    await nodes.register(0, ELSEWHERE, entry("n1"))  # held
     await nodes.update(0, ELSEWHERE, entry("n1"), frozenset({POOL}))  # superseded
     await nodes.update(0, HERE, entry("n1", max_jobs=1), frozenset({"xx:yy:text"}))  # moved, then registered
     await nodes.beat(0, HERE, "n1", 45_000)
     await nodes.beat(0, ELSEWHERE, "n1", 45_000)
     await nodes.beat(0, HERE, "nobody", 45_000)
+    await nodes.check(0, HERE, "n1", [POOL])  # whole
+    await nodes.check(0, HERE, "n1", [POOL], ["job-0-lost"])  # torn
+    await nodes.check(0, ELSEWHERE, "n1", [POOL])  # superseded
+    await nodes.check(0, HERE, "nobody", [])  # gone
 
     attempt, placed = await dispatch(store, order(1))
     await jobs.dispatch(0, order(2), RULES)  # full
@@ -110,9 +116,13 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.remove(0, HERE, "n1", frozenset())  # moved, then removed
     await nodes.remove(0, HERE, "n1", frozenset())  # gone
     await nodes.overdue(0, 10)
+    await nodes.clock_ms(0)
     await jobs.overdue(0, 10)
-    await nodes.restore_place("lost", 0)
-    await nodes.restore_place("lost", 0)  # kept
+    await nodes.restore_place("lost", Place(0, 1), 100)
+    await nodes.restore_place("lost", Place(0, 1), 100)  # kept
+    await store.line.call("HSET", store.keys.shard(0).queues, "two words", "x")
+    aside = [store.keys.leader, store.keys.aside(store.keys.leader)]
+    await store.scripts.run("key_set_aside", names=aside, keep_ms=1_000, types=["string"])
     checkup = Checkup(store)
     await checkup.repair(await checkup.look(settle_s=0))
     for known in (4, 4, 5, 6, 3):
@@ -120,14 +130,17 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.versions.claim(5, finish=True)  # raised
 
     sessions = store.sessions
-    for owner in ("a 1", "b 1"):
-        await sessions.open("s", owner, "token", "{}", 60_000)  # opened, taken
+    first, second = Hold("a 1"), Hold("b 1", 2)
+    for hold in (first, Hold("b 1")):
+        await sessions.open("s", hold, "token", "{}", 60_000)  # opened, taken
     await sessions.claim("s", "b 1", "wrong", 60_000)  # unknown
+    await sessions.open("t", Hold("a 1"), "token", "{}", 60_000, is_found_by_id=True)
+    await sessions.claim_by_id("t", "b 1", "", 60_000)  # held
     await sessions.claim("s", "b 1", "token", 60_000)  # claimed
-    for owner in ("a 1", "b 1"):  # taken, then noted, parked and closed
-        await sessions.note("s", owner, "[]", "", 60_000)
-        await sessions.park("s", owner, ["x"], most=2, keep_ms=60_000)
-        await sessions.close("s", owner)
+    for hold in (first, second, second):  # taken, then noted, parked and closed, then gone
+        await sessions.note("s", hold, "[]", "", 60_000)
+        await sessions.park("s", hold, [b"x"], most=2, keep_ms=60_000)
+        await sessions.close("s", hold)
 
     _, term = await store.pools.claim("i-here", 60_000)  # leading
     await store.pools.claim("i-elsewhere", 60_000)  # following
@@ -172,12 +185,16 @@ async def every_reply_about_instances(store: Store, clock: Clock) -> None:
     stale = adoption._replace(epoch=99)
     await inboxes.claim_adopted(stale, 10, 0)  # lost
     found = (await inboxes.claim_adopted(adoption, 10, 0)).entries
-    await inboxes.bury("a", found[0], "failed", ROOMY)  # buried
+    await inboxes.bury("a", found[0], "failed", ROOMY, keeps_body=True)  # buried
     await inboxes.bury("a", found[0], "failed", ROOMY)  # gone
     (dead,) = await inboxes.dead_letters("a", 10)
     await inboxes.replay("a", dead.entry.entry_id, ROOMY._replace(max_length=0))  # full
     await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # replayed
     await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # gone
+    await inboxes.bury("a", found[1], "failed", ROOMY)
+    (dead,) = await inboxes.dead_letters("a", 10)
+    await inboxes.replay("a", dead.entry.entry_id, ROOMY)  # bare
+    await inboxes.purge("a", [dead.entry.entry_id])
     replayed = (await inboxes.claim_adopted(adoption, 10, 1_000_000)).entries
     await inboxes.done("a", [found[1].entry_id, *(entry.entry_id for entry in replayed)])
     await inboxes.release(stale)  # lost

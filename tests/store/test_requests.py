@@ -19,7 +19,7 @@ JOB = Attempt("job-0-a", 1, "n1", 0)
 
 
 def claim_of(token: str, *, request: Request = REQUEST, payload: str = "p") -> Claim:
-    return Claim(request, token, f"i-{token}", payload)
+    return Claim(request, token, f"i-{token}", payload, f"key-{token}")
 
 
 async def claim(store: Store, claim: Claim) -> Claimed:
@@ -39,14 +39,14 @@ async def test_the_first_caller_claims_and_the_second_waits(store: Store, clock:
 async def test_a_repeat_is_answered_with_the_job_of_the_first(store: Store) -> None:
     await claim(store, claim_of("a"))
     assert await bind(store, claim_of("a")) is BindOutcome.BOUND
-    assert await claim(store, claim_of("b")) == Claimed(ClaimOutcome.BOUND, "job-0-a", "n1", 1)
+    assert await claim(store, claim_of("b")) == Claimed(ClaimOutcome.BOUND, "job-0-a", "n1", 1, "key-a", "a")
 
 
 async def test_a_repeat_learns_of_the_latest_attempt(store: Store) -> None:
     await claim(store, claim_of("a"))
     await bind(store, claim_of("a"))
     await bind(store, claim_of("a"), Attempt("job-0-a", 2, "n2", 0))
-    assert await claim(store, claim_of("b")) == Claimed(ClaimOutcome.BOUND, "job-0-a", "n2", 2)
+    assert await claim(store, claim_of("b")) == Claimed(ClaimOutcome.BOUND, "job-0-a", "n2", 2, "key-a", "a")
 
 
 async def test_the_same_id_for_something_else_is_a_conflict(store: Store) -> None:

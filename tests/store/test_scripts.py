@@ -16,7 +16,7 @@ HANDED_OVER = {
     "job_key": lambda keys: keys.shard(7).job("job-7-1"),
     "pool": lambda keys: keys.shard(7).pool(POOL),
     "pools": lambda keys: keys.shard(7).pool("zh:en:text"),
-    "also": lambda keys: keys.shard(7).pool("zh:en:speech"),
+    "others": lambda keys: keys.shard(7).pool("zh:en:speech"),
     "complaints": lambda keys: keys.shard(7).complaints("n1"),
     "placement": lambda keys: keys.placement,
     "load": lambda keys: keys.load,
@@ -35,6 +35,8 @@ HANDED_OVER = {
     "request": lambda keys: keys.request("", "s", "r"),
     "things": lambda keys: keys.shard(7).node("n2"),
     "version": lambda keys: keys.version,
+    "names": lambda keys: keys.leader,
+    "key": lambda keys: keys.shard(7).queues,
     "job_keys": lambda keys: keys.shard(7).job("job-7-a"),
 }
 

@@ -152,7 +152,9 @@ async def test_failures_of_one_tick_are_counted_one_by_one(store: Store) -> None
     assert [one.verdict.value for one in ended] == ["", "quarantined", ""]
 
 
-async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
+async def test_what_upsets_a_script_hurts_nobody_else(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Else the key is set aside, and nothing upsets the script.
+    monkeypatch.setattr("lingua_scheduler.store.mending.MOST_TRIES", 0)
     await join(store, entry("a", max_jobs=8))
     await store.line.call("LPUSH", store.keys.shard(0).job("job-0-1"), "no string")
     answers = await asyncio.gather(
@@ -172,12 +174,17 @@ async def test_what_upsets_a_script_hurts_nobody_else(store: Store) -> None:
     assert pending(store) == 0
 
 
+def kind_of(answer: object) -> type:
+    """Whether it was certainly not carried out makes no difference here."""
+    return RedisAway if isinstance(answer, RedisAway) else type(answer)
+
+
 async def test_all_hear_that_redis_is_away(store: Store) -> None:
     await store.close()
     answers = await asyncio.gather(
         *(store.jobs.dispatch(0, order(serial), RULES) for serial in range(3)), return_exceptions=True
     )
-    assert [type(answer) for answer in answers] == [RedisAway] * 3
+    assert [isinstance(answer, RedisAway) for answer in answers] == [True] * 3
     assert pending(store) == 0
 
 
@@ -222,7 +229,7 @@ async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server
     else:
         own_server.kill()
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 20)
-    assert Counter(type(answer) for answer in answers) == {
+    assert Counter(kind_of(answer) for answer in answers) == {
         asyncio.CancelledError: 2,
         str if comes_back else RedisAway: MOST_PENDING - 2,
     }
@@ -254,6 +261,6 @@ async def test_who_waits_when_the_line_is_closed_hears_of_it(store: Store) -> No
     await store.line.close()
     calls += [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(50, 52)]
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
-    assert {type(answer) for answer in answers} <= {RedisAway, str}
-    assert {type(answer) for answer in answers[-2:]} == {RedisAway}
+    assert {kind_of(answer) for answer in answers} <= {RedisAway, str}
+    assert {kind_of(answer) for answer in answers[-2:]} == {RedisAway}
     assert (pending(store), store.jobs._together._desks) == (0, {})

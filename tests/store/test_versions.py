@@ -21,6 +21,18 @@ async def test_lost_data_is_marked_again(store: Store) -> None:
     assert await store.versions.read() == str(DATA_VERSION)
 
 
+async def test_data_lost_in_the_middle_of_an_upgrade_keeps_the_version_of_the_release_before(store: Store) -> None:
+    await store.line.call("SET", store.keys.version, DATA_VERSION - 1)
+    await store.claim_data()
+    await store.line.call("DEL", store.keys.version)
+    await store.claim_data()
+    assert await store.versions.read() == str(DATA_VERSION - 1)
+    assert (await store.versions.claim(finish=True)).outcome is ClaimOutcome.RAISED
+    await store.line.call("DEL", store.keys.version)
+    await store.claim_data()
+    assert await store.versions.read() == str(DATA_VERSION)
+
+
 async def test_two_adjacent_versions_run_together_until_the_upgrade_is_finished(store: Store) -> None:
     await store.versions.claim(1)
     assert (await store.versions.claim(2)).outcome is ClaimOutcome.OLDER

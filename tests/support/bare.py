@@ -8,7 +8,7 @@ from typing import Any
 
 def handshake(path: str) -> bytes:
     return (
-        f"GET {path} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
     ).encode()
 
@@ -16,7 +16,12 @@ def handshake(path: str) -> bytes:
 def frame(message: dict[str, Any] | bytes, opcode: int = 1) -> bytes:
     """As a client sends it, masked with zeros."""
     payload = message if isinstance(message, bytes) else json.dumps(message).encode()
-    length = bytes([0x80 | len(payload)]) if len(payload) < 126 else b"\xfe" + struct.pack("!H", len(payload))
+    if len(payload) < 126:
+        length = bytes([0x80 | len(payload)])
+    elif len(payload) < 65_536:
+        length = b"\xfe" + struct.pack("!H", len(payload))
+    else:
+        length = b"\xff" + struct.pack("!Q", len(payload))
     return bytes([0x80 | opcode]) + length + bytes(4) + payload
 
 

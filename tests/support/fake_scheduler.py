@@ -90,6 +90,13 @@ class FakeScheduler:
         async with asyncio.timeout(within_s):
             return await self._waiting.get()
 
+    async def welcome(self, session_id: str) -> Call:
+        """The next connection, a client's, with this session."""
+        call = await self.call()
+        await call.next("session_init")
+        await call.send({"type": "session_init_ack", "session_id": session_id, "use_binary_frame": False})
+        return call
+
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(max_msg_size=0)
         await socket.prepare(request)

@@ -1,8 +1,11 @@
 """Nodes written straight into the store, and jobs placed on them."""
 
+from typing import Any
+
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.history import Step
-from lingua_scheduler.domain.nodes import NodeState
+from lingua_scheduler.domain.nodes import Features, NodeState
+from lingua_scheduler.domain.pools import Admission, Languages, membership_of
 from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
 from lingua_scheduler.store.nodes import NodeEntry, Owner, Registered
 from lingua_scheduler.store.store import Store
@@ -24,12 +27,29 @@ def entry(
     alive_ms: int = 45_000,
 ) -> NodeEntry:
     state = NodeState.READY if takes_jobs else NodeState.DRAINING
-    return NodeEntry(node_id, boot_id, acknowledges, takes_jobs, max_jobs, alive_ms, pools, state, "{}")
+    return NodeEntry(node_id, boot_id, Features(acknowledges), takes_jobs, max_jobs, alive_ms, pools, state, "{}")
 
 
-async def join(store: Store, node: NodeEntry, owner: Owner = HERE, shard: int = 0) -> Registered:
+def wide_codes(count: int = 99) -> list[str]:
+    """English and Chinese, and others enough for a node to be wide."""
+    return ["en", "zh", *(f"x{a}{b}" for a in "abcdefghij" for b in "abcdefghijklmnopqrstuvwxyz")][:count]
+
+
+def wide_languages(count: int = 99) -> Languages:
+    codes = frozenset(wide_codes(count))
+    return Languages(asr=codes, semantic=codes, tts=codes)
+
+
+def wide_entry(node_id: str, languages: Languages | None = None, **more: Any) -> NodeEntry:
+    membership = membership_of(languages or wide_languages(), Admission.STRICT)
+    return entry(node_id, pools=membership.pools, **more)._replace(reach=membership.definition)
+
+
+async def join(
+    store: Store, node: NodeEntry, owner: Owner = HERE, shard: int = 0, over: Owner | None = None
+) -> Registered:
     await store.nodes.place(node.node_id, 100, 1000)
-    return await store.nodes.register(shard, owner, node)
+    return await store.nodes.register(shard, owner, node, over)
 
 
 def order(

@@ -62,7 +62,8 @@ async def instances(folder: Path, redis_url: str, count: int, **settings: int | 
             own = folder / f"i{number}"
             own.mkdir()
             named = ("--set", f"server.instance_id=i{number}", "--set", "server.stop_timeout_ms=1000")
-            serving = serve_process(own, "--redis-url", redis_url, *named, *changed)
+            key = ("--set", f"privacy.cluster_key_file={folder / 'cluster.key'}")
+            serving = serve_process(own, "--redis-url", redis_url, *named, *key, *changed)
             processes.append(await stack.enter_async_context(serving))
         await until(lambda: all(process.port for process in processes), START_WITHIN_S, "every instance ready")
         started = [Instance(f"i{number}", process, http) for number, process in enumerate(processes)]

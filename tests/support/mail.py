@@ -8,9 +8,11 @@ from typing import Any
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.bus import AttemptLost, BusMessage, encode
+from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.desk import Letter
 from lingua_scheduler.services.mailroom import Mailroom
 from lingua_scheduler.services.presence import Presence
+from lingua_scheduler.services.seals import Seals, announced
 from lingua_scheduler.store.inbox import Entry, Limits
 from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.store import Store
@@ -28,8 +30,8 @@ BRISK = {
 }
 
 
-def who(instance: str, incarnation: str = "life-1") -> Me:
-    return Me(instance, incarnation, "here", 1, "0", 0)
+def who(instance: str, incarnation: str = "life-1", seals: str = "") -> Me:
+    return Me(instance, incarnation, "here", 1, "0", 0, seals=seals)
 
 
 def letter(uid: str, body: bytes = b"\xff\x00", kind: str = "nudge", sender: str = "s") -> Entry:
@@ -48,11 +50,13 @@ def written(number: int) -> Entry:
 class Office:
     """A mailroom, and what it has heard."""
 
-    def __init__(self, store: Store, instance: str, **changes: Any) -> None:
+    def __init__(self, store: Store, instance: str, keyring: Keyring | None = None, /, **changes: Any) -> None:
         settings = settings_with(**BRISK | changes)
         self.instance = instance
-        self.presence = Presence(who(instance, secrets.token_hex(4)), store, settings.instances)
-        self.mailroom = Mailroom(self.presence, store, settings)
+        self.presence = Presence(who(instance, secrets.token_hex(4), announced(keyring)), store, settings.instances)
+        self.mailroom = Mailroom(
+            self.presence, store, settings, Seals(self.presence, keyring, settings.privacy.seal_letters)
+        )
         self.heard: list[tuple[int, Letter]] = []
         self.buried: list[tuple[str, str]] = []
         # Fails this often for each number; a number that is held is not answered before that is lifted.
@@ -79,8 +83,10 @@ class Office:
 
 
 @asynccontextmanager
-async def office(store: Store, instance: str, **changes: Any) -> AsyncIterator[Office]:
-    opened = Office(store, instance, **changes)
+async def office(
+    store: Store, instance: str, keyring: Keyring | None = None, /, **changes: Any
+) -> AsyncIterator[Office]:
+    opened = Office(store, instance, keyring, **changes)
     await opened.mailroom.start()
     try:
         yield opened

@@ -129,6 +129,11 @@ def result_of(job: Frame, node_id: str, **more: Any) -> Frame:
     } | more
 
 
+def acknowledgement(job: Frame, node_id: str) -> Frame:
+    said = {name: job[name] for name in ("job_id", "attempt_id", "session_id", "trace_id")}
+    return {"type": "job_ack", "node_id": node_id} | said
+
+
 Work = Callable[["FakeNode", Frame], Awaitable[None]]
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry.traces import Traces
@@ -29,21 +30,26 @@ def settings_with(**changes: Any) -> Settings:
 
 @asynccontextmanager
 async def scheduler_on(
-    url: str, traces: Traces | None = None, /, **changes: Any
+    url: str, traces: Traces | None = None, keyring: Keyring | None = None, /, **changes: Any
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
-    async with scheduler_by(monotonic, url, traces, **changes) as both:
+    async with scheduler_by(monotonic, url, traces, keyring, **changes) as both:
         yield both
 
 
 @asynccontextmanager
 async def scheduler_by(
-    clock: Callable[[], float], url: str, traces: Traces | None = None, /, **changes: Any
+    clock: Callable[[], float],
+    url: str,
+    traces: Traces | None = None,
+    keyring: Keyring | None = None,
+    /,
+    **changes: Any,
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
     """On an event loop that has a clock of its own."""
     settings = settings_with(**changes)
     store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms)
     await store.open()
-    scheduler = Scheduler(settings, store, clock, traces=traces)
+    scheduler = Scheduler(settings, store, clock, traces=traces, keyring=keyring)
     try:
         await scheduler.start()
         yield scheduler, store
@@ -80,6 +86,8 @@ async def serve_process(folder: Path, *arguments: str, **variables: str) -> Asyn
     """`variables` are of its environment."""
     log = folder / "serve.log"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
+    # Not the one of whoever runs the tests.
+    environment["LINGUA_PRIVACY_CLUSTER_KEY_FILE"] = str(folder / "cluster.key")
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -11,8 +11,9 @@ Schema = dict[str, Any]
 
 _REMARKS = {"title", "description", "default"}
 _KEYWORDS = {"$ref", "anyOf", "const", "type", "minimum", "maximum", "contentEncoding"} | {
-    *("required", "properties", "additionalProperties", "items")
+    *("required", "properties", "additionalProperties", "items", "maxLength", "maxItems", "maxProperties")
 }
+_LENGTHS: dict[type, str] = {str: "maxLength", list: "maxItems", dict: "maxProperties"}
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -62,6 +63,8 @@ class Wire:
             return
         if not isinstance(value, _TYPES[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
             yield f"{at}: no {schema['type']}"
+        elif isinstance(value, str | list | dict) and len(value) > schema.get(_LENGTHS[type(value)], len(value)):
+            yield f"{at}: too long"
         elif isinstance(value, dict):
             yield from (f"{at}.{name}: missing" for name in schema.get("required", ()) if name not in value)
             for name, part in value.items():

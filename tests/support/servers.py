@@ -38,13 +38,14 @@ def _version(program: str) -> str:
 
 
 class RedisProcess:
-    def __init__(self, binary: str) -> None:
+    def __init__(self, binary: str, *more: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lingua-test-")
         self.socket = Path(self._folder.name) / "redis.sock"
         self.url = f"unix://{self.socket}"
+        self.folder = Path(self._folder.name)
         arguments = ["--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen(
-            [binary, *arguments, "--dir", self._folder.name, "--logfile", "redis.log"],
+            [binary, *arguments, *more, "--dir", self._folder.name, "--logfile", "redis.log"],
             preexec_fn=die_with_parent,  # noqa: PLW1509 - no other thread holds a lock it needs
         )
         deadline = time.monotonic() + 30

@@ -1,4 +1,4 @@
-"""Utterances as services pass them on."""
+"""Utterances as services pass them on, and audio that has speech in it."""
 
 from typing import Any
 
@@ -8,6 +8,15 @@ from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.services.work import Work
 from tests.support.fleet import POOL
+
+# A framed Opus packet of 20 ms that is as long as speech makes it.
+PACKET = b"\x20\x00" + b"a word is in this packet of Opus"
+
+
+def packet_of(text: str) -> bytes:
+    """One whose bytes begin with the text."""
+    return b"\x20\x00" + text.encode().ljust(32, b".")
+
 
 _PLAIN = Work(
     session_id="s-00000001",

@@ -2,7 +2,9 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 
@@ -18,3 +20,26 @@ async def until(condition: Callable[[], Any], within_s: float = 10.0, what: str 
         if asyncio.get_running_loop().time() > deadline:
             raise AssertionError(f"not within {within_s:g} s: {what or condition}")
         await asyncio.sleep(0.01)
+
+
+class Lateness:
+    """How late this process woke at most, in seconds: what a busy machine adds to whatever is timed in it."""
+
+    def __init__(self) -> None:
+        self.most_s = 0.0
+
+    async def watch(self, every_s: float = 0.02) -> None:
+        while True:
+            before_s = time.monotonic()
+            await asyncio.sleep(every_s)
+            self.most_s = max(self.most_s, time.monotonic() - before_s - every_s)
+
+
+@asynccontextmanager
+async def lateness() -> AsyncIterator[Lateness]:
+    late = Lateness()
+    watching = asyncio.create_task(late.watch())
+    try:
+        yield late
+    finally:
+        watching.cancel()

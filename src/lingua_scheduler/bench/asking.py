@@ -67,7 +67,7 @@ class Crowd:
         self.failures = 0
 
     async def connect(self) -> None:
-        request = f"GET {self._asking.path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+        request = f"GET {self._asking.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         self._askers = [Asker(request, self) for _ in range(CONNECTIONS)]
         loop = asyncio.get_running_loop()
         for asker in self._askers:

@@ -13,7 +13,7 @@ import msgspec
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, job_id
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.languages import Pair
-from lingua_scheduler.domain.nodes import NodeState
+from lingua_scheduler.domain.nodes import Features, NodeState
 from lingua_scheduler.domain.pools import Admission, Facet, Languages, pool_name, pools_for
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.services.judging import Judge
@@ -134,7 +134,7 @@ class BareStore:
             NodeEntry(
                 node_id=node_id,
                 boot_id="0123456789abcdef",
-                acknowledges=False,
+                features=Features(),
                 takes_jobs=True,
                 max_jobs=slots,
                 alive_ms=3_600_000,

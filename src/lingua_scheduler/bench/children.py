@@ -59,7 +59,7 @@ async def scheduler(
     folder: Path, workers: int = 1, *, module: str = "lingua_scheduler", **variables: str
 ) -> AsyncIterator[SchedulerChild]:
     """A scheduler as anybody starts one, with a Redis of its own. `variables` are of its environment."""
-    arguments = ("--data-dir", str(folder / "redis"), "--workers", str(workers))
+    arguments = ("--data-dir", str(data_dir_of(folder)), "--workers", str(workers))
     async with _serve(folder, *arguments, module=module, **variables) as (process, said):
         events = {event["event"]: event for event in said}
         worker_pids = tuple(event["pid"] for event in said if event["event"] == "worker.ready")
@@ -72,10 +72,14 @@ async def scheduler(
         )
 
 
+def data_dir_of(folder: Path) -> Path:
+    return folder / "redis"
+
+
 @asynccontextmanager
-async def another_instance(folder: Path, redis_url: str) -> AsyncIterator[InstanceChild]:
-    """A further instance of a scheduler that runs already."""
-    async with _serve(folder, "--redis-url", redis_url) as (process, said):
+async def another_instance(folder: Path, redis_url: str, data_dir: Path) -> AsyncIterator[InstanceChild]:
+    """A further instance of a scheduler that runs already; the cluster key is in its data directory."""
+    async with _serve(folder, "--redis-url", redis_url, "--data-dir", str(data_dir)) as (process, said):
         yield InstanceChild(process.pid, next(event["port"] for event in said if event["event"] == "scheduler.started"))
 
 
@@ -91,6 +95,10 @@ async def _serve(
             "--set", "server.stop_timeout_ms=0", "--set", "logs.format=json", "--set", "logs.level=info",
             # A few peers stand for many people, so nobody is too fast.
             "--set", "sessions.max_frames_per_s=1000000", "--set", "sessions.max_bytes_per_s=1073741824",
+            "--set", "nodes.max_frames_per_s=1000000", "--set", "nodes.max_bytes_per_s=1073741824",
+            # Its nodes are ours, and have the slots they claim.
+            "--set", "nodes.believed_slots=0",
+            "--set", "server.max_connection_cpu_percent=100",
             stdin=DEVNULL, stdout=log, stderr=log, **variables,
         )  # fmt: skip
     try:

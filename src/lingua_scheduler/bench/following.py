@@ -10,7 +10,7 @@ from lingua_scheduler.bench.frames import SocketClosed
 from lingua_scheduler.bench.obeying import obey
 from lingua_scheduler.bench.orders import Following, Heard, Recount
 
-_REQUEST = b"GET /v1/watch HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n"
+_REQUEST = b"GET /v1/watch HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
 _STATUS = b"HTTP/1.1 "
 _OK = _STATUS + b"200 "
 _PICTURE = b"event: picture"

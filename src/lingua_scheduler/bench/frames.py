@@ -58,6 +58,11 @@ class FramePeer(asyncio.Protocol):
         self._is_open = False
         self._transport.close()
 
+    def cut(self) -> None:
+        """Vanish without a word."""
+        self._is_open = False
+        self._transport.abort()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's are none of asyncio's classes
         self._transport.write(

@@ -49,7 +49,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
     yardstick = Yardstick()
     async with (
         children.scheduler(folders[0]) as first,
-        children.another_instance(folders[1], first.redis_url) as second,
+        children.another_instance(folders[1], first.redis_url, children.data_dir_of(folders[0])) as second,
         open_store(first.redis_url) as store,
         yardstick.ticking(),
     ):

@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from itertools import count
 
 import msgspec
 
@@ -12,6 +12,7 @@ from lingua_scheduler.bench import peers
 from lingua_scheduler.bench.askers import Asker
 from lingua_scheduler.bench.audio import speech
 from lingua_scheduler.bench.connecting import connect, introduce, join, keep_beating
+from lingua_scheduler.bench.frames import SocketClosed
 from lingua_scheduler.bench.measure import percentile, tail
 from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Cast, Order, Tally
@@ -27,7 +28,10 @@ class Load:
     def __init__(self, cast: Cast) -> None:
         self._cast = cast
         self._nodes: list[Node] = []
-        self._talkers: Sequence[Talker] = ()
+        self._talkers: list[Talker] = []
+        self._order: Order | None = None
+        self._replacing: asyncio.Task[None] | None = None
+        self._replaced = 0
         self._left = self._unanswered = 0
         self._is_paced = False
         self._took_ns: list[int] = []
@@ -47,12 +51,16 @@ class Load:
         await join(self._nodes, cast.node_port or cast.port)
         clients = [Asker(self) if cast.takes_no else Client(self) for _ in range(cast.talkers)]
         await introduce(clients, cast.port)
-        self._talkers = clients
+        self._talkers = list(clients)
         keep_beating(self._nodes)
+        if cast.life_s:
+            self._replacing = asyncio.create_task(self._replace_talkers(cast.life_s / cast.talkers))
 
     async def carry_out(self, order: Order) -> Tally:
+        self._order = order
         self._prepare(order)
         self._took_ns = []
+        self._replaced = 0
         self._refusals.clear()
         self._left = self._unanswered = order.jobs
         self._is_paced = order.rate > 0
@@ -76,6 +84,7 @@ class Load:
             p99_ms=percentile(took_ms, 0.99),
             p999_ms=tail(took_ms, 0.999),
             refusals=dict(self._refusals),
+            replaced=self._replaced,
         )
 
     def done(self, talker: Talker, began_ns: int) -> None:
@@ -103,14 +112,32 @@ class Load:
 
     def _prepare(self, order: Order) -> None:
         audio = speech(order.audio_bytes, order.audio_format)
-        languages = peers.ACKNOWLEDGING_LANGUAGES if order.acknowledges else peers.PLAIN_LANGUAGES
         for node in self._nodes:
             node.answer_with(audio)
         for talker in self._talkers:
-            if isinstance(talker, Client):
-                talker.prepare(audio, order.audio_format, languages)
-            elif isinstance(talker, Echoer):
-                talker.prepare(b"x" * order.audio_bytes)
+            _prepare(talker, order)
+
+    async def _replace_talkers(self, every_s: float) -> None:
+        """One after the other goes, each second one without a word, when the one in its place is there."""
+        for number in count():
+            await asyncio.sleep(every_s)
+            place = number % len(self._talkers)
+            former = self._talkers[place]
+            if self._order is None or former.under_way or not isinstance(former, Client):
+                continue
+            newcomer = Asker(self)
+            try:
+                await introduce([newcomer], self._cast.port)
+            except (SocketClosed, OSError) as error:
+                self.failed(f"a newcomer could not connect: {error}")
+                return
+            _prepare(newcomer, self._order)
+            if former.under_way:
+                newcomer.leave()
+                continue
+            self._talkers[place] = newcomer
+            self._replaced += 1
+            former.leave() if number % 2 else former.cut()
 
     def _next(self, talker: Talker) -> None:
         if self._left:
@@ -129,6 +156,14 @@ class Load:
             self._left -= 1
         if self._left and not self._failure:
             asyncio.get_running_loop().call_later(PACE_S, self._pace, began_ns, said, rate)
+
+
+def _prepare(talker: Talker, order: Order) -> None:
+    if isinstance(talker, Client):
+        languages = peers.ACKNOWLEDGING_LANGUAGES if order.acknowledges else peers.PLAIN_LANGUAGES
+        talker.prepare(speech(order.audio_bytes, order.audio_format), order.audio_format, languages)
+    elif isinstance(talker, Echoer):
+        talker.prepare(b"x" * order.audio_bytes)
 
 
 def main() -> None:

@@ -29,6 +29,8 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     node_port: int = 0
     # Whether an utterance without a result is counted, and not the end of everything.
     takes_no: bool = False
+    # How long a talker stays before another takes its place; 0: all of them to the end.
+    life_s: float = 0.0
 
 
 class Order(Command, frozen=True, kw_only=True):
@@ -57,6 +59,8 @@ class Tally(Answer, frozen=True, kw_only=True):
     p999_ms: float | None = None  # of fewer than a thousand jobs there is none
     # Utterances without a result, by what their clients were told.
     refusals: dict[str, int] = {}
+    # Talkers that went, and had another come in their place.
+    replaced: int = 0
 
 
 class Speech(Command, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from lingua_scheduler.protocol.node import (
     NodeRegister,
     ResourceUsage,
 )
-from lingua_scheduler.protocol.session import SessionInit, SessionInitAck, Utterance
+from lingua_scheduler.protocol.session import SessionClose, SessionInit, SessionInitAck, Utterance
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
 
 TRACE_ID = "bench"
@@ -52,13 +52,15 @@ class Node(FramePeer):
         self._slots = slots
         self._acknowledges = acknowledges
         self._judge = judge
+        self.languages = list(ACKNOWLEDGING_LANGUAGES if acknowledges else PLAIN_LANGUAGES)
+        # Whether every heartbeat names them again.
+        self.tells_languages = False
         self._ack_tail = _tail({"node_id": node_id, "trace_id": TRACE_ID})
         self._result_tail = b""
         self._unconfirmed: dict[bytes, bytes] = {}
         self.registered = self.opened.get_loop().create_future()
 
     def register(self) -> None:
-        languages = list(ACKNOWLEDGING_LANGUAGES if self._acknowledges else PLAIN_LANGUAGES)
         self.send(
             codec.encode(
                 NodeRegister(
@@ -73,9 +75,7 @@ class Node(FramePeer):
                     features_supported={},
                     advanced_features=["job_ack"] if self._acknowledges else None,
                     accept_public_jobs=True,
-                    language_capabilities=LanguageCapabilities(
-                        asr_languages=languages, semantic_languages=languages, tts_languages=languages
-                    ),
+                    language_capabilities=self._capabilities(),
                     max_concurrent_jobs=self._slots,
                 )
             )
@@ -90,8 +90,14 @@ class Node(FramePeer):
                     resource_usage=ResourceUsage(cpu_percent=50, mem_percent=50, running_jobs=0),
                     installed_services=_services(),
                     capability_by_type=_readiness(),
+                    language_capabilities=self._capabilities() if self.tells_languages else None,
                 )
             )
+        )
+
+    def _capabilities(self) -> LanguageCapabilities:
+        return LanguageCapabilities(
+            asr_languages=self.languages, semantic_languages=self.languages, tts_languages=self.languages
         )
 
     def answer_with(self, speech: bytes) -> None:
@@ -187,9 +193,7 @@ class Client(Talker):
         self.welcomed = self.opened.get_loop().create_future()
 
     def introduce(self) -> None:
-        self.send(
-            codec.encode(SessionInit(client_version="bench", platform="api-gateway", src_lang="zh", tgt_lang="en"))
-        )
+        self.send(codec.encode(SessionInit(client_version="bench", platform="bench", src_lang="zh", tgt_lang="en")))
 
     def prepare(self, audio: bytes, audio_format: str, languages: tuple[str, str]) -> None:
         """What every utterance says from now on."""
@@ -208,6 +212,11 @@ class Client(Talker):
         )
         self._head, _, self._tail = frame.partition(b'"utterance_index":0')
         self._head += b'"utterance_index":'
+
+    def leave(self) -> None:
+        """Close the session and go."""
+        self.send(codec.encode(SessionClose(session_id=self._session_id)))
+        self.close()
 
     def on_text(self, payload: bytes) -> None:
         if payload.startswith(_RESULT):

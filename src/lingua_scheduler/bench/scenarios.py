@@ -17,6 +17,7 @@ from lingua_scheduler.bench import (
     fleet,
     idle,
     instances,
+    languages,
     life,
     limits,
     saturation,
@@ -97,6 +98,15 @@ SCENARIOS = {
         " what the scheduler does, at most every 250 ms, before it believes a miss.",
         fleet.steps,
         fleet.measure,
+    ),
+    "languages": Scenario(
+        "Very many languages",
+        f"{languages.NODES} nodes with 2 languages and as many with 99, each kind with a scheduler and a Redis of its"
+        " own, taking turns. Registration: from `node_register` to its acknowledgement. Every heartbeat names all"
+        " languages again. Dispatch: from the frame that ends an utterance to `job_assign`, one job at a time."
+        " Dashboard: the first message, and the one after it. Memory: by how much the nodes made each process larger.",
+        languages.steps,
+        languages.measure,
     ),
     "instances": Scenario(
         "Nodes of another instance",

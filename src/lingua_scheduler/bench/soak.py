@@ -1,4 +1,4 @@
-"""Scenario soak: the life of small jobs at half load for a long time; memory stays flat and nothing fails."""
+"""Scenario soak: small jobs at half load for a long time, while sessions come and go; memory stays flat."""
 
 import math
 from collections import Counter
@@ -24,6 +24,8 @@ SLOPE_AFTER_S = 2 * WARM_UP_S
 READ_EVERY_S = 2.0
 HALF = 0.5
 KEEP_JOBS_MS = 60_000
+# How long a session lasts before another takes its place; each second one goes without a word.
+LIFE_S = 60.0
 MEMORY = "Memory in a soak, MB by minute"
 P99 = "p99 in a soak, ms by minute"
 
@@ -43,7 +45,9 @@ def _span(minutes: float) -> str:
 
 async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[str], None]) -> None:
     async with children.scheduler(folder, LINGUA_JOB_KEEP_MS=str(KEEP_JOBS_MS)) as scheduler:
-        cast = Cast(port=scheduler.port, talkers=plan.sessions, nodes=plan.nodes, slots=MAX_SLOTS, takes_no=True)
+        cast = Cast(
+            port=scheduler.port, talkers=plan.sessions, nodes=plan.nodes, slots=MAX_SLOTS, takes_no=True, life_s=LIFE_S
+        )
         async with children.load(cast) as load:
             rate = plan.rate or HALF * await _full_rate(plan, load)
             async with (
@@ -89,13 +93,15 @@ async def _minutes(
             return errors
         errors.update(tally.refusals)
         samples.add("soak/jobs/jobs", "1/s", tally.jobs / tally.took_s)
+        samples.add("soak/sessions/replaced", "1/s", tally.replaced / tally.took_s)
         samples.add("soak/jobs/p50", "ms", tally.p50_ms)
         samples.add("soak/jobs/p99", "ms", tally.p99_ms)
         samples.point(P99, "p99", minute, tally.p99_ms)
         scheduler_mb, redis_mb = (track.points[-1][1] for track in tracks)
         tell(
             f"soak: {so_far(minute, plan.minutes)}: {tally.jobs / tally.took_s:.0f} jobs/s,"
-            f" p99 {tally.p99_ms:.1f} ms, scheduler {scheduler_mb:.1f} MB, Redis {redis_mb:.1f} MB,"
+            f" p99 {tally.p99_ms:.1f} ms, {tally.replaced} sessions replaced,"
+            f" scheduler {scheduler_mb:.1f} MB, Redis {redis_mb:.1f} MB,"
             f" {errors.total()} errors"
         )
     return errors

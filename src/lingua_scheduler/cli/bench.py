@@ -104,12 +104,13 @@ def bench(
     redis   the limit beside it: the same scripts pipelined on a bare Redis
     echo    the limit beside it: a bare WebSocket echo server
     fleet   choosing among 10, 1 000, 10 000 nodes; heartbeats; memory of a node
+    languages  50 nodes with 99 languages beside 50 with two: registration, heartbeat, memory, dashboard, dispatch
     instances  two instances: a session's nodes at its own, and at the other one
     watched  what a thousand questions a second about how things are do to the latency of jobs
     metrics  a job that is counted beside one that is not
     traces  a job that is traced beside one that is not
     peers   a job of ours beside one of BullMQ, dramatiq, taskiq, arq and Celery; “make bench-peers” installs them
-    soak    half load for --minutes: memory stays flat, nothing fails; only when asked for
+    soak    half load for --minutes while sessions come and go: memory stays flat, nothing fails; only when asked for
 
     \b
     lingua bench --quick                                        a look at everything

@@ -19,7 +19,7 @@ from lingua_scheduler.cli.wording import (
     sparkline,
 )
 from lingua_scheduler.domain.following import Seen
-from lingua_scheduler.domain.pairs import is_echo
+from lingua_scheduler.domain.pairs import is_echo, served_in_words
 from lingua_scheduler.domain.picture import Moment, NodeLook, PairLook, Picture
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ def _nodes(picture: Picture, view: View, at_ms: int, width: int, height: int) ->
         state = node_state(node, at_ms)
         if has_speech:
             state.truncate(STATE_WIDTH - GAP, overflow="ellipsis", pad=True)
-            state.append(" " * GAP).append(plain(" ".join(node.speech)), style="dim")
+            state.append(" " * GAP).append(plain(served_in_words(node, len(node.speech))), style="dim")
         lines.append(line.append_text(state))
     return [*lines, *_and_more(more, "node")]
 
@@ -175,6 +175,10 @@ def _pairs(picture: Picture, height: int) -> list[Text]:
         row = Text(f"{plain(name):<9}", style=style)
         row.append(f"{f'{pair.free}/{pair.slots}':>9}").append(f"{pair.nodes:>6}")
         rows.append(row.append(" thin" if pair.hangs_on and len(picture.nodes) > 1 else "", style="yellow"))
+    for wide in picture.wide:
+        # Any of so many languages into any of so many.
+        row = Text(f"{f'{len(wide.sources)}→{len(wide.speech)}':<9}", style="" if wide.free else "red")
+        rows.append(row.append(f"{f'{wide.free}/{wide.slots}':>9}").append(f"{wide.nodes:>6}"))
     shown, more = _room(rows, height)
     return [Text(f"{'pair':<9}{'free':>9}{'nodes':>6}", style="dim"), *shown, *_and_more(more, "pair")]
 

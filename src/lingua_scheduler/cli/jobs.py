@@ -25,7 +25,7 @@ from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.store import Store
 
 STYLES = {JobState.DONE: "green", JobState.FAILED: "red", JobState.CANCELLED: "yellow"} | dict.fromkeys(LIVE, "cyan")
-VERDICT_STYLES = {"free": "green", "full": "yellow", "not_in_pool": "dim"}
+VERDICT_STYLES = {"has_it": "cyan", "free": "green", "full": "yellow", "not_in_pool": "dim"}
 
 
 @click.command()
@@ -50,7 +50,7 @@ def jobs(
     \b
     lingua jobs
     lingua jobs --state FAILED --limit 10
-    lingua jobs --session s-1A2B3C4D --json | jq '.jobs[].job_id'
+    lingua jobs --session s-1A2B3C4D5E6F7081 --json | jq '.jobs[].job_id'
     """
 
     async def look(store: Store) -> list[JobView]:

@@ -90,7 +90,9 @@ def _tell(done: Replayed | Purged, as_json: bool, *, is_choice: bool) -> None:
         click.echo(f"{done.purged} dead letters were deleted")
     else:
         click.echo(
-            f"{done.replayed} dead letters were put back" + (f"; {done.full} inboxes are full" * bool(done.full))
+            f"{done.replayed} dead letters were put back"
+            + (f"; {done.full} inboxes are full" * bool(done.full))
+            + (f"; of {done.bare} the speech was not kept (inbox.keep_speech)" * bool(done.bare))
         )
     if is_choice and isinstance(done, Replayed) and done.gone:
         fail(f"{done.gone} of these letters do not exist; lingua dead-letters lists them", Exit.SETTINGS)

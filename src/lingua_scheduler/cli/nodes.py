@@ -14,6 +14,7 @@ from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import STATE_STYLES, table_console
 from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.nodes import Features
 from lingua_scheduler.store.nodes import NodeView
 from lingua_scheduler.store.store import Store
 
@@ -47,7 +48,7 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
             f"{view.held}/{view.max_jobs}",
             str(view.shard),
             f"{about['alive_for_ms'] / 1000:.0f} s",
-            " ".join(about["pairs"][:6]) + (f" +{len(about['pairs']) - 6}" if len(about["pairs"]) > 6 else ""),
+            _pairs_in_words(about),
         )
     table_console().print(table)
 
@@ -108,6 +109,13 @@ def _shown(name: str, value: Any) -> str:
     return str(value)
 
 
+def _pairs_in_words(about: dict[str, Any]) -> str:
+    if about["wide_pairs"]:
+        return f"any of {about['wide_pairs']}"
+    pairs = about["pairs"]
+    return " ".join(pairs[:6]) + (f" +{len(pairs) - 6}" if len(pairs) > 6 else "")
+
+
 def shown_state(node: dict[str, Any]) -> Text:
     """Whether a node gets work, and if not, why and for how long."""
     remaining_ms = node.get("quarantined_for_ms")
@@ -125,7 +133,7 @@ async def _views(store: Store) -> list[NodeView]:
 
 def described(view: NodeView) -> dict[str, Any]:
     said = msgspec.json.decode(view.profile)
-    epoch, instance, link, acknowledges = view.owner.split(" ")
+    epoch, instance, link, features = view.owner.split(" ")
     now_ms = int(time.time() * 1000)
     return {
         "node_id": view.node_id,
@@ -137,7 +145,8 @@ def described(view: NodeView) -> dict[str, Any]:
         "alive_for_ms": max(0, view.alive_until_ms - now_ms),
         "quarantined_for_ms": view.quarantined_for_ms(now_ms),
         "unavailable_for_ms": view.unavailable_for_ms(now_ms),
-        "pairs": sorted({pool.rsplit(":", 1)[0] for pool in view.pools}),
+        "pairs": view.pairs,
+        "wide_pairs": view.wide_pairs,
         "languages": dict(zip(("asr", "semantic", "tts", "nmt"), said.get("languages") or (), strict=False)),
         "services": said.get("services", []),
         "version": said.get("version", ""),
@@ -145,5 +154,5 @@ def described(view: NodeView) -> dict[str, Any]:
         "instance": instance,
         "connection": link,
         "epoch": int(epoch),
-        "acknowledges": acknowledges == "1",
+        "acknowledges": Features.parse(features).acknowledges,
     }

@@ -12,9 +12,10 @@ from rich.text import Text
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
-from lingua_scheduler.cli.wording import plain, table_console
+from lingua_scheduler.cli.wording import counted, plain, table_console
 from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.domain.pools import Admission, Facet, pool_name
+from lingua_scheduler.domain.selection import WidePool
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.store import Store
@@ -31,7 +32,8 @@ def pools(
     """Show every language pair: how many nodes serve it as speech and as text, and their free slots.
 
     The last line is about the map the instances work with: its version, its age, and who leads. With SRC and TGT, only
-    that pair: who serves it, or what is missing.
+    that pair: who serves it, or what is missing. Nodes that serve more than 256 pairs each are summed up by their
+    languages; ask for a pair to see whether they serve it.
 
     \b
     lingua pools
@@ -46,7 +48,7 @@ def pools(
     if as_json:
         click.echo(json.dumps(found))
         return
-    if not found["pairs"]:
+    if not found["pairs"] and not found["wide"]:
         click.echo("no node serves any pair; start one with: lingua node --engine sim")
         return
     table = Table("pair", "speech", "text", "free", "slots", "shards", box=None, pad_edge=False, header_style="dim")
@@ -57,7 +59,10 @@ def pools(
         counts = (str(about["speech"]), str(about["text"]))
         table.add_row(Text(pair, style=lonely), *counts, free, str(about["slots"]), str(about["shards"]))
     console = table_console()
-    console.print(table)
+    if found["pairs"]:
+        console.print(table)
+    for wide in found["wide"]:
+        console.print(_wide_in_words(wide))
     console.print(Text(_about_the_map(found["map"]), style="dim"))
 
 
@@ -81,9 +86,36 @@ async def read_pair(store: Store, src: str, tgt: str, admission: Admission) -> d
     explainer = Explainer(store, PoolMapCopy(store.pools), admission)
     names = {facet.value: pool_name(src, tgt, facet) for facet in Facet}
     views = await store.nodes.view()
-    nodes = {facet: sorted(view.node_id for view in views if name in view.pools) for facet, name in names.items()}
+    nodes = {facet: sorted(view.node_id for view in views if name in view.serves) for facet, name in names.items()}
     missing = {facet: await explainer.missing(name) for facet, name in names.items() if not nodes[facet]}
     return {"src": src, "tgt": tgt, "nodes": nodes, "missing": missing}
+
+
+def _wide(name: str, wide: WidePool) -> dict[str, Any]:
+    reach = wide.reach
+    return {
+        "name": name,
+        "sources": sorted(reach.sources),
+        "text_targets": sorted(reach.text),
+        "speech_targets": sorted(reach.speech),
+        "translations": reach.by_source,
+        "pairs": reach.count(),
+        "nodes": sum(wide.shards.values()),
+        "free": 0,
+        "slots": 0,
+        "shards": len(wide.shards),
+    }
+
+
+def _wide_in_words(wide: dict[str, Any]) -> Text:
+    sources, targets = len(wide["sources"]), len(wide["text_targets"])
+    any_of = f"any of {sources} languages → any of {targets}"
+    if wide["translations"] is not None:
+        any_of = f"{wide['pairs']} pairs of {sources} languages → {targets}"
+    spoken = "" if len(wide["speech_targets"]) == targets else f" ({len(wide['speech_targets'])} spoken)"
+    text = Text(f"{any_of}{spoken}: {counted(wide['nodes'], 'node')}, ")
+    text.append(f"{wide['free']}/{wide['slots']} free", style="" if wide["free"] else "red")
+    return text
 
 
 def _about_the_map(about: dict[str, Any]) -> str:
@@ -98,19 +130,26 @@ async def read(store: Store) -> dict[str, Any]:
         store.pools.build_map(), store.nodes.view(), store.pools.published(), store.pools.leader()
     )
     pairs: dict[str, dict[str, int]] = {}
-    for pool, shards in sorted(pool_map.nodes.items()):
-        src, tgt, facet = pool.split(":")
+    for pool in sorted(pool_map.nodes):
+        src, tgt, _ = pool.split(":")
         about = pairs.setdefault(f"{src}:{tgt}", {"speech": 0, "text": 0, "free": 0, "slots": 0, "shards": 0})
-        about[facet] = sum(shards.values())
-        about["shards"] = max(about["shards"], len(shards))
+        for facet in Facet:
+            shards = pool_map.nodes_of(pool_name(src, tgt, facet))
+            about[facet.value] = sum(shards.values())
+            about["shards"] = max(about["shards"], len(shards))
+    wide = {name: _wide(name, one) for name, one in pool_map.wide.items()}
     for node in nodes:
-        for pair in {pool.rsplit(":", 1)[0] for pool in node.pools}:
-            if pair in pairs:
-                pairs[pair]["free"] += node.free or 0
-                pairs[pair]["slots"] += node.max_jobs
+        served = node.pairs
+        if node.reach is not None:
+            served = [pair for pair in pairs if f"{pair}:{Facet.TEXT.value}" in node.serves]
+        sums = [pairs[pair] for pair in served if pair in pairs] + [wide[pool] for pool in node.pools if pool in wide]
+        for about in sums:
+            about["free"] += node.free or 0
+            about["slots"] += node.max_jobs
     age_ms = max(0, int(time.time() * 1000) - published.generated_at_ms) if published.version else None
     return {
         "pairs": pairs,
+        "wide": list(wide.values()),
         "map": {
             "version": published.version,
             "generated_by": published.generated_by,

@@ -50,6 +50,8 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
     lingua redis check --repair --redis-url redis://db:6379/0
     lingua redis check --json | jq '.findings[].words'
 
+    Dead letters of an instance that is gone are for a person to read (lingua letters); they are no fault.
+
     Exit codes: 0 nothing is wrong (any more), 1 something is, 2 bad settings, 3 Redis cannot be used.
     """
     console = Console(stderr=True)
@@ -58,12 +60,10 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
         with console.status("looking") as status:
             checkup = Checkup(store, on_step=status.update)
             about, stored = await asyncio.gather(facts_of(store), store.versions.read())
-            found = await checkup.look()
-            left = found
-            if repair and found:
-                status.update(f"repairing {len(found)} findings")
-                await checkup.repair(found)
-                left = await checkup.look()
+            if repair:
+                found, left = await checkup.put_right()
+            else:
+                found = left = await checkup.look()
         servers = [facts._asdict() | {"promise": facts.promise} for facts in about]
         return {"data_version": stored, "servers": servers}, found, left
 
@@ -73,7 +73,7 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
         click.echo(json.dumps(about | {"findings": [_described(finding) for finding in left]} | repaired))
     else:
         _show(about, found, left, repair)
-    raise SystemExit(FOUND_SOMETHING if left else 0)
+    raise SystemExit(FOUND_SOMETHING if any(finding.is_repairable for finding in left) else 0)
 
 
 @redis.command()
@@ -141,13 +141,18 @@ def _show(about: dict[str, Any], found: list[Finding], left: list[Finding], repa
             click.echo(f"{name:12} {value}")
     click.echo(f"{'data':12} version {about['data_version'] or 'none yet'}; this release knows {DATA_VERSION}\n")
     for finding in found:
-        is_left = finding in left
-        mark = click.style("found", fg="red") if is_left else click.style("fixed", fg="green")
+        if not finding.is_repairable:
+            mark = "note "
+        elif finding in left:
+            mark = click.style("found", fg="red")
+        else:
+            mark = click.style("fixed", fg="green")
         click.echo(f"{mark}  {plain(finding.words)}\n       {plain(finding.key)}")
-    if not found:
+    faults = [finding for finding in left if finding.is_repairable]
+    if not any(finding.is_repairable for finding in found):
         click.echo("nothing is wrong")
-    elif left and not repair:
+    elif faults and not repair:
         click.echo(
-            f"\n{len(left)} findings; lingua redis check --repair puts right what can be, while everybody works on"
+            f"\n{len(faults)} findings; lingua redis check --repair puts right what can be, while everybody works on"
         )
     sys.stdout.flush()

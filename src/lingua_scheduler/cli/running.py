@@ -67,7 +67,8 @@ async def redis_url(settings: Settings, stack: AsyncExitStack) -> str:
     """The Redis to use; an embedded one lives as long as the stack."""
     if settings.redis.url:
         return settings.redis.url
-    server = EmbeddedServer(resolved_data_dir(settings.redis), settings.redis.server_binary, _note)
+    redis = settings.redis
+    server = EmbeddedServer(resolved_data_dir(redis), redis.server_binary, _note, redis.max_memory_mb)
     try:
         await stack.enter_async_context(server)
     except EmbeddedError as error:

@@ -25,8 +25,10 @@ from lingua_scheduler.cli.running import (
 )
 from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
+from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.presence import IdTaken
-from lingua_scheduler.settings import Loaded, Settings, fields
+from lingua_scheduler.services.seals import KeyFileError, load_or_make
+from lingua_scheduler.settings import Loaded, PrivacySettings, Settings, cluster_key_path, fields
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
 from lingua_scheduler.supervisor.worker import Word
@@ -157,7 +159,7 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
         stack.push_async_callback(store.close)
         if (tracing := traces.configure(traces.SCHEDULER, os.environ)) is not None:
             stack.push_async_callback(tracing.close)
-        scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing)
+        scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
@@ -174,6 +176,22 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
         else:
             tell_supervisor(Word(redis=store.version))
         await asked_to_stop.wait()
+
+
+def _keyring(settings: Settings) -> Keyring | None:
+    """The default file is done without where it cannot be made: an instance alone needs none."""
+    path, privacy = cluster_key_path(settings), settings.privacy
+    if privacy.seal_letters == "never" or path is None:
+        if privacy.seal_letters == "always":
+            fail("privacy.seal_letters = always needs privacy.cluster_key_file", Exit.SETTINGS)
+        return None
+    try:
+        return load_or_make(path)
+    except KeyFileError as error:
+        if privacy.seal_letters == "always" or privacy != PrivacySettings():
+            fail(f"{error}; correct privacy.cluster_key_file", Exit.SETTINGS)
+        logs.get().warning("cluster_key.none", reason=str(error))
+        return None
 
 
 def _decline_replacement() -> None:

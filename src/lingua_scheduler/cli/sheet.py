@@ -20,7 +20,7 @@ from lingua_scheduler.cli.wording import (
     short_span,
     span,
 )
-from lingua_scheduler.domain.pairs import is_echo, name_of
+from lingua_scheduler.domain.pairs import is_echo, name_of, unlisted
 from lingua_scheduler.domain.picture import Alarm, Level, NodeLook, PairLook, Picture
 from lingua_scheduler.domain.verdict import listed, subjects, verdict, worst_first
 
@@ -137,7 +137,7 @@ def sorted_pairs(picture: Picture) -> PairsLook:
     # With one node every pair hangs on it, which is no news.
     is_fleet = len(picture.nodes) > 1
     return PairsLook(
-        served=len(served),
+        served=len(served) + unlisted(picture),
         text_only=sum(not pair.nodes and pair.text_nodes > 0 for pair in picture.pairs),
         lost=sorted({alarm.subject for alarm in picture.alarms if alarm.code == "pair.lost" and alarm.subject}),
         full=[f"{pair.src}:{pair.tgt}" for pair in served if not pair.free],

@@ -11,6 +11,7 @@ from rich.text import Text
 from lingua_scheduler.cli import sheet
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.cli.wording import NOTHING, PlainConsole, node_state, now_ms, plain, short_span, table_console
+from lingua_scheduler.domain.pairs import served_in_words
 from lingua_scheduler.domain.picture import Level, Picture
 from lingua_scheduler.domain.verdict import verdict
 from lingua_scheduler.sdk.address import BadAddress
@@ -98,11 +99,6 @@ def node_table(picture: Picture, at_ms: int) -> Table:
             short_span(at_ms - node.seen_at_ms),
             *(NOTHING if share is None else f"{share:.0f}%" for share in (node.cpu, node.memory, node.gpu)),
             plain(node.instance_id),
-            plain(shortened(node.speech, 6)),
+            plain(served_in_words(node, 6)),
         )
     return table
-
-
-def shortened(words: list[str], most: int) -> str:
-    more = len(words) - most
-    return " ".join(words[:most]) + (f" +{more}" if more > 0 else "")

@@ -156,15 +156,18 @@ async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json:
 
 async def _hear(client: Client, as_json: bool) -> bytes:
     speech = bytearray()
-    translated = failed = 0
+    translated = failed = outcomes = 0
     async for heard in client.heard(steps=as_json):
         speech += show(heard, as_json)
         translated += isinstance(heard, TranslationResult)
+        outcomes += isinstance(heard, TranslationResult | MissingResult)
         failed += isinstance(heard, MissingResult) and heard.reason == "job_failed"
     if failed and not translated:
         raise SessionFailed("nothing was translated; lingua status shows the nodes, lingua pools the pairs")
     if not client.is_finished:
         raise SessionFailed("the scheduler hung up before everything was translated; try again")
+    if not outcomes:
+        click.echo("no speech was heard: it is silent, or quieter than sessions.silence_pcm_rms allows", err=True)
     return bytes(speech)
 
 

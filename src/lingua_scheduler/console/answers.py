@@ -1,20 +1,28 @@
 """How every answer leaves: JSON, errors of one shape, and the id of the request it belongs to."""
 
+import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
+from lingua_scheduler.domain.addresses import Caller
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.telemetry import logs
+from lingua_scheduler.store.connection import RedisAway, WritesRefused
+from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 REQUEST_ID = web.RequestKey("request_id", str)
+CALLER = web.RequestKey("caller", Caller)
+# Of a body that nobody wants any more.
+_REST_S = 0.5
+_REST_BYTES = 16_777_216
 _HEADER = "X-Request-Id"
 _MAX_ID_CHARS = 128
 _HAS_BEGUN = web.RequestKey("answer_has_begun", bool)
@@ -31,9 +39,56 @@ class Problem(Exception):
         self.retry_after_s = retry_after_s
 
 
+class Refused(Protocol):
+    """What the door says to whom it turns away."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def retry_after_s(self) -> int | None: ...
+
+
+class Door(Protocol):
+    """Judges a request before anything of it is served."""
+
+    def caller(self, request: web.BaseRequest) -> Caller: ...
+
+    def judge(self, request: web.Request) -> Refused | None: ...
+
+    def leave(self, request: web.Request) -> None: ...
+
+
+def behind(door: Door) -> Middleware:
+    """Everything behind it, sockets too, is served only if the door lets it in."""
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        refused = door.judge(request)
+        if refused is not None:
+            raise Problem(refused.status, refused.code, refused.detail, retry_after_s=refused.retry_after_s)
+        request[CALLER] = door.caller(request)
+        try:
+            return await handler(request)
+        finally:
+            door.leave(request)
+
+    return guard
+
+
 @web.middleware
 async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     """One shape for every error: a code, and a detail that helps."""
+    response = await _answer(request, handler)
+    if not request.content.is_eof():
+        await _let_go(request, response)
+    return response
+
+
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     request[REQUEST_ID] = _request_id(request)
     logs.bind(request_id=request[REQUEST_ID])
     try:
@@ -44,7 +99,10 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
             response.headers["Retry-After"] = str(problem.retry_after_s)
         return response
     except RedisAway as error:
-        return error_response(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, f"Redis is away: {error}")
+        # Where Redis is, and what it said, is for the log alone.
+        _log.warning("request.unserved", request_id=request[REQUEST_ID], error=str(error))
+        detail = "Redis takes no writes" if isinstance(error, WritesRefused) else "Redis is away"
+        return error_response(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, f"{detail}; try again shortly")
     except web.HTTPNotFound:
         return error_response(404, HttpCode.NOT_FOUND, f"there is nothing at {request.path}; GET / lists what there is")
     except web.HTTPMethodNotAllowed as error:
@@ -70,6 +128,34 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
     request[_HAS_BEGUN] = True
     if REQUEST_ID in request:
         response.headers[_HEADER] = request[REQUEST_ID]
+
+
+async def _let_go(request: web.Request, response: web.StreamResponse) -> None:
+    """An answer before the end of the body. A little is still read, for callers who send all before they listen.
+
+    aiohttp would read on for ten seconds, as fast as it comes.
+    """
+    read = 0
+    try:
+        async with asyncio.timeout(_REST_S):
+            while read < _REST_BYTES:
+                part = await request.content.readany()
+                if not part:
+                    return
+                read += len(part)
+    except ConnectionError:
+        return  # the caller has left, and hears no answer
+    except (TimeoutError, web.RequestPayloadError):
+        pass
+    metrics.CONNECTIONS_CUT.labels("body").inc()
+    request.protocol._pause_reading_for_buffer()
+    response.force_close()
+    await response.prepare(request)
+    await response.write_eof()
+    # Whoever closes with something unread may destroy an answer that is on its way.
+    await asyncio.sleep(_REST_S)
+    # aiohttp takes this for the end of the time that it waits for the rest, and closes.
+    request.content.set_exception(TimeoutError())
 
 
 def json_response(value: object, status: int = 200) -> web.Response:

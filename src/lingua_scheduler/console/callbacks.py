@@ -2,8 +2,13 @@
 
 import aiohttp
 
+from lingua_scheduler.console.outside import REFUSED, client_session, refusal_in
+from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
 
 _HEADERS = {"Content-Type": "application/json"}
 
@@ -11,7 +16,8 @@ _HEADERS = {"Content-Type": "application/json"}
 class Courier:
     """The caller sets the time limit and how many go at once."""
 
-    def __init__(self) -> None:
+    def __init__(self, destinations: Destinations) -> None:
+        self._destinations = destinations
         self._http: aiohttp.ClientSession | None = None
 
     async def carry(self, url: str, message: Message) -> bool:
@@ -21,7 +27,10 @@ class Courier:
                 url, data=codec.encode(message), headers=_HEADERS, allow_redirects=False
             ) as response:
                 return 200 <= response.status < 300
-        except (aiohttp.ClientError, OSError, ValueError):
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if reason := refusal_in(error):
+                REFUSED["callback"].inc()
+                _log.warning("callback.refused", reason=reason[:300])
             return False
 
     async def close(self) -> None:
@@ -30,7 +39,6 @@ class Courier:
 
     def _session(self) -> aiohttp.ClientSession:
         if self._http is None:
-            # Made late because it needs a running loop. No limit here: every node has its own.
-            connector = aiohttp.TCPConnector(limit=0)
-            self._http = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+            # Made late because it needs a running loop. It has no limit of connections: every node has its own.
+            self._http = client_session(self._destinations)
         return self._http

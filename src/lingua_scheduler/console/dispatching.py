@@ -12,6 +12,7 @@ _STATUS = {
     ErrorCode.PREFERRED_NODE_NOT_CAPABLE: 409,
     ErrorCode.REQUEST_CONFLICT: 409,
     ErrorCode.JOB_ELSEWHERE: 409,
+    ErrorCode.RESULT_LOST: 410,
     ErrorCode.NO_CAPABLE_NODE: 422,
     ErrorCode.NODE_OVERLOADED: 503,
     ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED: 503,
@@ -28,7 +29,7 @@ def dispatching(calls: Calls, max_audio_bytes: int) -> list[Operation]:
         answer = await calls.dispatch(call.body, call.headers)
         if isinstance(answer, Refusal):
             raise _problem(answer)
-        return F2fDispatched(job_id=answer.job_id, node_id=answer.node_id, attempt_id=answer.attempt_id)
+        return F2fDispatched(job_id=answer.handle, node_id=answer.node_id, attempt_id=answer.attempt_id)
 
     async def result(call: Call[None, ResultQuery]) -> FetchedResult:
         job_id = call.path["job_id"]
@@ -48,6 +49,7 @@ def dispatching(calls: Calls, max_audio_bytes: int) -> list[Operation]:
             summary="Translate one utterance; answers as soon as a node has it",
             handle=dispatch,
             body=F2fDispatch,
+            carries_speech=True,
             answer=F2fDispatched,
             problems=(
                 Known(
@@ -74,6 +76,7 @@ def dispatching(calls: Calls, max_audio_bytes: int) -> list[Operation]:
                 Known(400, ErrorCode.INVALID_MESSAGE.value, "`wait_ms` is not a number from 0 to 30000"),
                 Known(404, "NOT_FOUND", "no such job, or its result was forgotten"),
                 Known(409, ErrorCode.JOB_ELSEWHERE.value, "another instance has it; the detail says which"),
+                Known(410, ErrorCode.RESULT_LOST.value, "the instance that had it is gone; send the request again"),
                 Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "it is not known here, and Redis is away"),
             ),
         ),

@@ -6,6 +6,7 @@ import msgspec
 
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.protocol.bulk import OF_LISTS, OF_RESULTS
 from lingua_scheduler.protocol.http import (
     AttemptSays,
     JobAcked,
@@ -36,6 +37,7 @@ _NO_ROOM = Known(503, ErrorCode.NODE_UNAVAILABLE.value, "There is no room for an
 
 _STATUS = {
     ErrorCode.INVALID_MESSAGE: 400,
+    ErrorCode.INVALID_CAPABILITY_SCHEMA: 400,
     ErrorCode.NODE_ID_CONFLICT: 409,
     ErrorCode.NODE_UNAVAILABLE: 503,
 }
@@ -58,6 +60,7 @@ class NodeOperations:
                 "without, it polls for them.",
                 handle=self._register,
                 body=NodeRegistration,
+                most=OF_LISTS,
                 answer=NodeWelcome,
                 problems=(_TAKEN, _NO_ROOM),
             ),
@@ -68,6 +71,7 @@ class NodeOperations:
                 summary="Stay registered, and tell what changed",
                 handle=self._heartbeat,
                 body=NodeBeat,
+                most=OF_LISTS,
                 answer=NodeWelcome,
                 problems=(_UNKNOWN, _CONFLICT),
             ),
@@ -100,6 +104,8 @@ class NodeOperations:
                 summary="Report the result of a job",
                 handle=self._done,
                 body=JobDone,
+                most=OF_RESULTS,
+                carries_speech=True,
                 answer=Ok,
                 problems=(_UNKNOWN, _CONFLICT, _STALE),
             ),
@@ -111,19 +117,20 @@ class NodeOperations:
                 description="docs/errors.md tells with which codes another node is tried.",
                 handle=self._fail,
                 body=JobFailed,
+                most=OF_RESULTS,
                 answer=Ok,
                 problems=(_UNKNOWN, _CONFLICT, _STALE),
             ),
         )
 
     async def _register(self, call: Call[NodeRegistration, None]) -> NodeWelcome:
-        node = await self._nodes.register(call.body)
+        node = await self._nodes.register(call.body, call.caller)
         if isinstance(node, Refusal):
             _refuse(node)
         return self._welcome(node)
 
     async def _heartbeat(self, call: Call[NodeBeat, None]) -> NodeWelcome:
-        node = self._find(call.body.node_id, call.body.boot_id)
+        node = self._find(call)
         complaint = await self._nodes.heartbeat(node, call.body)
         if isinstance(complaint, Refusal):
             _refuse(complaint)
@@ -132,7 +139,7 @@ class NodeOperations:
         return self._welcome(node)
 
     async def _poll(self, call: Call[NodePoll, None]) -> PollAnswer:
-        node = self._find(call.body.node_id, call.body.boot_id)
+        node = self._find(call)
         wait_ms = DEFAULT_POLL_MS if call.body.wait_ms is None else call.body.wait_ms
         mail = await self._nodes.poll(node, wait_ms / 1000, call.is_connected)
         if isinstance(mail, Stranger):
@@ -148,12 +155,12 @@ class NodeOperations:
         message = JobAck(
             job_id=body.job_id, attempt_id=body.attempt_id, node_id=body.node_id, session_id="", trace_id=""
         )
-        return _judged(body, await self._progress.ack(self._find(body.node_id, body.boot_id).link, message))
+        return _judged(body, await self._progress.ack(self._find(call).link, message))
 
     async def _done(self, call: Call[JobDone, None]) -> Ok:
         said = msgspec.structs.asdict(call.body)
         del said["boot_id"]
-        return await self._result(call.body, JobResult(**said, success=True, **_NOT_SAID))
+        return await self._result(call, JobResult(**said, success=True, **_NOT_SAID))
 
     async def _fail(self, call: Call[JobFailed, None]) -> Ok:
         body = call.body
@@ -167,15 +174,15 @@ class NodeOperations:
             processing_time_ms=body.processing_time_ms,
             **_NOT_SAID,
         )
-        return await self._result(body, message)
+        return await self._result(call, message)
 
-    async def _result(self, body: AttemptSays, message: JobResult) -> Ok:
-        return _judged(body, await self._progress.result(self._find(body.node_id, body.boot_id).link, message))
+    async def _result(self, call: Call[Any, None], message: JobResult) -> Ok:
+        return _judged(call.body, await self._progress.result(self._find(call).link, message))
 
-    def _find(self, node_id: str, boot_id: str | None) -> HttpNode:
-        node = self._nodes.find(node_id, boot_id)
+    def _find(self, call: Call[Any, None]) -> HttpNode:
+        node = self._nodes.find(call.body.node_id, call.body.boot_id, call.caller)
         if isinstance(node, Stranger):
-            _turn_away(node_id, node)
+            _turn_away(call.body.node_id, node)
         return node
 
     def _welcome(self, node: HttpNode) -> NodeWelcome:

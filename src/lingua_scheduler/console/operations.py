@@ -1,16 +1,20 @@
 """One HTTP operation as a value: what it takes, what it answers, what may go wrong. Routes and docs are made of it."""
 
+import asyncio
 import re
+import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 
-from lingua_scheduler.console.answers import REQUEST_ID, Problem, json_response
+from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
+from lingua_scheduler.domain.addresses import NOBODY, Caller
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
 from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
 from lingua_scheduler.protocol.http import LANGUAGE, MAX_LANGUAGE_CHARS, NODE_ID
 
@@ -21,6 +25,10 @@ Q = TypeVar("Q")
 
 _IN_BRACES = re.compile(r"{(\w+)}")
 _JSON = "application/json"
+# Unpacked so much at a time: others have their turn in between.
+_SLICE_BYTES = 262_144
+# How zlib calls the formats; deflate comes with and without a header.
+_GZIP, _ZLIB, _BARE_DEFLATE = 31, 15, -15
 
 
 class Call(NamedTuple, Generic[B, Q]):
@@ -33,6 +41,7 @@ class Call(NamedTuple, Generic[B, Q]):
     # For those who wait long: whether the caller is still there.
     is_connected: Callable[[], bool] = lambda: True
     headers: Mapping[str, str] = MappingProxyType({})
+    caller: Caller = NOBODY
 
 
 class Known(NamedTuple):
@@ -53,6 +62,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     handle: Callable[[Call[Any, Any]], Awaitable[Any]]
     answer: type
     body: type | None = None
+    # The most its body may hold; one that carries speech may have `server.max_body_bytes` with it.
+    most: Bulk = OF_CALLERS
+    carries_speech: bool = False
     query: type | None = None
     problems: tuple[Known, ...] = ()
     description: str = ""
@@ -86,6 +98,9 @@ _PARAMETERS = {
 _ANY_PARAMETER = Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "", "1")
 
 OPERATIONS: web.AppKey[list[Operation]] = web.AppKey("operations", list[Operation])
+BODY_TIMEOUT_S: web.AppKey[float] = web.AppKey("body_timeout_s", float)
+_DEFAULT_BODY_TIMEOUT_S = 30.0
+_NOT_ENCODED = "the body cannot be read: it is not encoded as its headers say"
 
 
 def parameter(name: str) -> Parameter:
@@ -108,9 +123,24 @@ def _shared_problems(operation: Operation) -> Iterator[Known]:
     # A query that an operation does not know is refused, so this may happen to all of them.
     invalid = "The path, the query or the body is not what this takes; the detail names the part"
     yield Known(400, ErrorCode.INVALID_MESSAGE.value, invalid)
+    yield Known(
+        421, HttpCode.MISDIRECTED.value, "The Host header is no name of this scheduler (`server.allowed_hosts`)"
+    )
+    if operation.method not in ("GET", "HEAD"):
+        foreign = "A web page of another origin asks, which `server.allowed_origins` does not list"
+        yield Known(403, HttpCode.ORIGIN_NOT_ALLOWED.value, foreign)
+    crowded = "The caller's address has too many connections (`server.max_sockets_per_address`), or opens them too fast"
+    yield Known(429, HttpCode.RATE_LIMITED.value, crowded)
     if operation.body is not None:
-        yield Known(413, HttpCode.BODY_TOO_LARGE.value, "The body has more than `server.max_body_bytes`")
-        yield Known(415, HttpCode.UNSUPPORTED_MEDIA_TYPE.value, f"The body is not sent as {_JSON}")
+        late = "The body did not arrive within `server.body_timeout_ms`"
+        yield Known(408, HttpCode.REQUEST_TIMEOUT.value, late)
+        most = "`server.max_body_bytes`" if operation.carries_speech else f"{operation.most.size} bytes"
+        yield Known(413, HttpCode.BODY_TOO_LARGE.value, f"The body has more than {most}")
+        yield Known(
+            415,
+            HttpCode.UNSUPPORTED_MEDIA_TYPE.value,
+            f"The body is not sent as {_JSON}, or packed other than as gzip or deflate",
+        )
     yield Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away; try again shortly")
 
 
@@ -121,7 +151,8 @@ def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Resp
     async def handle(request: web.Request) -> web.Response:
         path, query = read_path(request), read_query(request)
         body = await read_body(request)
-        call = Call(path, body, query, request[REQUEST_ID], lambda: _is_connected(request), request.headers)
+        caller = request.get(CALLER, NOBODY)
+        call = Call(path, body, query, request[REQUEST_ID], lambda: _is_connected(request), request.headers, caller)
         answer = await operation.handle(call)
         return answer if isinstance(answer, web.Response) else json_response(answer)
 
@@ -156,7 +187,11 @@ def _query_reader(operation: Operation) -> Callable[[web.Request], Any]:
             return msgspec.convert(given, type=operation.query, strict=False)
         except msgspec.ValidationError as error:
             refusal = _invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            # Its traceback holds this frame, so a variable here would hold it for ever.
+            del refusal
 
     return read
 
@@ -189,10 +224,19 @@ def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]
             detail = f"the body is sent as {request.content_type[:64]}; send JSON, and the header Content-Type: {_JSON}"
             raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
         try:
-            return decode_body(await _raw(request), decoder)
+            most = request.client_max_size
+            if not operation.carries_speech:
+                most = min(most, operation.most.size)
+            encoding = _encoding(request)
+            raw = await _unpacked(await _raw(request, most), encoding, most)
+            return decode_body(raw, decoder, operation.most)
         except UnreadableFrame as error:
             refusal = _invalid(str(error))
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            # Its traceback holds this frame, so a variable here would hold it for ever.
+            del refusal
 
     return read
 
@@ -201,18 +245,66 @@ async def _nothing(_: web.Request) -> None:
     return None
 
 
-async def _raw(request: web.Request) -> bytes:
-    most = request.client_max_size
+async def _raw(request: web.Request, most: int) -> bytes:
     is_too_large = request.content_length is not None and request.content_length > most
     try:
         if not is_too_large:
-            return await request.read()
-    except web.HTTPRequestEntityTooLarge:
-        pass
+            async with asyncio.timeout(request.app.get(BODY_TIMEOUT_S, _DEFAULT_BODY_TIMEOUT_S)):
+                read = bytearray()
+                while len(read) <= most:
+                    part = await request.content.readany()
+                    if not part:
+                        return bytes(read)
+                    read += part
+    except TimeoutError:
+        raise Problem(408, HttpCode.REQUEST_TIMEOUT, "the body did not arrive in time; send it again") from None
     except web.RequestPayloadError:
-        # Said to be compressed and is not, or cut off.
-        raise _invalid("the body cannot be read: it is not encoded as its headers say") from None
-    raise Problem(413, HttpCode.BODY_TOO_LARGE, f"the body has more than the {most} bytes that are allowed")
+        raise _invalid(_NOT_ENCODED) from None
+    except ConnectionError:
+        # Nobody hears this; it is no failure of ours either.
+        raise _invalid("the caller left before the end of the body") from None
+    raise _too_large(most)
+
+
+def _encoding(request: web.Request) -> str:
+    """How the body is packed: gzip, deflate, or nothing for one that is not."""
+    named = ", ".join(request.headers.getall(hdrs.CONTENT_ENCODING, ())).strip().lower()
+    if named in ("", "identity"):
+        return ""
+    if named not in ("gzip", "x-gzip", "deflate"):
+        detail = f"the body is packed as {named[:64]}; send it as it is, or as gzip or deflate"
+        raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
+    return named.removeprefix("x-")
+
+
+async def _unpacked(raw: bytes, encoding: str, most: int) -> bytes:
+    """Never more than is allowed, however much there is in it."""
+    if not encoding:
+        return raw
+    is_bare = encoding == "deflate" and raw[:1] and raw[0] & 0x0F != zlib.DEFLATED
+    unpacker = zlib.decompressobj(_GZIP if encoding == "gzip" else _BARE_DEFLATE if is_bare else _ZLIB)
+    found = bytearray()
+    try:
+        while not unpacker.eof and len(found) <= most:
+            part = unpacker.decompress(raw, min(_SLICE_BYTES, most + 1 - len(found)))
+            raw = unpacker.unconsumed_tail
+            if not part and not raw:
+                break
+            found += part
+            if len(part) == _SLICE_BYTES:
+                await asyncio.sleep(0)
+    except zlib.error:
+        raise _invalid(_NOT_ENCODED) from None
+    if len(found) > most:
+        raise _too_large(most)
+    # Cut off, or with something behind its end.
+    if not unpacker.eof or unpacker.unused_data:
+        raise _invalid(_NOT_ENCODED)
+    return bytes(found)
+
+
+def _too_large(most: int) -> Problem:
+    return Problem(413, HttpCode.BODY_TOO_LARGE, f"the body has more than the {most} bytes that are allowed")
 
 
 def _invalid(detail: str) -> Problem:

@@ -21,7 +21,7 @@ _PAGES = (
     ("GET", "/talk", "talk and hear the translation, in a browser"),
     ("GET", "/dashboard", "what happens now and what to do about it, for people on call"),
     ("GET", "/health", "OK while the process serves"),
-    ("GET", "/health/ready", "200 when Redis answers and scripts are loaded, 503 otherwise"),
+    ("GET", "/health/ready", "200 when Redis takes writes and scripts are loaded, 503 otherwise"),
     ("GET", "/metrics", "for Prometheus"),
     ("GET", "/v1/watch", "what changes, as it happens (server-sent events); ?only=events leaves out the picture"),
     ("GET", "/docs", "the operations below, for people"),
@@ -57,7 +57,7 @@ class Pages:
     async def _ready(self, _: web.Request) -> web.Response:
         reasons = []
         if not self._store.is_ready:
-            reasons.append("Redis does not answer")
+            reasons.append("Redis takes no writes" if self._store.is_refused else "Redis does not answer")
         if not self._intake.is_open:
             reasons.append("the scheduler is stopping")
         return json_response({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)

@@ -39,8 +39,11 @@ class _Page:
 
 
 class Polling:
-    def __init__(self, snapshots: Snapshots, catalogue: Catalogue) -> None:
+    """`is_ready` tells whether Redis is there now; a picture may be some seconds old."""
+
+    def __init__(self, snapshots: Snapshots, catalogue: Catalogue, is_ready: Callable[[], bool]) -> None:
         self._snapshots = snapshots
+        self._is_ready = is_ready
         self._catalogue = catalogue
         self._stats = _Page(lambda picture: stats_of(picture, catalogue.services))
         self._figures = _Page(_figures)
@@ -87,7 +90,7 @@ class Polling:
 
     async def _tell_cluster(self, _: Call[None, None]) -> web.Response:
         picture = await self._snapshots.read()
-        if picture.is_stale:
+        if picture.is_stale or not self._is_ready():
             detail = "Redis is away; GET /v1/picture has what was known last"
             raise Problem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, detail)
         return await self._answer(self._cluster, picture)

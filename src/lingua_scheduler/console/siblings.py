@@ -26,6 +26,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     families: list[Family]
 
 
+_FIGURES = msgspec.json.Decoder(Figures)
+
+
 class Together(NamedTuple):
     workers: list[Figures]
     families: list[Family]
@@ -85,7 +88,7 @@ class Siblings:
             async with asyncio.timeout(ASK_LIMIT_S):
                 reader, writer = await asyncio.open_unix_connection(path, limit=MAX_ANSWER_BYTES)
                 try:
-                    return msgspec.json.decode(await reader.readline(), type=Figures)
+                    return _FIGURES.decode(await reader.readline())
                 finally:
                     writer.close()
         except (OSError, ValueError, TimeoutError):

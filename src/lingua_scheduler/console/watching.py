@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator
 import msgspec
 from aiohttp import web
 
+from lingua_scheduler.console.answers import CALLER
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.addresses import NOBODY
 from lingua_scheduler.domain.changes import delta
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.picture import Picture
 from lingua_scheduler.protocol.http_watching import Events, EventsQuery, History
-from lingua_scheduler.services.snapshot import STEPS_KEPT, Snapshots, Step, TooManyWatchers, Watcher
+from lingua_scheduler.services.snapshot import STEPS_KEPT, Snapshots, Step, TooManyOfAddress, TooManyWatchers, Watcher
+from lingua_scheduler.telemetry import metrics
 
 _TAG = "watching"
 BEAT_S = 15.0
@@ -20,6 +23,7 @@ RETRY_MS = 2_000
 STALLED_S = 30.0
 FIRST_EVENTS = 50
 NODES_TOGETHER = 500
+_REFUSED = metrics.DOOR_REFUSALS.labels("watchers")
 _BEAT = b": beat\n\n"
 _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
@@ -80,8 +84,13 @@ class Watching:
         if request.query.keys() - {"only"} or request.query.get("only", "events") != "events":
             raise Problem(400, ErrorCode.INVALID_MESSAGE, 'the query takes nothing but "only=events"')
         picture = await self._snapshots.read()
+        caller = request.get(CALLER, NOBODY)
         try:
-            watcher = self._snapshots.subscribe()
+            watcher = self._snapshots.subscribe(caller.meter)
+        except TooManyOfAddress:
+            _REFUSED.inc()
+            detail = f"{caller.address} watches too often (watch.max_watchers_per_address); close some, or try later"
+            raise Problem(429, HttpCode.RATE_LIMITED, detail, retry_after_s=10) from None
         except TooManyWatchers:
             detail = "as many watch as may (watch.max_watchers); try again later, or ask for GET /v1/picture"
             raise Problem(503, HttpCode.SERVICE_UNAVAILABLE, detail, retry_after_s=10) from None

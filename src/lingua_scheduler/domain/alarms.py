@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from lingua_scheduler.domain.instances import key_ids
 from lingua_scheduler.domain.nodes import NodeState
-from lingua_scheduler.domain.pairs import QUARANTINED, is_echo, name_of, takes_work
-from lingua_scheduler.domain.picture import Alarm, InstanceLook, Level, NodeLook, PairLook
+from lingua_scheduler.domain.pairs import QUARANTINED, covers, is_echo, name_of, takes_work
+from lingua_scheduler.domain.picture import Alarm, InstanceLook, Level, NodeLook, PairLook, WideLook
 from lingua_scheduler.domain.pools import Facet
 from lingua_scheduler.domain.verdict import listed
 
@@ -21,12 +22,15 @@ FAILING_PERCENT = 5.0
 FAILING_SOME_PERCENT = 1.0
 FEWEST_JOBS = 5
 SILENT_INTERVALS = 2
+# Of the memory Redis may use.
+FILLING_SHARE, FULL_SHARE = 0.8, 0.95
 
 
 # What may be raised, for pages that say it in their own words.
 CODES = frozenset(
     {
         "redis.away",
+        "redis.full",
         "nodes.none",
         "pair.lost",
         "pair.full",
@@ -36,7 +40,9 @@ CODES = frozenset(
         "node.lost",
         "instance.dead",
         "letters.dead",
+        "keys.differ",
         "leader.none",
+        "data.unreadable",
         "jobs.failing",
         "latency.high",
     }
@@ -57,11 +63,16 @@ class Sight(NamedTuple):
 
     at_ms: int
     is_redis_away: bool = False
+    # Of the memory Redis may use; None: it has no limit.
+    memory_used: float | None = None
     nodes: Sequence[NodeLook] = ()
     pairs: Sequence[PairLook] = ()
+    wide: Sequence[WideLook] = ()
     instances: Sequence[InstanceLook] = ()
     leader: str | None = None
     dead_letters: int = 0
+    # Families of keys in which something was met that no scheduler can have written.
+    unreadable: Sequence[str] = ()
     # In the last minute.
     jobs_ended: int = 0
     jobs_failed: int = 0
@@ -122,8 +133,17 @@ def lost_lately(
 
 def _redis(sight: Sight) -> Iterator[Alarm]:
     if sight.is_redis_away:
-        text = "Redis does not answer: no job can be placed. Look at the Redis server and the way to it."
+        text = "Redis does not answer, or takes no writes: no job can be placed. Look at the server and the way to it."
         yield _alarm(sight, "redis.away", Level.CRITICAL, "", text, {})
+
+
+def _redis_full(sight: Sight) -> Iterator[Alarm]:
+    share = sight.memory_used or 0.0
+    if share >= FILLING_SHARE:
+        level = Level.CRITICAL if share >= FULL_SHARE else Level.WARNING
+        percent = int(100 * share)
+        text = f"Redis uses {percent} % of its memory; full, it takes no writes. Give it more, or see what fills it."
+        yield _alarm(sight, "redis.full", level, "", text, {"percent": percent})
 
 
 def _nodes_none(sight: Sight) -> Iterator[Alarm]:
@@ -138,7 +158,11 @@ def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
         return  # one alarm says it all
     speech = {name_of(pair) for pair in sight.pairs if pair.nodes}
     text = {name_of(pair) for pair in sight.pairs if pair.text_nodes}
-    lost = {pair for pair in sight.served_at_ms if pair not in speech and not is_echo(pair)}
+    lost = {
+        pair
+        for pair in sight.served_at_ms
+        if pair not in speech and not is_echo(pair) and not any(covers(wide, pair) for wide in sight.wide)
+    }
     for pool in sight.wanted:
         pair, _, facet = pool.rpartition(":")
         if pair not in (speech if facet == Facet.SPEECH else text):
@@ -199,6 +223,8 @@ def _nodes_lost(sight: Sight) -> Iterator[Alarm]:
     for name, (node, at_ms) in sight.lost.items():
         pairs = [pair for pair in node.speech or node.text if not is_echo(pair)]
         served = listed(pairs, 0, MOST_PAIRS) or "nothing"
+        if node.wide:
+            served = f"{node.wide_pairs} pairs"
         text = f"{name} vanished; it served {served}. See its machine, or start another."
         values: Values = {"node_id": name, "pairs": served}
         yield _since(_alarm(sight, "node.lost", Level.WARNING, name, text, values), at_ms)
@@ -218,6 +244,33 @@ def _letters(sight: Sight) -> Iterator[Alarm]:
         letters = "1 letter" if sight.dead_letters == 1 else f"{sight.dead_letters} letters"
         text = f"{letters} could not be handled. See lingua dead-letters; replay or purge what is there."
         yield _alarm(sight, "letters.dead", Level.WARNING, "", text, {"letters": sight.dead_letters})
+
+
+def _keys_differ(sight: Sight) -> Iterator[Alarm]:
+    """Of several instances that are alive, those that cannot open what most of the others seal."""
+    living = [instance for instance in sight.instances if instance.is_alive]
+    sealing = Counter(key_ids(instance.seals)[0] for instance in living if key_ids(instance.seals))
+    if not sealing:
+        return
+    key = max(sealing, key=lambda found: (sealing[found], found))
+    without = sorted(instance.instance_id for instance in living if key not in key_ids(instance.seals))
+    if without:
+        level = Level.WARNING if len(sealing) > 1 else Level.NOTICE
+        names = listed(without, 0, MOST_PAIRS)
+        text = (
+            f"Letters between instances are not sealed, or not read: {names} cannot open those of the others. "
+            "Give every instance the same privacy.cluster_key_file."
+        )
+        yield _alarm(sight, "keys.differ", level, "", text, {"instances": names, "key": key})
+
+
+def _unreadable(sight: Sight) -> Iterator[Alarm]:
+    if sight.unreadable:
+        families = ", ".join(sight.unreadable)
+        text = (
+            f"Redis holds what no scheduler can have written ({families}). See lingua redis check; --repair removes it."
+        )
+        yield _alarm(sight, "data.unreadable", Level.WARNING, "", text, {"families": families})
 
 
 def _leader(sight: Sight) -> Iterator[Alarm]:
@@ -247,6 +300,7 @@ def _latency(sight: Sight) -> Iterator[Alarm]:
 
 _LOOKS = (
     _redis,
+    _redis_full,
     _nodes_none,
     _pairs_lost,
     _pairs_full,
@@ -256,6 +310,8 @@ _LOOKS = (
     _nodes_lost,
     _instances_dead,
     _letters,
+    _keys_differ,
+    _unreadable,
     _leader,
     _jobs_failing,
     _latency,

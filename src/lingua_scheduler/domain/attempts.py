@@ -1,7 +1,11 @@
 """Attempts and their names: a job's id names its shard, a lease names job, attempt and node."""
 
+import re
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
+
+from lingua_scheduler.domain.nodes import NODE_ID
 
 
 class DispatchOutcome(StrEnum):
@@ -45,6 +49,10 @@ class AdoptOutcome(StrEnum):
     SUPERSEDED = "superseded"
 
 
+# Ids become parts of keys and leases, so nothing else is taken for one.
+_JOB_ID = re.compile(r"job-(\d{1,4})-[A-Za-z0-9_-]{1,100}", re.ASCII)
+_LEASE = re.compile(rf"(job-\d{{1,4}}-[A-Za-z0-9_-]{{1,100}})#(\d{{1,9}})#({NODE_ID.pattern})", re.ASCII)
+
 # The number of no attempt: what a node runs without a lease is accounted for under it.
 ADOPTED = 0
 
@@ -60,19 +68,36 @@ class Attempt(NamedTuple):
         return f"{self.job_id}#{self.number}#{self.node_id}"
 
 
-def parse_lease(lease: str, shard: int) -> Attempt:
-    job_id, number, node_id = lease.split("#", 2)
-    return Attempt(job_id, int(number), node_id, shard)
+def parse_lease(lease: str, shard: int) -> Attempt | None:
+    """None for what is no lease of ours, whoever wrote it; `lua/lib/lease.lua` reads them alike."""
+    found = _LEASE.fullmatch(lease)
+    return None if found is None else Attempt(found[1], int(found[2]), found[3], shard)
+
+
+def parse_leases(leases: Iterable[str], shard: int) -> list[Attempt]:
+    """Those that can be read."""
+    return [attempt for lease in leases if (attempt := parse_lease(lease, shard)) is not None]
 
 
 def job_id(shard: int, serial: str) -> str:
     return f"job-{shard}-{serial}"
 
 
+def handle_of(identifier: str, secret: str) -> str:
+    """What the caller of an HTTP job knows it by: whoever fetches the result must name the secret too."""
+    return f"{identifier}.{secret}" if secret else identifier
+
+
+def without_secret(handle: str) -> str:
+    """The job's id, as everybody else knows it."""
+    return handle.partition(".")[0]
+
+
 def shard_of(identifier: str) -> int | None:
-    """The shard a job began in, or None when this is no id of ours."""
-    head, _, rest = identifier.partition("-")
-    shard, dash, serial = rest.partition("-")
-    if head != "job" or not dash or not serial or len(shard) > 4 or not (shard.isascii() and shard.isdigit()):
-        return None
-    return int(shard)
+    """The shard a job began in, or None when this is no id that we could have made."""
+    found = _JOB_ID.fullmatch(identifier)
+    return None if found is None else int(found[1])
+
+
+def is_job_id(identifier: str) -> bool:
+    return _JOB_ID.fullmatch(identifier) is not None

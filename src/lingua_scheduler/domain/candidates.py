@@ -7,6 +7,7 @@ from lingua_scheduler.domain.pools import Facet
 
 
 class Verdict(StrEnum):
+    HAS_IT = "has_it"  # the job is there
     FREE = "free"
     FULL = "full"
     EXCLUDED = "excluded"  # the job was tried there already
@@ -30,6 +31,8 @@ class Candidate(NamedTuple):
 
     def in_words(self) -> str:
         match self.verdict:
+            case Verdict.HAS_IT:
+                return "this job is there"
             case Verdict.FREE | Verdict.FULL:
                 return f"{self.held} of {self.limit} slots taken"
             case Verdict.EXCLUDED:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from lingua_scheduler.domain.following import wide_load
 from lingua_scheduler.domain.nodes import NodeState
-from lingua_scheduler.domain.pairs import is_echo, name_of
-from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.pairs import covers, is_echo, name_of
+from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, NodeLook, PairLook, Picture, WideLook
 
 # Of one kind no more than this are told one by one; the rest are counted.
 EACH_MAX = 100
@@ -64,6 +65,8 @@ def delta(before: Picture, after: Picture) -> dict[str, Any]:
         told |= {name: part for name, part in (("nodes", nodes), ("loads", loads)) if part}
     if after.pairs is not before.pairs and (pairs := _changed_pairs(before.pairs, after.pairs)):
         told["pairs"] = pairs
+    if after.wide != before.wide:
+        told |= _changed_wide(before.wide, after.wide)
     if [*map(_steady, after.instances)] != [*map(_steady, before.instances)]:
         told["instances"] = after.instances
     for name in _WHOLE:
@@ -101,7 +104,7 @@ def _lasting(node: NodeLook) -> tuple[Any, ...]:
     return (
         *(node.instance_id, node.state, node.shard, node.max_jobs, node.quarantined_until_ms, node.unavailable),
         *(node.speech, node.text, node.services, node.version, node.platform, node.types),
-        *(node.cores, node.memory_gb, node.gpu_gb),
+        *(node.cores, node.memory_gb, node.gpu_gb, node.wide),
         # It takes work or it does not: more than a load.
         node.free is None,
     )
@@ -111,6 +114,15 @@ def _changed_pairs(before: Sequence[PairLook], after: Sequence[PairLook]) -> dic
     known = _by_pair(before)
     changed = {name: pair for name, pair in _by_pair(after).items() if known.pop(name, None) != pair}
     return changed | dict.fromkeys(known)
+
+
+def _changed_wide(before: Sequence[WideLook], after: Sequence[WideLook]) -> dict[str, Any]:
+    """Their languages are told once: a name stands for the same ones for ever."""
+    known = {wide.name: wide for wide in before}
+    came = {wide.name: wide for wide in after if wide.name not in known}
+    loads = {wide.name: wide_load(wide) for wide in after if known.get(wide.name, wide) != wide}
+    gone: dict[str, WideLook | None] = dict.fromkeys(known.keys() - {wide.name for wide in after})
+    return {name: part for name, part in (("wide", gone | came), ("wide_loads", loads)) if part}
 
 
 def _steady(instance: InstanceLook) -> tuple[Any, ...]:
@@ -157,7 +169,10 @@ def _pairs(before: Picture, after: Picture) -> Iterator[Event]:
         ("pair.served", Level.NOTICE, now - then, "is served"),
         ("pair.lost", Level.CRITICAL, then - now, "is not served any more"),
     ):
-        for pair in sorted(pair for pair in pairs if not is_echo(pair)):
+        # A pair is listed while somebody asks for it; that wide nodes serve it was so before, and is so afterwards.
+        others = before.wide if kind == "pair.served" else after.wide
+        news = [pair for pair in pairs if not is_echo(pair) and not any(covers(wide, pair) for wide in others)]
+        for pair in sorted(news):
             src, _, tgt = pair.partition(":")
             yield _event(after, kind, level, pair, f"{src} → {tgt} {told}", {"src": src, "tgt": tgt})
 

@@ -42,13 +42,25 @@ class Conversation(Generic[T]):
     Times are milliseconds of any clock that does not jump, but for `group_*`, which name groups and use the wall clock.
     """
 
-    __slots__ = ("_cuts", "_cutter", "_groups", "_ordering", "_received", "_uncut", "is_closed", "was_resumed")
+    __slots__ = (
+        "_cuts",
+        "_cutter",
+        "_groups",
+        "_has_begun",
+        "_ordering",
+        "_received",
+        "_uncut",
+        "is_closed",
+        "was_resumed",
+    )
 
     def __init__(self, session_id: str, rules: CutRules, hold_ms: int, max_held: int) -> None:
         self._cutter = Cutter(rules)
         self._ordering: Ordering[T] = Ordering(hold_ms, max_held)
         self._groups = Groups(session_id)
         self._received = Received()
+        # Whether the first number is known: that of its first frame, or where a session goes on.
+        self._has_begun = False
         # A client that came back was told which frames we have, and is held to their numbers.
         self.was_resumed = False
         # The frames whose audio is not part of an utterance yet, and those of the latest utterances.
@@ -85,7 +97,7 @@ class Conversation(Generic[T]):
     @property
     def is_speaking(self) -> bool:
         """Whether an utterance has begun and not ended."""
-        return self._cutter.held_bytes > 0
+        return self._cutter.has_speech
 
     @property
     def is_ending(self) -> bool:
@@ -107,6 +119,7 @@ class Conversation(Generic[T]):
 
     def begin_at(self, beginning: Beginning) -> None:
         """Go on with a conversation that was held elsewhere."""
+        self._has_begun = True
         self._cutter.begin_at(beginning.next_index, beginning.turn)
         self._received = Received(beginning.next_seq)
 
@@ -118,16 +131,33 @@ class Conversation(Generic[T]):
         """Only clients that resume are held to their numbers: others may count as they like."""
         return self.was_resumed and seq in self._received
 
-    def chunk(self, seq: int, audio: bytes, duration_ms: int, is_final: bool, now_ms: float) -> list[Cut]:
+    def chunk(
+        self, seq: int, audio: bytes, duration_ms: int, is_final: bool, now_ms: float, is_speech: bool = True
+    ) -> list[Cut]:
         if self.is_closed:
             return []
+        self.begin_with(seq)
         self._received.add(seq)
         if audio:
             self._uncut.append(seq)
-        cuts = self._cutter.chunk(audio, duration_ms, now_ms)
+        cuts = self._cutter.chunk(audio, duration_ms, now_ms, is_speech)
         if is_final:
             cuts += self._cutter.final(now_ms)
-        return self._expected(cuts) if cuts else cuts
+        if cuts:
+            self._expected(cuts)
+        if not is_speech:
+            # Of silence before speech only the last moment is kept.
+            del self._uncut[: max(0, len(self._uncut) - self._cutter.held_chunks)]
+        return cuts
+
+    def number_next(self, index: int) -> None:
+        """The utterance that begins next has this number, if no later one was used.
+
+        It may be any: of a long speech every piece has a number, and the whole of it is a few utterances.
+        """
+        if index <= MAX_INDEX:
+            self._has_begun = True
+            self._cutter.number_next(index)
 
     def utterance(self, index: int) -> Entry:
         """A whole utterance with its own number, and a turn of its own: the current one, if it is taken."""
@@ -139,8 +169,16 @@ class Conversation(Generic[T]):
             return Entry.TOO_MANY
         if not self._ordering.expect(index):
             return Entry.KNOWN
+        self._has_begun = True
         self._cutter.claim_index(index)
         return Entry.TAKEN
+
+    def is_under_way(self, index: int) -> bool:
+        return index in self._ordering
+
+    def hold_at_most(self, index: int, hold_ms: int) -> None:
+        """Later outcomes wait no longer than this for the outcome of `index`."""
+        self._ordering.hold_at_most(index, hold_ms)
 
     def playback_started(self, now_ms: float) -> None:
         self._cutter.playback_started(now_ms)
@@ -177,6 +215,18 @@ class Conversation(Generic[T]):
     def part(self, text: str, group_now_ms: float) -> Part:
         """A result with text leaves: its place in its group."""
         return self._groups.next_part(text, group_now_ms)
+
+    def begin_with(self, seq: int) -> None:
+        """The first frame of a session has this number, and so has its first utterance.
+
+        A client that comes back with a new session counts on, and hides results whose number it has shown before.
+        """
+        if self._has_begun:
+            return
+        self._has_begun = True
+        if seq <= MAX_INDEX:
+            self._cutter.begin_at(seq, 0)
+            self._received = Received(seq)
 
     def _expected(self, cuts: list[Cut]) -> list[Cut]:
         for cut in cuts:

@@ -18,10 +18,14 @@ class FindingKind(StrEnum):
     HELD_WRONG = "held_wrong"
     FREE_WRONG = "free_wrong"
     SUMMARY_WRONG = "summary_wrong"
+    DEFINITION_MISSING = "definition_missing"
+    DEFINITION_OF_NOBODY = "definition_of_nobody"
     # Between shards
     PLACE_OF_NOBODY = "place_of_nobody"
     NODE_WITHOUT_PLACE = "node_without_place"
     LOAD_WRONG = "load_wrong"
+    # Anywhere
+    UNREADABLE = "unreadable"
     # Between instances
     OWNER_GONE = "owner_gone"
     INBOX_OF_GONE = "inbox_of_gone"
@@ -41,9 +45,12 @@ _WORDS = {
     FindingKind.HELD_WRONG: "node {subject} is said to hold {first} leases, and holds {second}",
     FindingKind.FREE_WRONG: "node {subject} offers {first} slots, and has {second}",
     FindingKind.SUMMARY_WRONG: "pool {subject} is said to have {first} nodes, and has {second}",
+    FindingKind.DEFINITION_MISSING: "pool {subject} has nodes, but nothing says which languages they serve",
+    FindingKind.DEFINITION_OF_NOBODY: "pool {subject} has no nodes, but its languages are kept",
     FindingKind.PLACE_OF_NOBODY: "node {subject} has a place in shard {first}, but is not registered there",
     FindingKind.NODE_WITHOUT_PLACE: "node {subject} is registered in shard {detail}, but has no place there",
     FindingKind.LOAD_WRONG: "shard {subject} is said to have {first} nodes, and has {second}",
+    FindingKind.UNREADABLE: "{detail} holds {subject}, which no scheduler can have written",
     FindingKind.OWNER_GONE: "node {subject} belongs to instance {first}, which is gone; it goes when it is silent too",
     FindingKind.INBOX_OF_GONE: "instance {subject} is gone, but its inbox is there, with {detail} messages",
     FindingKind.LETTERS_OF_GONE: "instance {subject} is gone, but {detail} dead letters are there to be read",

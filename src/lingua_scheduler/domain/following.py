@@ -15,6 +15,7 @@ from lingua_scheduler.domain.picture import (
     NodeLook,
     PairLook,
     Picture,
+    WideLook,
 )
 
 
@@ -29,6 +30,20 @@ class Load(NamedTuple):
     gpu: float | None = None
 
 
+class WideLoad(NamedTuple):
+    """What changes of wide nodes all the time."""
+
+    nodes: int
+    slots: int
+    free: int
+    text_nodes: int
+    hangs_on: str
+
+
+def wide_load(wide: WideLook) -> WideLoad:
+    return WideLoad(wide.nodes, wide.slots, wide.free, wide.text_nodes, wide.hangs_on)
+
+
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """From one picture to the next; what is not there has not changed."""
 
@@ -41,6 +56,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     loads: dict[str, Load] = {}
     # By src:tgt.
     pairs: dict[str, PairLook | None] = {}
+    # By the name of their pool.
+    wide: dict[str, WideLook | None] = {}
+    wide_loads: dict[str, WideLoad] = {}
     # Oldest first.
     events: list[Event] = []
     jobs_ended: dict[str, int] | UnsetType = UNSET
@@ -99,6 +117,7 @@ def follow(picture: Picture, change: Change) -> Picture:
         now=change.now,
         nodes=_nodes(picture.nodes, change),
         pairs=_pairs(picture.pairs, change.pairs),
+        wide=_wide(picture.wide, change),
         **said,
     )
 
@@ -124,6 +143,18 @@ def _pairs(before: list[PairLook], changed: dict[str, PairLook | None]) -> list[
         return before
     pairs = {f"{pair.src}:{pair.tgt}": pair for pair in before} | changed
     return sorted((pair for pair in pairs.values() if pair is not None), key=lambda pair: (pair.src, pair.tgt))
+
+
+def _wide(before: list[WideLook], change: Change) -> list[WideLook]:
+    if not change.wide and not change.wide_loads:
+        return before
+    known = {wide.name: wide for wide in before}
+    for name, load in change.wide_loads.items():
+        if name not in known:
+            raise OutOfStep(f"there are no nodes {name} in picture {change.serial - 1}")
+        known[name] = msgspec.structs.replace(known[name], **load._asdict())
+    found = known | change.wide
+    return [wide for _, wide in sorted(found.items()) if wide is not None]
 
 
 class Seen:

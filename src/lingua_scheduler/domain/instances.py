@@ -5,6 +5,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 MAX_ID_LENGTH = 64
+# What an instance announces that can open parked outcomes; behind it stand the ids of its cluster keys.
+PARKED = "parked"
 _LETTER_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}:\d{1,19}-\d{1,19}", re.ASCII)
 _STRANGE = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -57,6 +59,7 @@ class ReplayOutcome(StrEnum):
     REPLAYED = "replayed"
     FULL = "full"
     GONE = "gone"
+    BARE = "bare"  # what it said was not kept
 
 
 class Instance(NamedTuple):
@@ -70,12 +73,19 @@ class Instance(NamedTuple):
     version: str = ""
     started_at_ms: int = 0
     address: str = ""
+    # Words for what it can open: `parked` outcomes, and letters sealed with the keys of these ids.
+    seals: str = ""
 
 
 def made_up_id(host: str, pid: int, token: str) -> str:
     """An id that says where the process runs; the token makes it unique."""
     tail = f"-{pid}-{token}"
     return (_STRANGE.sub("-", host).strip("-.") or "host")[: MAX_ID_LENGTH - len(tail)] + tail
+
+
+def key_ids(seals: str) -> list[str]:
+    """Of the cluster keys among what an instance announces; it seals with the first."""
+    return [word for word in seals.split() if word != PARKED]
 
 
 def is_letter_id(text: str) -> bool:

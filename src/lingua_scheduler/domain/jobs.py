@@ -71,9 +71,13 @@ def target_of(event: JobEvent) -> JobState:
 NO_TEXT_REASONS = frozenset({"ASR_EMPTY", "NO_TEXT_ASSIGNED"})
 
 
+# Of a code that nobody knows, nobody knows either that another node would say the same.
+_FINAL = frozenset(ErrorCode) - RETRYABLE
+
+
 def event_of_result(success: bool, extra_reason: object, error_code: str | None) -> JobEvent:
     """What a node's result means for the job."""
     if success:
         is_empty = isinstance(extra_reason, str) and extra_reason in NO_TEXT_REASONS
         return JobEvent.FIND_NO_TEXT if is_empty else JobEvent.FINISH
-    return JobEvent.LOSE_ATTEMPT if (error_code or ErrorCode.PROCESSING_ERROR) in RETRYABLE else JobEvent.FAIL
+    return JobEvent.FAIL if error_code in _FINAL else JobEvent.LOSE_ATTEMPT

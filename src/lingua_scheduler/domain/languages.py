@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 AUTO = "auto"
-MAX_LANGUAGES = 64
+# Of one list, and of declared translations. A node that says more is told so, and what it said does not count.
+MAX_LANGUAGES = 256
+MAX_TRANSLATIONS = 16_384
+# A node that serves more pairs than this is wide: it joins one pool instead of one for each pair.
 MAX_PAIRS = 256
 
 _CODE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
@@ -24,11 +27,5 @@ def is_code(text: str) -> bool:
 
 
 def valid_codes(texts: Iterable[str]) -> frozenset[str]:
-    """The readable codes of a peer's list, the first MAX_LANGUAGES of them: a list without end is a liar's."""
-    kept: set[str] = set()
-    for text in texts:
-        if len(kept) == MAX_LANGUAGES:
-            break
-        if is_code(text):
-            kept.add(text)
-    return frozenset(kept)
+    """The readable codes of a peer's list; how long that may be is checked where it comes in."""
+    return frozenset(filter(is_code, texts))

@@ -12,6 +12,9 @@ class Loss(StrEnum):
     JOB_TIMEOUT = "job_timeout"
     # A part of a speech that goes on: a node may keep it and answer with the last one, so its silence is no fault.
     PART_TIMEOUT = "part_timeout"
+    # Existing nodes say nothing when there is nothing to say, so that is no fault either.
+    NO_ANSWER = "no_answer"
+    DUPLICATE = "duplicate"  # the node has had this job, or this utterance of the session, before
     LEASE_OVER = "lease_over"  # a sweep found it before any timer rang
     SEND_FAILED = "send_failed"
     LETTER_DEAD = "letter_dead"  # the order was posted to another instance, which could not handle it

@@ -1,11 +1,15 @@
 """A node as the scheduler sees it: what it said of itself, and the state that follows."""
 
+import re
+from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
 from lingua_scheduler.domain.pools import Languages
 
 NOTICED_PERCENT = 5
+# Ids become parts of keys and leases.
+NODE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}", re.ASCII)
 
 
 class NodeState(StrEnum):
@@ -24,12 +28,21 @@ class RestoreOutcome(StrEnum):
 class RegisterOutcome(StrEnum):
     REGISTERED = "registered"
     MOVED = "moved"  # the node stood in other pools than the caller believed
+    HELD = "held"  # another process is connected with this id, and gives signs of life
     SUPERSEDED = "superseded"
     GONE = "gone"
 
 
 class BeatOutcome(StrEnum):
     ALIVE = "alive"
+    GONE = "gone"
+    SUPERSEDED = "superseded"
+    PUT_OFF = "put_off"  # it came too fast, and is heeded later
+
+
+class CheckOutcome(StrEnum):
+    WHOLE = "whole"
+    TORN = "torn"  # something of it is missing, or does not add up
     GONE = "gone"
     SUPERSEDED = "superseded"
 
@@ -84,6 +97,34 @@ class LoadLimits(NamedTuple):
         return any(said is not None and said > limit for said, limit in zip(load, self, strict=True))
 
 
+class Features(NamedTuple):
+    """What a node announced in `advanced_features`; existing nodes announce nothing."""
+
+    acknowledges: bool = False  # job_ack: it asks before it starts, and answers every job
+    lid: bool = False  # it takes `lid`; others fail every job that carries it
+    context_text: bool = False  # it takes `context_text`
+    semantic: bool = False  # it repairs text unless told not to; others do so only when asked
+    turns: bool = False  # it reads the flags of a cut as we mean them, and parts of a speech share a `turn_id`
+
+    def __str__(self) -> str:
+        """As Redis has it, where older releases read the digit alone."""
+        letters = "".join(letter for letter, is_on in zip(_FEATURE_LETTERS, self[1:], strict=True) if is_on)
+        return f"{int(self.acknowledges)}{letters}"
+
+    @classmethod
+    def parse(cls, word: str) -> "Features":
+        return cls(word.startswith("1"), *(letter in word for letter in _FEATURE_LETTERS))
+
+    @classmethod
+    def announced(cls, names: Collection[str]) -> "Features":
+        return cls(*(name in names for name in ANNOUNCED))
+
+
+# In the order of the fields of `Features`: as nodes announce them, and as Redis has them.
+ANNOUNCED = ("job_ack", "lid", "context_text", "semantic", "turns")
+_FEATURE_LETTERS = "lcst"
+
+
 class Service(NamedTuple):
     """Something installed on a node; several may be of one kind."""
 
@@ -107,7 +148,7 @@ class Profile(NamedTuple):
     # Kinds of service the node says are not ready, and with them the languages that need them.
     down: frozenset[str]
     max_jobs: int
-    acknowledges: bool
+    features: Features
     reports_jobs: bool
     takes_jobs: bool
     boot_id: str
@@ -116,6 +157,10 @@ class Profile(NamedTuple):
     installed: tuple[Service, ...] = ()
     is_overloaded: bool = False
     machine: Machine = Machine()
+
+    @property
+    def acknowledges(self) -> bool:
+        return self.features.acknowledges
 
     @property
     def services(self) -> tuple[str, ...]:

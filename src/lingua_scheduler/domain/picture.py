@@ -43,6 +43,9 @@ class NodeLook(Look, frozen=True, kw_only=True):
     cores: float = 0
     memory_gb: float = 0
     gpu_gb: float = 0
+    # Of a wide node, which serves too many pairs to name each: its pool, and how many pairs it speaks.
+    wide: str = ""
+    wide_pairs: int = 0
 
 
 class PairLook(Look, frozen=True, kw_only=True):
@@ -57,6 +60,28 @@ class PairLook(Look, frozen=True, kw_only=True):
     # Nodes that could at least write it.
     text_nodes: int
     # The node without which nobody would serve it.
+    hangs_on: str = ""
+
+
+class WideLook(Look, frozen=True, kw_only=True):
+    """Nodes that all serve the same many pairs: described once, instead of pair by pair."""
+
+    # Of their pool; the same name always stands for the same languages.
+    name: str
+    sources: list[str]
+    # Targets they can write, and those of them they speak.
+    text: list[str]
+    speech: list[str]
+    # Source → targets; None: any source into any target.
+    translations: dict[str, list[str]] | None = None
+    # How many pairs they speak.
+    pairs: int
+    # Nodes that take work now, slots and free slots of those, nodes that could at least write.
+    nodes: int
+    slots: int
+    free: int
+    text_nodes: int
+    # The only one of them, if there is one alone.
     hangs_on: str = ""
 
 
@@ -78,6 +103,8 @@ class InstanceLook(Look, frozen=True, kw_only=True):
     jobs_waiting: int
     # It said goodbye; it did not die.
     has_left: bool = False
+    # Words for what it can open: parked outcomes, and letters sealed with the cluster keys of these ids.
+    seals: str = ""
 
 
 class JobLook(Look, frozen=True, kw_only=True):
@@ -164,6 +191,7 @@ class Picture(Look, frozen=True, kw_only=True):
     # Sessions by what they asked for: src:tgt, or auto:src+tgt for two-way ones.
     session_languages: dict[str, int]
     nodes: list[NodeLook]
+    # Those with a pool of their own, and those that somebody asks for; wide nodes count in each that they serve.
     pairs: list[PairLook]
     instances: list[InstanceLook]
     leader: str | None
@@ -174,3 +202,4 @@ class Picture(Look, frozen=True, kw_only=True):
     failures: list[JobLook]
     slow: list[JobLook]
     alarms: list[Alarm]
+    wide: list[WideLook] = []

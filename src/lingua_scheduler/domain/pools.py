@@ -1,11 +1,15 @@
 """Which pools a node belongs to: the rule of admission."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
-from itertools import product
+from functools import lru_cache
 from typing import NamedTuple
 
 from lingua_scheduler.domain.languages import MAX_PAIRS, Pair
+from lingua_scheduler.domain.reach import Reach, Served, reach_between, wide_pool
+
+# Ways to put languages together whose membership is remembered; a fleet has as many as it has kinds of nodes.
+REMEMBERED_MAX = 16
 
 
 class Facet(StrEnum):
@@ -32,19 +36,51 @@ def pool_name(src: str, tgt: str, facet: Facet) -> str:
     return f"{src}:{tgt}:{facet.value}"
 
 
+class Membership(NamedTuple):
+    """The pools a node joins: one for each pair and facet, or one in all when it is wide, serving more than MAX_PAIRS.
+
+    Work and memory in Redis then do not grow with the number of pairs; see `docs/decisions/0022-wide-nodes.md`.
+    """
+
+    pools: frozenset[str] = frozenset()
+    # Of a wide node, and how it is stored.
+    reach: Reach | None = None
+    definition: str = ""
+
+    @property
+    def serves(self) -> Collection[str]:
+        """The pools of every pair it serves, whichever it joins."""
+        return self.pools if self.reach is None else Served(self.reach)
+
+
+@lru_cache(maxsize=REMEMBERED_MAX)
+def membership_of(languages: Languages, admission: Admission) -> Membership:
+    """Nodes with the same languages share one value."""
+    reach = reach_of(languages, admission)
+    if reach.count() > MAX_PAIRS:
+        definition = reach.encoded()
+        return Membership(frozenset({wide_pool(definition)}), reach, definition)
+    return Membership(frozenset(Served(reach)))
+
+
 def pools_for(languages: Languages, admission: Admission) -> frozenset[str]:
-    """Every pool the node serves, never more than MAX_PAIRS pairs."""
-    names: set[str] = set()
-    for pair in _admitted_pairs(languages, admission)[:MAX_PAIRS]:
-        names.add(pool_name(pair.src, pair.tgt, Facet.TEXT))
-        if pair.tgt in languages.tts:
-            names.add(pool_name(pair.src, pair.tgt, Facet.SPEECH))
-    return frozenset(names)
+    """Every pool the node joins."""
+    return membership_of(languages, admission).pools
 
 
-def pairs_cut_off(languages: Languages, admission: Admission) -> int:
-    """How many pairs MAX_PAIRS left out."""
-    return max(0, len(_admitted_pairs(languages, admission)) - MAX_PAIRS)
+def reach_of(languages: Languages, admission: Admission) -> Reach:
+    """Every pair the node serves."""
+    match admission:
+        case Admission.STRICT:
+            targets = _targets(languages)
+            return reach_between(
+                languages.asr & languages.semantic, targets, languages.tts, declared=languages.translations
+            )
+        case Admission.ASR_TTS:
+            sources = languages.asr if languages.semantic else frozenset[str]()
+            return reach_between(sources, languages.tts, languages.tts, declared=None)
+        case Admission.ASR_SEMANTIC:
+            return reach_between(languages.asr, languages.semantic, languages.tts, declared=None)
 
 
 def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, fleet: Sequence[Languages]) -> str:
@@ -64,19 +100,6 @@ def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, flee
     if nowhere:
         return f"no node serves {' + '.join(nowhere)}"
     return f"no single node serves {' + '.join(needed)}"
-
-
-def _admitted_pairs(languages: Languages, admission: Admission) -> list[Pair]:
-    match admission:
-        case Admission.STRICT:
-            possible = product(languages.asr & languages.semantic, _targets(languages))
-            pairs = [Pair(src, tgt) for src, tgt in possible if _translates(languages, src, tgt)]
-        case Admission.ASR_TTS:
-            pairs = [Pair(*pair) for pair in product(languages.asr, languages.tts) if languages.semantic]
-        case Admission.ASR_SEMANTIC:
-            pairs = [Pair(*pair) for pair in product(languages.asr, languages.semantic)]
-    # Pairs that translate come first, so that a cut-off costs the echoes before the translations.
-    return sorted(pairs, key=lambda pair: (pair.src == pair.tgt, pair))
 
 
 def _targets(languages: Languages) -> frozenset[str]:

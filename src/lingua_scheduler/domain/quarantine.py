@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.losses import OTHER, Loss
 
 
 class Mark(StrEnum):
@@ -25,18 +25,24 @@ class Verdict(StrEnum):
 
 
 class QuarantineRules(NamedTuple):
-    """So many failures of the last `window`, or so many in a row. A probe that fails doubles the time."""
+    """So many failures of the last `window`, or so many in a row. A probe that fails doubles the time.
+
+    After `believed_after` good results twice as many of a node's slots are believed; 0: never more.
+    """
 
     failures: int
     window: int
     consecutive: int
     first_ms: int
     longest_ms: int
+    believed_after: int = 0
 
 
 # A node may refuse, lack a model, or lose its connection, without being a bad node.
 _NO_FAULT = frozenset({ErrorCode.NODE_OVERLOADED, ErrorCode.MODEL_NOT_AVAILABLE, ErrorCode.WS_DISCONNECTED})
-_BLAMED = frozenset({Loss.ACK_TIMEOUT, Loss.JOB_TIMEOUT, *(RETRYABLE - _NO_FAULT)})
+# One that calls every job a duplicate is as bad as one that fails every job.
+# A code that a node made up does not shift the blame.
+_BLAMED = frozenset({Loss.ACK_TIMEOUT, Loss.JOB_TIMEOUT, Loss.DUPLICATE, OTHER, *(RETRYABLE - _NO_FAULT)})
 
 
 def mark_of(event: JobEvent, reason: str) -> Mark:
@@ -46,8 +52,6 @@ def mark_of(event: JobEvent, reason: str) -> Mark:
             return Mark.GOOD
         case JobEvent.LOSE_ATTEMPT:
             return Mark.BAD if reason in _BLAMED else Mark.NONE
-        case JobEvent.FAIL:
-            # A known code that is not worth a retry is the utterance's own fault; nobody knows that of a made-up one.
-            return Mark.NONE if not reason or reason in ErrorCode.__members__ else Mark.BAD
         case _:
+            # A code that is not worth a retry is the utterance's own fault.
             return Mark.NONE

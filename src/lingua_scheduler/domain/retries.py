@@ -1,6 +1,7 @@
 """When a job that lost its attempt may have another: how soon, and how many of all jobs may."""
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.losses import OTHER
 
 FIRST_PAUSE_MS = 50
 LONGEST_PAUSE_MS = 1_000
@@ -11,7 +12,7 @@ _AT_ONCE = frozenset({ErrorCode.NODE_OVERLOADED, ErrorCode.MODEL_NOT_AVAILABLE, 
 
 def pause_ms(reason: str, retry: int, dice: float) -> float:
     """How long to wait before retry number `retry` (from 1); `dice` in [0, 1) keeps jobs from marching in step."""
-    if reason in _AT_ONCE or reason not in ErrorCode.__members__:
+    if reason in _AT_ONCE or (reason not in ErrorCode.__members__ and reason != OTHER):
         return 0
     longest = min(FIRST_PAUSE_MS << min(retry - 1, 10), LONGEST_PAUSE_MS)
     return longest * (0.5 + dice / 2)

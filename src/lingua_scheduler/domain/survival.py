@@ -12,6 +12,7 @@ class OpenOutcome(StrEnum):
 
 class ClaimOutcome(StrEnum):
     CLAIMED = "claimed"
+    HELD = "held"
     UNKNOWN = "unknown"
 
 
@@ -22,6 +23,7 @@ class OwnedOutcome(StrEnum):
     PARKED = "parked"
     CLOSED = "closed"
     TAKEN = "taken"  # somebody else owns the session by now
+    GONE = "gone"  # Redis has lost the record, which has to be written again
 
 
 class CutNote(NamedTuple):

@@ -1,7 +1,7 @@
 """What a speaker asked for, and the pools a node must be in to give it."""
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lingua_scheduler.domain.languages import AUTO, is_code
 from lingua_scheduler.domain.pools import Facet, pool_name
@@ -17,7 +17,8 @@ class Pipeline(NamedTuple):
     use_asr: bool = True
     use_nmt: bool = True
     use_tts: bool = True
-    use_semantic: bool = True
+    # None: as the node does by itself. Existing nodes repair text only when they are asked to.
+    use_semantic: bool | None = None
     use_tone: bool = False
 
     @property
@@ -28,7 +29,7 @@ class Pipeline(NamedTuple):
 
 @cache
 def _needs(pipeline: Pipeline) -> tuple[str, ...]:
-    return tuple(service for service, is_used in zip(SERVICES, pipeline, strict=True) if is_used)
+    return tuple(service for service, is_used in zip(SERVICES, pipeline, strict=True) if is_used is not False)
 
 
 class Terms(NamedTuple):
@@ -41,7 +42,7 @@ class Terms(NamedTuple):
     lang_b: str | None = None
     auto_langs: tuple[str, ...] | None = None
     dialect: str | None = None
-    features: dict[str, Any] | None = None
+    features: dict[str, bool] | None = None
     pipeline: Pipeline = Pipeline()
     enable_streaming_asr: bool = False
     partial_update_interval_ms: float = 1000

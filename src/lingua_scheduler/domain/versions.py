@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 # A release works with this version and the one before, so that instances can be upgraded one after another.
-DATA_VERSION = 1
+DATA_VERSION = 2
 
 
 class ClaimOutcome(StrEnum):

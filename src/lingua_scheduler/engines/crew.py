@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_PAIRS
+from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_PAIRS, MAX_TRANSLATIONS
 from lingua_scheduler.engines.catalogue import Choices, Found, Stage
 from lingua_scheduler.engines.cleanup import Cleanup
 from lingua_scheduler.engines.combined import Repairers, Speakers, Tell, Translators, recognisers
@@ -23,7 +23,7 @@ class Crew:
         self._translators = Translators(self._engines["translator"], tell)
         # What could be had if all languages were asked for.
         self.possible = [pair for pair in self._translators.pairs if pair[0] in heard]
-        self.pairs = [pair for pair in self.possible if _is_asked(pair, choices.languages)][:MAX_PAIRS]
+        self.pairs = [pair for pair in self.possible if _is_asked(pair, choices.languages)][:MAX_TRANSLATIONS]
         self._translators.pairs = self.pairs
         self.sources = _each_once(source for source, _ in self.pairs)[:MAX_LANGUAGES]
         if "repairer" not in choices.only:
@@ -58,7 +58,8 @@ class Crew:
             if hasattr(engine, "warm_up"):
                 show(engine.name)
                 engine.warm_up(slots)
-        for source, target in self.pairs:
+        # Those of a node for every language would take longer than anybody waits.
+        for source, target in self.pairs[:MAX_PAIRS]:
             show(f"{source} → {target}")
             self._translators.translate("1.", source, target)
 

@@ -43,7 +43,7 @@ NLLB_CODES = {
     "vi": "vie_Latn",
     "zh": "zho_Hans",
 }
-# A node declares at most 256 pairs: these make 132. Others are asked for by name.
+# Pairs are tried before a node takes work: these make 132. Others are asked for by name.
 USUAL = ("ar", "de", "en", "es", "fr", "hi", "it", "ja", "ko", "pt", "ru", "zh")
 
 

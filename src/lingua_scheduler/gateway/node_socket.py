@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from aiohttp import web
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.nodes import BeatOutcome
 from lingua_scheduler.gateway.outbox import Outbox
-from lingua_scheduler.gateway.sockets import Frame, Sockets, refuse
+from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse
+from lingua_scheduler.gateway.valve import Rates
 from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
 from lingua_scheduler.protocol.codec import UnreadableFrame
 from lingua_scheduler.protocol.links import NodePhase, node_refusal
 from lingua_scheduler.protocol.node import (
@@ -29,32 +30,40 @@ from lingua_scheduler.protocol.node import (
     NodeRegister,
     NodeRegisterAck,
 )
+from lingua_scheduler.services.capabilities import weight_of
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.progress import Later, Progress, Report, attempt_of
-from lingua_scheduler.services.registry import REGISTRATIONS, NodeLink, Refusal, Registry
+from lingua_scheduler.services.registry import NodeLink, Refusal, Registry
 from lingua_scheduler.services.sessions import now_ms
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.settings import NodesSettings, ServerSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
-REGISTER_WITHIN_S = 30.0
+# What all slots of a large node have to say at once: acknowledgements, starts and results.
+BURST_S = 1.0
 # More than a node has slots. What comes on top waits in line, then in the node's own socket.
 MAX_UNDER_WAY = 256
+# After a heartbeat that came too fast nothing is read for so long; after one with thousands of pairs longer.
+TOO_FAST_S = 0.05
 
 _SOCKETS = metrics.SOCKETS.labels("node")
+_CUT_OFF = metrics.CUT_OFF.labels("unregistered")
 
 
 class NodeSocket:
-    def __init__(self, sockets: Sockets, registry: Registry, progress: Progress, settings: ServerSettings) -> None:
+    def __init__(
+        self, sockets: Sockets, registry: Registry, progress: Progress, settings: ServerSettings, nodes: NodesSettings
+    ) -> None:
         self._sockets = sockets
         self._registry = registry
         self._progress = progress
         self._max_nodes = settings.max_nodes
-        # One second's worth may come at once.
-        self._gate = Bucket(settings.max_registrations_per_s, settings.max_registrations_per_s)
+        self._rates = Rates(nodes.max_frames_per_s, nodes.max_bytes_per_s, BURST_S)
+        self._most = OF_NODES._replace(size=nodes.max_message_bytes // 4, list_size=nodes.max_message_bytes)
+        self._register_within_s = nodes.register_within_ms / 1000
         self.is_open = True
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
@@ -62,13 +71,16 @@ class NodeSocket:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
         if len(self._registry) >= self._max_nodes:
             raise web.HTTPServiceUnavailable(text=f"{self._max_nodes} nodes are connected, no more are taken here\n")
-        socket, outbox = await self._sockets.accept(request)
+        socket, outbox = await self._sockets.accept(request, self._rates)
+        manners = self._sockets.manners(socket, outbox, "node")
         link_id = self._sockets.link_id()
-        conversation = _Conversation(self._registry, self._progress, outbox, link_id, self._gate)
-        patience = asyncio.get_running_loop().call_later(REGISTER_WITHIN_S, conversation.give_up_waiting)
+        conversation = _Conversation(self._registry, self._progress, outbox, manners, link_id, self._most)
+        patience = asyncio.get_running_loop().call_later(self._register_within_s, conversation.give_up_waiting)
         _SOCKETS.inc()
         try:
-            async for frame in self._sockets.frames(socket, outbox, "node", conversation.take_at_once):
+            async for frame in self._sockets.frames(
+                socket, outbox, manners, conversation.take_at_once, on_too_fast=conversation.too_fast
+            ):
                 await conversation.take(frame)
             # What the node said before it left counts, and its work is not lost with it.
             await conversation.settle()
@@ -88,8 +100,14 @@ class _Conversation:
     waits in line: until Redis has answered what came before, and whatever comes behind waits for it.
     """
 
-    def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, link_id: str, gate: Bucket) -> None:
-        self._gate = gate
+    def __init__(
+        self, registry: Registry, progress: Progress, outbox: Outbox, manners: Manners, link_id: str, most: Bulk
+    ) -> None:
+        self._most = most
+        # A message that was read and has to wait for its turn, or why it cannot be read, and the frame it came in.
+        self._latest: tuple[bytes, NodeIncoming | str] | None = None
+        self._manners = manners
+        self._was_too_fast = False
         self._registry = registry
         self._progress = progress
         self._outbox = outbox
@@ -110,7 +128,14 @@ class _Conversation:
 
     def give_up_waiting(self) -> None:
         if self.link is None:
+            _CUT_OFF.inc()
             self._outbox.close(CloseCode.TRY_LATER, "no node_register came")
+
+    def too_fast(self) -> None:
+        """It is told nothing, since existing nodes know no such word; whoever runs it is."""
+        if not self._was_too_fast:
+            self._was_too_fast = True
+            _log.warning("node.too_fast", node_id=self.link.node_id if self.link else None)
 
     def take_at_once(self, frame: bytes, _is_text: bool) -> bool:
         """Whatever Redis can be asked without waiting for its last answer; False for all else."""
@@ -118,10 +143,12 @@ class _Conversation:
         if link is None or self._under_way >= MAX_UNDER_WAY or not self._progress.is_ready:
             return False
         try:
-            message = codec.decode_node(frame)
-        except UnreadableFrame:
+            message = self._read(frame)
+        except UnreadableFrame as error:
+            self._latest = frame, str(error)
             return False
         if not isinstance(message, JobResult | JobAck | JobStarted | AsrPartial) or message.job_id in self._unanswered:
+            self._latest = frame, message
             return False
         if isinstance(message, AsrPartial):
             self._progress.partial(link, message)
@@ -146,18 +173,26 @@ class _Conversation:
             return
         await self.settle()
         try:
-            message = codec.decode_node(frame.data)
+            message = self._read(frame.data)
         except UnreadableFrame as error:
-            refuse(self._outbox, "node", str(error))
+            self._manners.refuse(str(error), len(frame.data))
             return
         phase = NodePhase.CONNECTED if self.link is None else NodePhase.REGISTERED
         if complaint := node_refusal(phase, message):
-            refuse(self._outbox, "node", complaint)
+            self._manners.refuse(complaint)
             return
         try:
             await self._handle(message, frame.data)
         except RedisAway as error:
             self._put_off(message, error)
+
+    def _read(self, frame: bytes) -> NodeIncoming:
+        latest, self._latest = self._latest, None
+        if latest is None or latest[0] is not frame:
+            return self._manners.weigh(frame, codec.decode_node, self._most)
+        if isinstance(latest[1], str):
+            raise UnreadableFrame(latest[1])
+        return latest[1]
 
     async def settle(self) -> None:
         """Wait until nothing is under way. Nothing is begun meanwhile: a frame is being worked on, or was the last."""
@@ -246,7 +281,9 @@ class _Conversation:
             return
         match message:
             case NodeHeartbeat():
-                await self._registry.heartbeat(link, message)
+                if await self._registry.heartbeat(link, message) is BeatOutcome.PUT_OFF:
+                    # Reading it alone costs something, so it is read more slowly.
+                    await asyncio.sleep(TOO_FAST_S * weight_of(message.language_capabilities))
                 if link.profile.acknowledges:
                     link.peer.post(NodeHeartbeatAck(node_id=link.node_id, timestamp=int(now_ms())))
             case JobAck() | JobStarted():
@@ -258,19 +295,15 @@ class _Conversation:
             case NodeError():
                 self._progress.trouble(link, message)
 
-    async def _wait_for_turn(self, wait_s: float) -> None:
-        """After an outage the whole fleet comes back at once; Redis gets it in portions, and nobody is turned away."""
-        REGISTRATIONS["delayed"].inc()
-        await asyncio.sleep(wait_s)
-
     async def _register(self, message: NodeRegister) -> None:
         if self.link is not None and message.node_id not in (None, self.link.node_id):
             refuse(self._outbox, "node", f"this connection is registered as {self.link.node_id} already")
             return
         if self.link is not None:
             message.node_id = self.link.node_id
-        if wait_s := self._gate.take(1, monotonic()):
-            await self._wait_for_turn(wait_s)
+            if not self.link.pace.may_change(message.language_capabilities):
+                self._manners.refuse("this connection has registered again too often")
+                return
         registered = await self._registry.register(self._outbox, self._link_id, message)
         if isinstance(registered, Refusal):
             refuse(self._outbox, "node", registered.message, registered.code)

@@ -2,8 +2,11 @@
 waits for a reader."""
 
 import asyncio
+import socket as sockets
 from functools import cached_property
+from socket import AF_INET, AF_INET6, IPPROTO_TCP
 from struct import pack
+from weakref import WeakSet
 
 from aiohttp import web
 
@@ -16,12 +19,29 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _TEXT = 0x81  # a whole text frame
 _PING = b"\x89\x00"
+_PONG = b"\x8a"
 # How long a peer may take to read what was sent and to answer the goodbye.
 CLOSE_TIMEOUT_S = 3.0
+# A peer that is not pinged is asked by the system after a minute of silence, three times; where it can be told so.
+_KEEPALIVE = tuple(
+    (getattr(sockets, option), value)
+    for option, value in (
+        ("TCP_KEEPIDLE", 60),
+        ("TCP_KEEPINTVL", 20),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", 120_000),
+    )
+    if hasattr(sockets, option)
+)
 # Up to here joining frames is cheaper than handing over each for itself.
 _JOIN_BELOW_BYTES = 8_192
 # What only tells how things go waits so long for company: the steps of an utterance come close together.
 PATIENCE_S = 0.02
+# With this much unread a peer is slow: it can do without partials, and counts towards what all have not read.
+_SLOW_BYTES = 65_536
+_ROOM = 0.9
+# A peer that has this much to read may wait for its pong; it takes any frame for a sign of life.
+_PONG_BELOW_BYTES = 1_048_576
 # With this much pending, waiting for more of the same tick saves nothing.
 _FLUSH_BYTES = 65_536
 
@@ -60,23 +80,66 @@ class Flusher:
             outbox.flush()
 
 
+class Unread:
+    """What all peers together have not read: when it is too much, those who have most waiting are cut off."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._slow: WeakSet[Outbox] = WeakSet()
+        self.total = 0
+
+    def note(self, outbox: "Outbox", unread: int) -> bool:
+        """Whether the outbox is still there afterwards."""
+        if not outbox.unread:
+            self._slow.add(outbox)
+        self.total += unread - outbox.unread
+        outbox.unread = unread
+        if not unread:
+            self._slow.discard(outbox)
+        elif self.total > self._max_bytes:
+            return self._make_room(outbox)
+        return True
+
+    def _make_room(self, asking: "Outbox") -> bool:
+        # Counted anew: they read on between our looks, and some have left.
+        for outbox in list(self._slow):
+            if not outbox.look():
+                self._slow.discard(outbox)
+        self.total = sum(outbox.unread for outbox in self._slow)
+        is_there = True
+        # A little more than is needed, so that the next frame does not make us count again.
+        while self.total > self._max_bytes * _ROOM and self._slow:
+            fullest = max(self._slow, key=lambda outbox: outbox.unread)
+            self.total -= fullest.unread
+            self._slow.discard(fullest)
+            fullest.cut_off()
+            is_there = is_there and fullest is not asking
+        return is_there
+
+
 class Outbox:
     """A peer for services. aiohttp sends whole frames too, so its pongs and our frames never mix."""
 
     __slots__ = (
         "__weakref__",
+        "_answer",
         "_closers",
         "_flusher",
         "_inlet",
         "_is_closing",
         "_is_doubted",
         "_is_in_hurry",
+        "_is_pinged",
         "_max_bytes",
         "_pending",
         "_pong",
         "_socket",
         "_transport",
+        "_unread",
+        "address",
+        "meter",
         "pending_bytes",
+        "unread",
     )
 
     def __init__(
@@ -87,6 +150,7 @@ class Outbox:
         max_bytes: int,
         flusher: Flusher,
         closers: Nursery,
+        unread: "Unread",
     ) -> None:
         self._socket = socket
         self._inlet = inlet
@@ -94,15 +158,30 @@ class Outbox:
         self._max_bytes = max_bytes
         self._flusher = flusher
         self._closers = closers
+        self._unread = unread
+        # What its peer had not read when we last looked, if that was much.
+        self.unread = 0
         # Headers and payloads that leave at the end of this tick, or in a moment if none of them is in a hurry.
         self._pending: list[bytes] = []
         self._is_in_hurry = False
         self.pending_bytes = 0
+        # The pong that is due.
+        self._answer: bytes | None = None
         self._is_closing = False
         self._is_doubted = False
+        self._is_pinged = True
         self._pong: asyncio.Future[None] | None = None
+        # Where the peer comes from, and what the limits of its address are counted under; set by whoever needs to know.
+        self.address = self.meter = ""
+
+    @property
+    def is_open(self) -> bool:
+        return not (self._is_closing or self._transport.is_closing())
 
     def post(self, message: Message) -> bool:
+        if message.may_be_dropped and self._transport.get_write_buffer_size() > _SLOW_BYTES:
+            metrics.PARTIALS_DROPPED.inc()
+            return True
         return self.post_frame(codec.encode(message), message.may_wait)
 
     def post_frame(self, payload: bytes, may_wait: bool = False) -> bool:
@@ -110,7 +189,10 @@ class Outbox:
         if self._is_closing or transport.is_closing():
             return False
         length = len(payload)
-        if transport.get_write_buffer_size() + self.pending_bytes + length > self._max_bytes:
+        unread = transport.get_write_buffer_size()
+        if (unread > _SLOW_BYTES or self.unread) and not self._unread.note(self, unread):
+            return False
+        if unread + self.pending_bytes + length > self._max_bytes:
             # Only what the system does not take at once says anything about the reader.
             self.flush()
             if transport.get_write_buffer_size() + length > self._max_bytes:
@@ -129,8 +211,23 @@ class Outbox:
             self.flush()
         return True
 
+    def pong(self, payload: bytes) -> None:
+        """Answer a ping. Of several that came in one tick only the last one is answered, as RFC 6455 (5.5.3) allows.
+
+        One who does not even read what was sent before gets no answer.
+        """
+        if self._is_closing or self._transport.get_write_buffer_size() > _PONG_BELOW_BYTES:
+            return
+        self._answer = payload
+        if not self._is_in_hurry:
+            self._is_in_hurry = True
+            self._flusher.add(self)
+
     def flush(self) -> None:
         """Hand over what is pending; whoever closes the socket must have done so before. The dead get nothing."""
+        if self._answer is not None:
+            self._pending.append(_PONG + bytes((len(self._answer),)) + self._answer)
+            self._answer = None
         pending, self._pending = self._pending, []
         pending_bytes, self.pending_bytes = self.pending_bytes, 0
         self._is_in_hurry = False
@@ -140,6 +237,18 @@ class Outbox:
             self._transport.write(b"".join(pending))
         else:
             self._transport.writelines(pending)
+
+    def look(self) -> int:
+        """What its peer has not read."""
+        self.unread = 0 if self._transport.is_closing() else self._transport.get_write_buffer_size()
+        return self.unread
+
+    def cut_off(self) -> None:
+        """Free what waits here, at once: a goodbye would only wait behind it."""
+        metrics.OVERFLOWS.inc()
+        self._is_closing = True
+        self.unread = 0
+        self._transport.abort()
 
     def close(self, code: CloseCode, reason: str) -> None:
         if not self._is_closing:
@@ -169,7 +278,10 @@ class Outbox:
 
     def ping_if_silent(self) -> None:
         """Nothing came since the last look: ask. Nothing came then either: nobody is there."""
-        if self._is_closing or self._transport.is_closing():
+        if self._is_closing or self._transport.is_closing() or not self._is_pinged:
+            return
+        if self._inlet.is_held:
+            # It talks too much rather than too little.
             return
         if self._inlet.was_heard:
             self._inlet.was_heard = self._is_doubted = False
@@ -178,6 +290,18 @@ class Outbox:
         else:
             self._is_doubted = True
             self._transport.write(_PING)
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anything came since the last look of `ping_if_silent`, or before it and nobody has asked since."""
+        return self._inlet.was_heard or self._inlet.is_held or not self._is_doubted
+
+    def ping(self, is_on: bool) -> None:
+        self._is_pinged = is_on
+        socket = None if is_on else self._transport.get_extra_info("socket")
+        if socket is not None and socket.family in (AF_INET, AF_INET6):
+            for option, value in _KEEPALIVE:
+                socket.setsockopt(IPPROTO_TCP, option, value)
 
     def pong_came(self) -> None:
         if self._pong is not None:

@@ -2,14 +2,18 @@
 
 import asyncio
 from time import monotonic
+from typing import TypeGuard
 
 from aiohttp import web
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
-from lingua_scheduler.gateway.sockets import Frame, Sockets, refuse
+from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse
+from lingua_scheduler.gateway.valve import Rates
 from lingua_scheduler.protocol import binary, codec
+from lingua_scheduler.protocol.bulk import OF_CLIENTS
 from lingua_scheduler.protocol.codec import UnreadableFrame
 from lingua_scheduler.protocol.session import (
     AudioChunk,
@@ -26,6 +30,7 @@ from lingua_scheduler.protocol.session import (
     Utterance,
 )
 from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.settings import SessionsSettings
@@ -35,50 +40,103 @@ from lingua_scheduler.telemetry import metrics
 PROTOCOL_VERSION = "1.0"
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
 BURST_S = 2.0
+# Likewise a socket that opens one session after the other.
+OPENS_BURST_S = 4
+# A socket is looked at so many times in the time it may be without a session.
+IDLE_LOOKS = 2
+TOO_MANY = "this address has {most} open sessions (sessions.max_per_address); try again later"
+NO_SESSION = "there is no such session; send session_init first"
+# So many ids that are not its own may a socket name; it learns nothing from any of them.
+MAX_GUESSES = 10
+# Word that the gateway's former socket is gone may be on its way; a session that does not exist is looked for as long.
+LOOK_AGAIN_S = (0.0, 0.05, 0.15, 0.4)
 
 _SOCKETS = metrics.SOCKETS.labels("session")
+_REFUSED = metrics.DOOR_REFUSALS.labels("sessions")
+_THROTTLED = metrics.THROTTLED.labels("session")
+_IDLE_SOCKETS = metrics.IDLE_CLOSED.labels("socket")
 # Chunks first: there are more of them than of all others.
 _OF_A_SESSION = (AudioChunk, Utterance, ClientHeartbeat, SessionClose, TtsStarted, TtsPlayEnded)
 
 
+class NotYours(Exception):
+    """A socket spoke for a session that does not exist, or is not its own: to the peer that is the same."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(NO_SESSION)
+        self.session_id = session_id
+
+
 class SessionSocket:
-    def __init__(self, sockets: Sockets, sessions: Sessions, intake: Intake, settings: SessionsSettings) -> None:
+    def __init__(
+        self, door: Door, sockets: Sockets, sessions: Sessions, intake: Intake, settings: SessionsSettings
+    ) -> None:
+        self._door = door
         self._sockets = sockets
         self._sessions = sessions
         self._intake = intake
         self._settings = settings
+        self.max_per_socket = settings.max_per_socket
+        self.opens_per_s = settings.max_opens_per_s
+        self.most = OF_CLIENTS._replace(size=settings.max_message_bytes)
+        self._rates = Rates(settings.max_frames_per_s, settings.max_bytes_per_s, BURST_S)
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         if not self._intake.is_open:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
-        socket, outbox = await self._sockets.accept(request)
-        talk = _Talk(self, outbox, self._settings)
+        socket, outbox = await self._sockets.accept(request, self._rates)
+        manners = self._sockets.manners(socket, outbox, "session")
+        # The API gateway takes a ping for the end of its wait, and until it has spoken it looks like any other.
+        outbox.ping(is_on=False)
+        outbox.address, outbox.meter = self._door.caller(request)
+        talk = _Talk(self, outbox, manners)
+        # A long utterance on a slow line takes its time.
+        talk.close_when_idle(self._settings.idle_socket_ms / 1000 / IDLE_LOOKS)
         _SOCKETS.inc()
         try:
-            async for frame in self._sockets.frames(socket, outbox, "session", talk.take_at_once):
+            async for frame in self._sockets.frames(
+                socket, outbox, manners, talk.take_at_once, talk.too_large, talk.too_fast
+            ):
                 await talk.take(frame)
         finally:
             _SOCKETS.dec()
+            talk.end()
             for session in talk.spoke_for.values():
                 self._intake.detached(session, outbox)
         return socket
 
     async def open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        # Who comes back to a session that is here takes no place more.
+        is_here = message.resume_token and self._sessions.find_by_token(message.resume_token) is not None
+        meter = "" if is_here else outbox.meter
+        if not self._sessions.take_place(meter):
+            _REFUSED.inc()
+            most = self._settings.max_per_address
+            refuse(outbox, "session", TOO_MANY.format(most=most), ErrorCode.NODE_OVERLOADED)
+            outbox.close(CloseCode.TRY_LATER, "this address has too many sessions")
+            return None
+        session = None
         try:
-            return await self._open(outbox, message)
+            session = await self._open(outbox, message)
+            return session
         except RedisAway:
             refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+            # The browser page tries again after a close alone; on an open socket it would wait for ever.
+            outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
             return None
+        finally:
+            self._sessions.settle_place(meter, session)
+
+    def is_held(self, session: Session) -> bool:
+        return self._sessions.is_held(session)
 
     def handle_message(self, outbox: Outbox, message: SessionIncoming) -> Session | None:
-        """Anything but an opening; the session it spoke for, if any."""
+        """Anything but an opening; the session it spoke for, if any. Raises NotYours."""
         if not isinstance(message, _OF_A_SESSION):
             outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
             return None
         # To close what is closing already is no mistake: its acknowledgement is on the way.
         session = self._find(outbox, message.session_id, may_be_closing=isinstance(message, SessionClose))
-        if session is None:
-            return None
         match message:
             case AudioChunk():
                 sent_ms = message.client_timestamp_ms
@@ -87,6 +145,8 @@ class SessionSocket:
                 refusal = self._intake.utterance(session, message)
                 if refusal is not None:
                     refuse(outbox, "session", refusal.message, refusal.code)
+                    if session.is_gateway:
+                        outbox.close(CloseCode.TRY_LATER, refusal.message[:100])
             case ClientHeartbeat():
                 self._intake.renew(session)
                 outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
@@ -98,11 +158,9 @@ class SessionSocket:
                 self._intake.playback_ended(session)
         return session
 
-    def handle_binary(self, outbox: Outbox, data: bytes) -> Session | None:
+    def handle_binary(self, outbox: Outbox, data: bytes) -> Session:
         frame = binary.decode_binary(data)
         session = self._find(outbox, frame.session_id)
-        if session is None:
-            return None
         if isinstance(frame, binary.AudioChunkFrame):
             sent_ms = binary.whole_timestamp(frame.timestamp, now_ms())
             self._intake.chunk(session, frame.seq, frame.audio, frame.is_final, sent_ms)
@@ -113,25 +171,45 @@ class SessionSocket:
     def ask_to_pause(self, session: Session) -> None:
         self._intake.ask_to_pause(session, "rate")
 
-    def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session | None:
-        """The session a message names; it belongs to the socket that speaks for it last."""
+    async def adopt(self, outbox: Outbox, session_id: str) -> bool:
+        """Whether the socket may speak for the session now; if not, it is closed, because the gateway waits for ever.
+
+        The API gateway opens a socket for each utterance, perhaps at another instance than the one before.
+        """
+        try:
+            for pause_s in LOOK_AGAIN_S:
+                await asyncio.sleep(pause_s)
+                if not self.is_foreign(outbox, session_id):
+                    return True
+                if self._sessions.find(session_id) is None and await self._intake.adopt_by_id(session_id, outbox):
+                    return True
+        except RedisAway:
+            refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+            outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
+            return False
+        refuse(outbox, "session", NO_SESSION, ErrorCode.INVALID_SESSION)
+        outbox.close(CloseCode.TRY_LATER, NO_SESSION)
+        return False
+
+    def is_foreign(self, outbox: Outbox, session_id: str) -> bool:
+        """Whether it is unknown here, or not this socket's."""
+        session = self._sessions.find(session_id)
+        return session is None or not session.is_open_to(outbox)
+
+    def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session:
         session = self._sessions.find(session_id)
         if session is None or (session.conversation.is_closed and not may_be_closing):
-            refuse(
-                outbox,
-                "session",
-                "there is no such session; send session_init first",
-                ErrorCode.INVALID_SESSION,
-            )
-            return None
+            raise NotYours(session_id)
         if session.peer is not outbox:
-            session.attach(outbox)
+            if not session.is_open_to(outbox):
+                raise NotYours(session_id)
+            self._intake.attach(session, outbox)
         return session
 
     async def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
         known = None
         if message.resume_token:
-            known = self._sessions.find_by_token(message.resume_token) or await self._intake.adopt(message)
+            known = self._sessions.find_by_token(message.resume_token) or await self._intake.adopt(message, outbox)
         if known is not None:
             outbox.post(self._ack(known, message, "session resumed", is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
@@ -143,6 +221,8 @@ class SessionSocket:
         session = await self._intake.open(outbox, message)
         if isinstance(session, Refusal):
             refuse(outbox, "session", session.message, session.code)
+            if session.code is not ErrorCode.INVALID_MESSAGE:
+                outbox.close(CloseCode.TRY_LATER, session.message[:100])
             return None
         outbox.post(self._ack(session, message, "session created"))
         return session
@@ -166,58 +246,164 @@ class SessionSocket:
 
 
 class _Talk:
-    """One socket of a client: its frames in order, no faster than allowed."""
+    """One socket of a client: its frames in order."""
 
-    __slots__ = ("_frames", "_handler", "_outbox", "_rest_until_s", "_volume", "spoke_for")
+    __slots__ = (
+        "_guesses",
+        "_handler",
+        "_idle_looks",
+        "_latest",
+        "_manners",
+        "_opens",
+        "_outbox",
+        "_timer",
+        "spoke_for",
+    )
 
-    def __init__(self, handler: SessionSocket, outbox: Outbox, settings: SessionsSettings) -> None:
+    def __init__(self, handler: SessionSocket, outbox: Outbox, manners: Manners) -> None:
         self._handler = handler
         self._outbox = outbox
-        self._frames = Bucket(settings.max_frames_per_s, BURST_S * settings.max_frames_per_s)
-        self._volume = Bucket(settings.max_bytes_per_s, BURST_S * settings.max_bytes_per_s)
-        self._rest_until_s = 0.0
+        self._manners = manners
+        self._guesses: set[str] = set()
+        self._opens = Bucket(handler.opens_per_s, OPENS_BURST_S * handler.opens_per_s)
+        self._idle_looks = 0
+        self._timer: asyncio.TimerHandle | None = None
+        # A message that was read and has to wait for its turn, and the frame it came in.
+        self._latest: tuple[bytes, SessionIncoming] | None = None
         self.spoke_for: dict[str, Session] = {}
 
     def take_at_once(self, data: bytes, is_text: bool) -> bool:
-        """Whatever needs nobody else's answer; False for an opening, and while the client has to wait."""
-        now_s = monotonic()
-        if self._rest_until_s > now_s:
-            return False
+        """Whatever needs nobody else's answer; False for an opening."""
         session = None
         try:
             if is_text:
-                message = codec.decode_session(data)
-                if isinstance(message, SessionInit):
+                message = codec.decode_session(data, self._handler.most)
+                if isinstance(message, SessionInit) or self._may_be_elsewhere(message):
+                    self._latest = data, message
                     return False
                 session = self._handler.handle_message(self._outbox, message)
             else:
                 session = self._handler.handle_binary(self._outbox, data)
         except UnreadableFrame as error:
-            refuse(self._outbox, "session", str(error))
-        self._count(session, len(data), now_s)
+            self._refuse(error, len(data))
+        except NotYours as error:
+            self._missed(error.session_id)
+        self._spoke_for(session)
         return True
 
     async def take(self, frame: Frame) -> None:
-        if (rest_s := self._rest_until_s - monotonic()) > 0:
-            # Nothing is lost: what we do not read waits at the client, and nobody else waits with it.
-            await asyncio.sleep(rest_s)
         session = None
         try:
             if not frame.is_text:
                 session = self._handler.handle_binary(self._outbox, frame.data)
-            elif isinstance(message := codec.decode_session(frame.data), SessionInit):
-                session = await self._handler.open(self._outbox, message)
+            elif isinstance(message := self._read(frame.data), SessionInit):
+                if self._has_room():
+                    await self._wait_to_open()
+                    session = await self._handler.open(self._outbox, message)
+            elif self._may_be_elsewhere(message):
+                if await self._handler.adopt(self._outbox, message.session_id):
+                    session = self._handler.handle_message(self._outbox, message)
+                else:
+                    metrics.SESSION_MISSES.inc()
             else:
                 session = self._handler.handle_message(self._outbox, message)
         except UnreadableFrame as error:
-            refuse(self._outbox, "session", str(error))
-        self._count(session, len(frame.data), monotonic())
+            self._refuse(error, len(frame.data))
+        except NotYours as error:
+            self._missed(error.session_id)
+        self._spoke_for(session)
 
-    def _count(self, session: Session | None, size: int, now_s: float) -> None:
+    def _read(self, data: bytes) -> SessionIncoming:
+        latest, self._latest = self._latest, None
+        if latest is not None and latest[0] is data:
+            return latest[1]
+        return self._manners.weigh(data, codec.decode_session, self._handler.most)
+
+    def _may_be_elsewhere(self, message: SessionIncoming) -> TypeGuard[Utterance]:
+        """A socket that speaks for a session which was not opened on it, nor here."""
+        if not isinstance(message, Utterance) or self.spoke_for:
+            return False
+        return self._handler.is_foreign(self._outbox, message.session_id)
+
+    def too_large(self) -> None:
+        """A frame was too large to be read. Only a gateway sends such, without a session on the socket."""
+        if not self.spoke_for or self._is_gateway:
+            self._outbox.close(CloseCode.TRY_LATER, "the frame is too large")
+
+    def close_when_idle(self, look_every_s: float) -> None:
+        """Look now and then, and close the socket when it had no open session at several looks in a row."""
+        self._timer = asyncio.get_running_loop().call_later(look_every_s, self._look, look_every_s)
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self, look_every_s: float) -> None:
+        if self._open_sessions():
+            # It is in use now, so the time without a session begins at the next look at the earliest.
+            self._idle_looks = -1
+        else:
+            self._idle_looks += 1
+        if self._idle_looks >= IDLE_LOOKS:
+            _IDLE_SOCKETS.inc()
+            told = "its sessions are over" if self.spoke_for else "no session_init came"
+            self._outbox.close(CloseCode.TRY_LATER, told)
+        else:
+            self.close_when_idle(look_every_s)
+
+    def _open_sessions(self) -> dict[str, Session]:
+        """Those that this socket speaks for now."""
+        held = self._handler.is_held
+        return {
+            name: session for name, session in self.spoke_for.items() if session.peer is self._outbox and held(session)
+        }
+
+    def _has_room(self) -> bool:
+        """Whether one more session may be opened on this socket; if not, its client is told."""
+        most = self._handler.max_per_socket
+        if len(self.spoke_for) < most:
+            return True
+        still_open = self._open_sessions()
+        if len(still_open) < most:
+            # The last one stays: a socket that spoke for a session is treated otherwise than one that never did.
+            self.spoke_for = still_open or dict(list(self.spoke_for.items())[-1:])
+            return True
+        _REFUSED.inc()
+        self._manners.refuse(f"session_init: this socket has {most} open sessions (sessions.max_per_socket)")
+        return False
+
+    async def _wait_to_open(self) -> None:
+        """Nothing is lost: what comes after the opening waits too, at the client in the end."""
+        wait_s = self._opens.take(1, monotonic())
+        if wait_s:
+            _THROTTLED.inc()
+            await asyncio.sleep(wait_s)
+
+    @property
+    def _is_gateway(self) -> bool:
+        return any(session.is_gateway for session in self.spoke_for.values())
+
+    def _refuse(self, error: UnreadableFrame, size: int) -> None:
+        """The gateway would wait for ever for the result of an utterance that cannot be read."""
+        self._manners.refuse(str(error), size)
+        if self._is_gateway or (not self.spoke_for and str(error).startswith("utterance:")):
+            self._outbox.close(CloseCode.TRY_LATER, "the frame cannot be read")
+
+    def too_fast(self) -> None:
+        """Nothing is lost: what we do not read waits at the client, and nobody else waits with it."""
+        for session in self.spoke_for.values():
+            self._handler.ask_to_pause(session)
+
+    def _missed(self, session_id: str) -> None:
+        """The same answer whether there is such a session or not. One it had itself, and lost, is no guess."""
+        refuse(self._outbox, "session", NO_SESSION, ErrorCode.INVALID_SESSION)
+        if session_id in self.spoke_for:
+            return
+        metrics.SESSION_MISSES.inc()
+        self._guesses.add(session_id)
+        if len(self._guesses) >= MAX_GUESSES:
+            self._outbox.close(CloseCode.GUESSING, "too many sessions were named that are not this socket's")
+
+    def _spoke_for(self, session: Session | None) -> None:
         if session is not None:
             self.spoke_for[session.session_id] = session
-        frames_s, volume_s = self._frames.take(1, now_s), self._volume.take(size, now_s)
-        if frames_s or volume_s:
-            if session is not None:
-                self._handler.ask_to_pause(session)
-            self._rest_until_s = now_s + max(frames_s, volume_s)

@@ -1,15 +1,22 @@
 """What both kinds of WebSocket share: accept, pump, bounded frames, an outbox."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from itertools import count
-from typing import NamedTuple
+from time import monotonic, thread_time
+from typing import NamedTuple, TypeVar
 from weakref import WeakSet
 
 from aiohttp import WebSocketError, WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.gateway.inlet import Accepted, AtOnce
-from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox
+from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.gateway.accepted import Accepted
+from lingua_scheduler.gateway.inlet import AtOnce
+from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox, Unread
+from lingua_scheduler.gateway.valve import RUN_FRAMES, WEIGHED_BYTES, Rates, Unfinished
+from lingua_scheduler.protocol.bulk import Bulk
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.settings import ServerSettings
@@ -18,10 +25,16 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+M = TypeVar("M")
+
 # Above the limit a frame is answered with an error; this many times above it the socket closes unread.
 HARD_LIMIT_FACTOR = 4
+# A long frame that cannot be read counts as one more for each so many bytes.
+BAD_FRAME_BYTES = 262_144
 
 _REFUSED = metrics.by(metrics.UNREADABLE, "node", "session")
+_THROTTLED = metrics.by(metrics.THROTTLED, "node", "session")
+_CUT_OFF = metrics.CUT_OFF.labels("unreadable")
 
 
 class Frame(NamedTuple):
@@ -38,12 +51,16 @@ class Sockets:
         self._closers = Nursery("closers")
         self._serials = count(1)
         self._outboxes: WeakSet[Outbox] = WeakSet()
+        self._unread = Unread(settings.outboxes_max_bytes)
+        self._unfinished = Unfinished(settings.max_unfinished_bytes, settings.message_timeout_ms / 1000)
 
     def link_id(self) -> str:
         return f"c{next(self._serials):x}"
 
-    async def accept(self, request: web.Request) -> tuple[Accepted, Outbox]:
+    async def accept(self, request: web.Request, rates: Rates) -> tuple[Accepted, Outbox]:
         socket = Accepted(
+            rates._replace(cpu_share=self._settings.max_connection_cpu_percent / 100),
+            self._unfinished,
             timeout=CLOSE_TIMEOUT_S,
             max_msg_size=self._settings.max_frame_bytes * HARD_LIMIT_FACTOR,
             compress=False,
@@ -54,44 +71,69 @@ class Sockets:
         transport = request.transport
         if transport is None:
             raise ConnectionResetError("the peer left during the handshake")
-        outbox = Outbox(socket, socket.inlet, transport, self._settings.outbox_max_bytes, self._flusher, self._closers)
+        outbox = Outbox(
+            socket, socket.inlet, transport, self._settings.outbox_max_bytes, self._flusher, self._closers, self._unread
+        )
         socket.before_close = outbox.flush
+        socket.valve.on_close = outbox.close
+        socket.inlet.on_ping, socket.inlet.on_pong = outbox.pong, outbox.pong_came
         self._outboxes.add(outbox)
         return socket, outbox
 
     async def frames(
-        self, socket: Accepted, outbox: Outbox, side: str, at_once: AtOnce | None = None
+        self,
+        socket: Accepted,
+        outbox: Outbox,
+        manners: "Manners",
+        at_once: AtOnce | None = None,
+        on_too_large: Callable[[], None] | None = None,
+        on_too_fast: Callable[[], None] | None = None,
     ) -> AsyncIterator[Frame]:
         """Frames until the socket closes; one that is too large is answered and left out.
 
         What `at_once` takes, when it is its turn, does not come out here.
         """
-        inlet, most = socket.inlet, self._settings.max_frame_bytes
+        inlet, most, taken = socket.inlet, self._settings.max_frame_bytes, 0
         if at_once is not None:
             inlet.at_once = lambda data, is_text: len(data) <= most and at_once(data, is_text)
-        async for frame in socket:
-            if frame.type is WSMsgType.PING:
-                await socket.pong(frame.data)
-            elif frame.type is WSMsgType.PONG:
-                outbox.pong_came()
-            elif frame.type is WSMsgType.ERROR and not isinstance(frame.data, WebSocketError | OSError):
-                # Not the peer's fault: what was done at once with its frame failed, and the socket closes.
-                _log.error("frame.surprised", side=side, exc_info=frame.data)
-            if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
-                continue
-            if len(frame.data) > most:
-                refuse(outbox, side, f"the frame has {len(frame.data)} bytes, {most} are allowed")
-                continue
-            inlet.is_busy = True
-            yield Frame(frame.data, frame.type is WSMsgType.TEXT)
-            inlet.is_busy = False
-        # Until the peer has said goodbye too, frames may come; they are nobody's any more.
-        inlet.at_once = socket.before_close = None
+        socket.valve.on_empty = partial(_too_fast, manners.side, on_too_fast)
+        try:
+            async for frame in socket:
+                taken += 1
+                if not taken % RUN_FRAMES:
+                    # As long as frames wait in the queue, taking one of them lets nobody else run.
+                    await asyncio.sleep(0)
+                if frame.type is WSMsgType.PING:
+                    outbox.pong(bytes(frame.data))
+                elif frame.type is WSMsgType.PONG:
+                    outbox.pong_came()
+                elif frame.type is WSMsgType.ERROR and not isinstance(frame.data, WebSocketError | OSError):
+                    # Not the peer's fault: what was done at once with its frame failed, and the socket closes.
+                    _log.error("frame.surprised", side=manners.side, exc_info=frame.data)
+                if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    continue
+                if len(frame.data) > most:
+                    manners.refuse(f"the frame has {len(frame.data)} bytes, {most} are allowed")
+                    if on_too_large is not None:
+                        on_too_large()
+                    continue
+                inlet.is_busy = True
+                yield Frame(frame.data, frame.type is WSMsgType.TEXT)
+                inlet.is_busy = False
+        finally:
+            # Until the peer has said goodbye too, frames may come; they are nobody's any more.
+            inlet.turn_deaf()
+            inlet.on_ping = inlet.on_pong = socket.before_close = None
+            socket.valve.close()
+
+    def manners(self, socket: Accepted, outbox: Outbox, side: str) -> "Manners":
+        return Manners(socket, outbox, side, self._settings.max_bad_frames_per_min)
 
     async def ping(self) -> None:
         """To be called twice in the time a socket may be silent."""
         for outbox in list(self._outboxes):
             outbox.ping_if_silent()
+        self._unfinished.look(monotonic())
 
     async def close(self) -> None:
         """Say goodbye to whoever has not heard it yet, such as those who have only just come."""
@@ -99,6 +141,42 @@ class Sockets:
             outbox.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
         await self._closers.settle(CLOSE_TIMEOUT_S + 1)
         await self._closers.close()
+
+
+class Manners:
+    """Frames of one socket that cannot be read: each gets an answer, and after too many the socket is closed."""
+
+    __slots__ = ("_bad", "_outbox", "_socket", "side")
+
+    def __init__(self, socket: Accepted, outbox: Outbox, side: str, bad_per_min: int) -> None:
+        self._socket = socket
+        self._outbox = outbox
+        self.side = side
+        self._bad = Bucket(bad_per_min / 60, bad_per_min)
+
+    def refuse(self, complaint: str, size: int = 0) -> None:
+        """Of a frame that was looked into, its size counts too."""
+        refuse(self._outbox, self.side, complaint)
+        if self._bad.take(1 + size / BAD_FRAME_BYTES, monotonic()):
+            _CUT_OFF.inc()
+            self._socket.inlet.turn_deaf()
+            self._outbox.close(CloseCode.MISBEHAVED, "too many frames that cannot be read")
+
+    def weigh(self, frame: bytes, read: Callable[[bytes, Bulk], M], most: Bulk) -> M:
+        """Read a frame, and let its socket rest when that cost much."""
+        if len(frame) <= WEIGHED_BYTES:
+            return read(frame, most)
+        began_s = thread_time()
+        try:
+            return read(frame, most)
+        finally:
+            self._socket.valve.charge(thread_time() - began_s)
+
+
+def _too_fast(side: str, tell: Callable[[], None] | None) -> None:
+    _THROTTLED[side].inc()
+    if tell is not None:
+        tell()
 
 
 def refuse(outbox: Outbox, side: str, complaint: str, code: ErrorCode = ErrorCode.INVALID_MESSAGE) -> None:

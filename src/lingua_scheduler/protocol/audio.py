@@ -1,18 +1,28 @@
-"""Telling framed Opus from raw PCM16, and how long either lasts, from the bytes alone."""
+"""Telling framed Opus from raw PCM16, how long either lasts, and speech from silence, from the bytes alone."""
 
-from typing import Literal
+from operator import mul
+from typing import Literal, NamedTuple
 
 OPUS_PACKET_MS = 20
 MAX_OPUS_PACKET_BYTES = 1275
 _PCM16_SAMPLE_BYTES = 2
 _LENGTH_BYTES = 2
+# A single loud packet in a long chunk is a click, not speech.
+_MANY_PACKETS = 5
+# PCM16 is as loud as its loudest twentieth of a second at 16 kHz, of which one sample in so many is looked at. Two
+# steps take turns, so that no tone falls between the samples of both.
+_BLOCK_SAMPLES = 800
+_STEPS = (13, 17)
 
 AudioFormat = Literal["opus", "pcm16"]
 
 
 def opus_packets(data: bytes | memoryview) -> int | None:
     """How many `[u16 little-endian length][packet]` the bytes hold, or None when they are something else."""
-    return _equal_packets(data) or _walk(data)
+    if equal := _equal_packets(data):
+        return equal
+    walked = _walk(data)
+    return None if walked is None else walked[0]
 
 
 def _equal_packets(data: bytes | memoryview) -> int:
@@ -29,9 +39,10 @@ def _equal_packets(data: bytes | memoryview) -> int:
     return packets if is_equal else 0
 
 
-def _walk(data: bytes | memoryview) -> int | None:
+def _walk(data: bytes | memoryview, silent_bytes: int = 0) -> tuple[int, int] | None:
+    """How many packets there are and how many of them are longer than silence; None if this is not framed Opus."""
     end = len(data)
-    at = packets = 0
+    at = packets = loud = 0
     try:
         while at < end:
             # Byte by byte, because most packets are shorter than 256 bytes and need one comparison then.
@@ -44,9 +55,11 @@ def _walk(data: bytes | memoryview) -> int | None:
                 return None
             at += _LENGTH_BYTES + packet_bytes
             packets += 1
+            if packet_bytes > silent_bytes:
+                loud += 1
     except IndexError:
         return None
-    return packets if at == end else None
+    return (packets, loud) if at == end else None
 
 
 def detect_format(data: bytes | memoryview) -> AudioFormat:
@@ -70,3 +83,35 @@ def measure(data: bytes | memoryview, sample_rate: int = 16_000) -> tuple[AudioF
     if packets is not None:
         return "opus", packets * OPUS_PACKET_MS
     return "pcm16", len(data) * 1000 // (_PCM16_SAMPLE_BYTES * sample_rate)
+
+
+class SilenceLevels(NamedTuple):
+    """What counts as silence at most; 0 and everything is speech."""
+
+    # Bytes of an Opus packet: an encoder spends few on silence and noise.
+    opus_bytes: int
+    # Root mean square of PCM16 samples.
+    pcm_rms: int
+
+
+def listen(data: bytes, levels: SilenceLevels) -> tuple[int, bool]:
+    """How many milliseconds a chunk of 16 kHz mono lasts, and whether there is speech in it; in one walk."""
+    equal = _equal_packets(data)
+    if equal:
+        # As at a constant bit rate, or digital silence: one length tells.
+        return equal * OPUS_PACKET_MS, len(data) // equal - _LENGTH_BYTES > levels.opus_bytes
+    walked = _walk(data, levels.opus_bytes)
+    if walked is not None:
+        packets, loud = walked
+        return packets * OPUS_PACKET_MS, loud > 1 or (loud == 1 and packets < _MANY_PACKETS)
+    return len(data) // (16 * _PCM16_SAMPLE_BYTES), _is_loud(data, levels.pcm_rms)
+
+
+def _is_loud(data: bytes, most_rms: int) -> bool:
+    samples = memoryview(data)[: len(data) // _PCM16_SAMPLE_BYTES * _PCM16_SAMPLE_BYTES].cast("h")
+    most = most_rms * most_rms
+    for number, first in enumerate(range(0, len(samples), _BLOCK_SAMPLES)):
+        block = samples[first : first + _BLOCK_SAMPLES : _STEPS[number % 2]].tolist()
+        if sum(map(mul, block, block)) >= most * len(block):
+            return True
+    return not samples

@@ -18,6 +18,11 @@ class BusMessage(msgspec.Struct, frozen=True, tag_field="kind"):
     def lane(self) -> str:
         return ""
 
+    @property
+    def carries_speech(self) -> bool:
+        """Whether somebody's speech or words are in it."""
+        return False
+
 
 class _AboutAttempt(BusMessage, frozen=True):
     attempt: Attempt
@@ -35,6 +40,10 @@ class Assign(_AboutAttempt, frozen=True, omit_defaults=True, tag="assign"):
     # Of the sender's span for this attempt, while the sender is traced.
     traceparent: str = ""
 
+    @property
+    def carries_speech(self) -> bool:
+        return True
+
 
 class AttemptLost(_AboutAttempt, frozen=True, tag="attempt_lost"):
     reason: str
@@ -44,6 +53,10 @@ class Finished(_AboutAttempt, frozen=True, tag="finished"):
     """To the job's owner: the node's result, as it came."""
 
     frame: bytes
+
+    @property
+    def carries_speech(self) -> bool:
+        return True
 
 
 class CancelAttempt(_AboutAttempt, frozen=True, tag="cancel_attempt"):

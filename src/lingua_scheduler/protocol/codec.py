@@ -6,10 +6,10 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
-from lingua_scheduler.protocol import speech
+from lingua_scheduler.protocol import bulk, speech
 from lingua_scheduler.protocol.node import JobAssign, NodeIncoming, NodeOutgoing
 from lingua_scheduler.protocol.session import AudioChunk, SessionIncoming, SessionOutgoing, Utterance
-from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.protocol.shapes import Count, Message, Number
 
 _MAX_QUOTED_CHARS = 40
 
@@ -38,12 +38,26 @@ _DECODE_ERRORS = (ValueError, RecursionError)
 
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
-_JSON_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
-_BRACKET = re.compile(r"[\[\]{}]")
+_JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# Of the structure of JSON only how deep it goes, and what is a string, is looked at.
+_NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
+_ALIKE = bytes.maketrans(b"{}", b"[]")
 
 _TOO_DEEP = "the {what} is nested too deeply"
 
+
+class _BadChunk(Message, kw_only=True, tag="audio_chunk"):
+    """What can be read of a chunk whose payload is text, but not base64."""
+
+    session_id: str
+    seq: Count
+    is_final: bool
+    payload: str
+    client_timestamp_ms: Number | None = None
+
+
 _encoder = msgspec.json.Encoder()
+_bad_chunk_decoder = msgspec.json.Decoder(_BadChunk)
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
 _speech_decoders: dict[str, msgspec.json.Decoder[Utterance] | msgspec.json.Decoder[AudioChunk]] = {
     "audio": msgspec.json.Decoder(Utterance),
@@ -67,7 +81,11 @@ class _Reader(Generic[M]):
         except _DECODE_ERRORS as error:
             refusal = self._refusal(frame, error)
         # Outside the handler, because a UnicodeError holds the whole frame and would travel as the context.
-        raise refusal
+        try:
+            raise refusal
+        finally:
+            # Its traceback holds this frame, so a variable here would hold it for ever.
+            del refusal
 
     def read_known(self, frame: bytes | str) -> M | None:
         try:
@@ -104,12 +122,18 @@ def _is_too_deep(frame: bytes | str) -> bool:
     # Few brackets cannot nest deeply; that spares all but the longest lists the walk.
     if not (_has_many(b"{", written) or _has_many(b"[", written)):
         return False
-    text, depth = written.decode(errors="replace"), 0
-    for bracket in _BRACKET.findall(_JSON_STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
-        if depth > _MAX_DEPTH:
-            return True
-    return False
+    if b"\\" in written:
+        written = _JSON_STRING.sub(b"", written)
+    # Strings without brackets are two quotes now, and need no reading.
+    kept = written.translate(_ALIKE, _NO_STRUCTURE).replace(b'""', b"")
+    if b'"' in kept:
+        kept = _JSON_STRING.sub(b"", kept)
+    # The innermost brackets are taken away, level by level: this way C walks through thousands of pairs, not we.
+    for _ in range(_MAX_DEPTH):
+        if not kept:
+            return False
+        kept = kept.replace(b"[]", b"")
+    return bool(kept)
 
 
 def _has_many(bracket: bytes, written: bytes) -> bool:
@@ -161,13 +185,38 @@ def encode(message: Message) -> bytes:
     return _encoder.encode(message)
 
 
-def decode_session(frame: bytes | str) -> SessionIncoming:
+def decode_session(frame: bytes | str, most: bulk.Bulk = bulk.OF_CLIENTS) -> SessionIncoming:
     """What a client tells the scheduler; raises UnreadableFrame."""
+    _check_bulk(frame, most)
     if len(frame) >= speech.LONG_FRAME_BYTES and isinstance(frame, bytes):
         message = _read_apart(frame)
         if message is not None:
             return message
-    return _session_reader.read(frame)
+    try:
+        return _session_reader.read(frame)
+    except UnreadableFrame:
+        chunk = _without_audio(frame)
+        if chunk is None:
+            raise
+        return chunk
+
+
+def _check_bulk(frame: bytes | str, most: bulk.Bulk) -> None:
+    if len(frame) > bulk.SMALL_BYTES:
+        written = frame.encode(errors="replace") if isinstance(frame, str) else frame
+        if told := bulk.complaint(written, most):
+            raise UnreadableFrame(told)
+
+
+def _without_audio(frame: bytes | str) -> AudioChunk | None:
+    """A chunk whose payload is not base64 counts as an empty one; None when something else is wrong with the frame."""
+    try:
+        chunk = _bad_chunk_decoder.decode(frame)
+    except _DECODE_ERRORS:
+        return None
+    if _is_too_deep(frame):
+        return None
+    return AudioChunk(session_id=chunk.session_id, seq=chunk.seq, is_final=chunk.is_final)
 
 
 def _read_apart(frame: bytes) -> Utterance | AudioChunk | None:
@@ -185,13 +234,16 @@ def _read_apart(frame: bytes) -> Utterance | AudioChunk | None:
     return message
 
 
-def decode_node(frame: bytes | str) -> NodeIncoming:
+def decode_node(frame: bytes | str, most: bulk.Bulk = bulk.OF_NODES) -> NodeIncoming:
     """What a node tells the scheduler; raises UnreadableFrame."""
+    _check_bulk(frame, most)
     return _node_reader.read(frame)
 
 
-def decode_body(body: bytes, decoder: msgspec.json.Decoder[B]) -> B:
+def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk = bulk.OF_CALLERS) -> B:
     """What a caller sends over HTTP; raises UnreadableFrame."""
+    if told := bulk.complaint(body, most, "body"):
+        raise UnreadableFrame(told)
     try:
         read = decoder.decode(body)
         if not _is_too_deep(body):
@@ -204,7 +256,11 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[B]) -> B:
         )
         refusal = UnreadableFrame(_about_the_field(said) if is_about_a_field else _about_the_frame(error, "body"))
     # Outside the handler, for the same reason as above.
-    raise refusal
+    try:
+        raise refusal
+    finally:
+        # Its traceback holds this frame, so a variable here would hold it for ever.
+        del refusal
 
 
 def decode_for_client(frame: bytes | str) -> SessionOutgoing | None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.protocol.node import JobAssign, JobCancel, NodeControl
-from lingua_scheduler.protocol.shapes import Count, JobError, Number
+from lingua_scheduler.protocol.shapes import Count, JobError, Name, Names, Number, Text
 
 NODE_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
@@ -23,9 +23,11 @@ def _told(description: str, *examples: Any) -> Meta:
 
 NodeId = Annotated[str, Meta(pattern=NODE_ID)]
 Language = Annotated[str, Meta(pattern=LANGUAGE, max_length=MAX_LANGUAGE_CHARS)]
-Languages = Annotated[list[Language], Meta(max_length=64)]
+# What one node may declare is less, and checked where it is read, so that it hears the limit and what it met.
+Languages = Annotated[list[Language], Meta(max_length=4_096)]
 JobId = Annotated[str, Meta(min_length=1, max_length=128)]
-Pairs = Annotated[list[str | dict[str, Any]], Meta(max_length=1024)]
+Pairs = Annotated[list[Name | dict[str, Any]], Meta(max_length=65_536)]
+_Extra = Annotated[dict[str, Any], Meta(max_length=1024)]
 CallbackUrl = Annotated[str, Meta(max_length=2048)]
 
 
@@ -50,10 +52,14 @@ class NodeAbout(Answer, kw_only=True):
     alive_until_ms: Annotated[int, _told("It counts as gone at this time (epoch ms), unless it is heard of before")]
     quarantined_for_ms: Annotated[int | None, _told("How long it gets no work after repeated failures; usually null")]
     unavailable_for_ms: Annotated[dict[str, int], _told("Services it said it lacks, and for how long it is believed")]
-    pairs: Annotated[list[str], _told("Language pairs it serves, src:tgt")]
+    pairs: Annotated[list[str], _told("Language pairs it serves, src:tgt; empty when it is wide")]
     version: str
     platform: str
     services: list[str]
+    wide_pairs: Annotated[
+        int,
+        _told("Of a wide node, which serves more than 256 pairs, how many; 0 otherwise; /v1/pools names the languages"),
+    ]
 
 
 class NodeLanguages(Answer, kw_only=True):
@@ -116,8 +122,23 @@ class Status(Answer, kw_only=True):
     workers: Annotated[list[WorkerAbout], _told("Those that serve this port together; empty when it is one process")]
 
 
+class WidePool(Answer, kw_only=True):
+    name: Annotated[str, _told("The same name always stands for the same languages", "*:0123456789abcdef:text")]
+    sources: Annotated[list[str], _told("Languages that are understood")]
+    text: Annotated[list[str], _told("Languages these can be translated into")]
+    speech: Annotated[list[str], _told("Those of them that are also spoken")]
+    translations: Annotated[dict[str, list[str]] | None, _told("Source to targets; null: any source into any target")]
+    nodes: Annotated[int, _told("How many nodes serve all of it")]
+
+
 class PoolList(Answer, kw_only=True):
-    pairs: Annotated[dict[str, dict[str, int]], _told("How many nodes serve a pair, as speech and as text")]
+    pairs: Annotated[
+        dict[str, dict[str, int]],
+        _told("How many nodes serve a pair, as speech and as text; pairs that only wide nodes serve are in wide"),
+    ]
+    wide: Annotated[
+        list[WidePool], _told("Nodes that serve more than 256 pairs each, by their languages: any source to any target")
+    ]
     leader: Annotated[str | None, _told("The instance that builds the map for all; null when nobody leads")]
     version: Annotated[int, _told("Of the published map; 0 when there is none")]
     generated_by: str
@@ -169,7 +190,7 @@ class NodeSays(Body, kw_only=True):
     """What a node tells of itself, at registration and with a heartbeat."""
 
     health: Annotated[
-        str | None, _told("ok, ready or healthy: it takes work. Any other word: no new work until this changes", "ok")
+        Name | None, _told("ok, ready or healthy: it takes work. Any other word: no new work until this changes", "ok")
     ] = None
     semantic_langs: Annotated[Languages | None, _told("Languages it repairs", ["en", "zh"])] = None
     asr_langs: Annotated[Languages | None, _told("Languages it hears; left out: the same as semantic_langs")] = None
@@ -186,7 +207,7 @@ class NodeSays(Body, kw_only=True):
     callback_url: Annotated[
         CallbackUrl | None, _told("We POST every message here; left out or empty: the node polls")
     ] = None
-    boot_id: Annotated[str | None, _told("One for each process of the node: who repeats it may take its id over")] = (
+    boot_id: Annotated[Name | None, _told("One for each process of the node: who repeats it may take its id over")] = (
         None
     )
     heartbeat_interval_ms: Annotated[
@@ -199,8 +220,8 @@ class NodeSays(Body, kw_only=True):
 
 class NodeRegistration(NodeSays, kw_only=True):
     node_id: Annotated[NodeId | None, _told("Left out: it is given one", "node-http-1")] = None
-    version: Annotated[str, _told("Of the node's own program")] = ""
-    platform: str = "http"
+    version: Annotated[Name, _told("Of the node's own program")] = ""
+    platform: Name = "http"
 
 
 class NodeBeat(NodeSays, kw_only=True):
@@ -218,7 +239,7 @@ class NodeWelcome(Answer, kw_only=True):
 
 class NodePoll(Body, kw_only=True):
     node_id: Annotated[NodeId, _told("As registered", "node-http-1")]
-    boot_id: str | None = None
+    boot_id: Name | None = None
     wait_ms: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_POLL_MS)] | None, _told("How long to wait for something to do", 20_000)
     ] = None
@@ -236,7 +257,7 @@ class AttemptSays(Body, kw_only=True):
     job_id: Annotated[JobId, _told("", "job-0-i-1a2b3c4d-1")]
     attempt_id: Annotated[Count, _told("", 1)]
     node_id: Annotated[NodeId, _told("", "node-http-1")]
-    boot_id: str | None = None
+    boot_id: Name | None = None
 
 
 class JobAcked(AttemptSays, kw_only=True):
@@ -246,14 +267,14 @@ class JobAcked(AttemptSays, kw_only=True):
 class JobDone(AttemptSays, kw_only=True):
     """The same optional fields as in `job_result`."""
 
-    text_asr: Annotated[str | None, _told("What was heard", "hello")] = None
-    text_translated: Annotated[str | None, _told("", "你好")] = None
+    text_asr: Annotated[Text | None, _told("What was heard", "hello")] = None
+    text_translated: Annotated[Text | None, _told("", "你好")] = None
     tts_audio: Annotated[str | None, _told("Speech, base64")] = None
-    tts_format: str | None = None
-    extra: Annotated[dict[str, Any] | None, _told('`{"reason": "ASR_EMPTY"}`: there was nothing to hear')] = None
+    tts_format: Name | None = None
+    extra: Annotated[_Extra | None, _told('`{"reason": "ASR_EMPTY"}`: there was nothing to hear')] = None
     processing_time_ms: Number | None = None
-    asr_quality_level: str | None = None
-    reason_codes: list[str] | None = None
+    asr_quality_level: Name | None = None
+    reason_codes: Names | None = None
     quality_score: Number | None = None
     rerun_count: Count | None = None
     segments_meta: Any = None

@@ -35,6 +35,7 @@ class DeadLetterAbout(msgspec.Struct, frozen=True, kw_only=True):
     sender: str
     # The job or session it is about, where that can be read.
     subject: str
+    # What it had; speech and text are not kept.
     body_bytes: int
     deliveries: int
     reason: str
@@ -54,7 +55,7 @@ class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):
 class LetterChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which dead letters: some by id, or all of them."""
 
-    letter_ids: Annotated[list[str], Meta(max_length=1000)] = []
+    letter_ids: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=1000)] = []
     all: bool = False
 
 
@@ -63,6 +64,8 @@ class Replayed(msgspec.Struct, frozen=True, kw_only=True):
     # Not replayed: their inbox is full, or there is no such letter (any more).
     full: int
     gone: int
+    # Neither were these: the speech in them was not kept (inbox.keep_speech).
+    bare: int = 0
 
 
 class Purged(msgspec.Struct, frozen=True, kw_only=True):

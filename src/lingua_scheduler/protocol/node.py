@@ -1,6 +1,8 @@
 """What a node and the scheduler say to each other, one struct a message."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from lingua_scheduler.protocol.shapes import (
     CapabilityByType,
@@ -11,21 +13,31 @@ from lingua_scheduler.protocol.shapes import (
     JobError,
     JobPipeline,
     Message,
+    Name,
+    Names,
     Number,
     SampleRate,
     Shape,
+    Text,
 )
+
+# Of languages less is allowed, but that is said where they are read, so that a node hears the limit and what it met.
+_Languages = Annotated[list[Name], Meta(max_length=4096)]
+_JobIds = Annotated[list[Name], Meta(max_length=10_000)]
+_Models = Annotated[list[InstalledModel], Meta(max_length=4096)]
+_Services = Annotated[list[InstalledService], Meta(max_length=4096)]
+_Types = Annotated[list[CapabilityByType], Meta(max_length=256)]
 
 
 class Gpu(Shape, kw_only=True):
-    name: str
+    name: Name
     memory_gb: Number
 
 
 class Hardware(Shape, kw_only=True):
     cpu_cores: Number
     memory_gb: Number
-    gpus: list[Gpu] | None = None
+    gpus: Annotated[list[Gpu], Meta(max_length=256)] | None = None
 
 
 class ResourceUsage(Shape, kw_only=True):
@@ -38,11 +50,14 @@ class ResourceUsage(Shape, kw_only=True):
 
 
 class LanguageCapabilities(Shape, kw_only=True):
-    """`nmt_capabilities` has several shapes in the field; `shapes.translation_pairs` reads them."""
+    """At most 256 languages in a list and 16 384 translations; more is refused as `INVALID_CAPABILITY_SCHEMA`.
 
-    asr_languages: list[str] | None = None
-    tts_languages: list[str] | None = None
-    semantic_languages: list[str] | None = None
+    `nmt_capabilities` has several shapes in the field; `shapes.translation_pairs` reads them. None stands for any pair.
+    """
+
+    asr_languages: _Languages | None = None
+    tts_languages: _Languages | None = None
+    semantic_languages: _Languages | None = None
     nmt_capabilities: Any = None
     semantic_core_ready: bool | None = None
 
@@ -53,100 +68,100 @@ class LanguageCapabilities(Shape, kw_only=True):
 class NodeRegister(Message, kw_only=True, tag="node_register"):
     """Right after open; the first time without an id, after a reconnect with the one it was given."""
 
-    node_id: str | None = None
-    version: str
-    capability_schema_version: str | None = None
-    platform: str
+    node_id: Name | None = None
+    version: Name
+    capability_schema_version: Name | None = None
+    platform: Name
     hardware: Hardware
-    installed_models: list[InstalledModel]
-    installed_services: list[InstalledService] | None = None
-    capability_by_type: list[CapabilityByType]
-    features_supported: dict[str, Any]
-    advanced_features: list[str] | None = None
+    installed_models: _Models
+    installed_services: _Services | None = None
+    capability_by_type: _Types
+    features_supported: Annotated[dict[str, Any], Meta(max_length=1024)]
+    advanced_features: Names | None = None
     accept_public_jobs: bool
     language_capabilities: LanguageCapabilities | None = None
-    running_job_ids: list[str] | None = None
+    running_job_ids: _JobIds | None = None
     max_concurrent_jobs: Count | None = None
-    boot_id: str | None = None
+    boot_id: Name | None = None
     heartbeat_interval_ms: Number | None = None
 
 
 class NodeHeartbeat(Message, kw_only=True, tag="node_heartbeat"):
     """On a reconnect it may come before `node_register`."""
 
-    node_id: str
+    node_id: Name
     timestamp: Number
     resource_usage: ResourceUsage
-    installed_services: list[InstalledService]
-    capability_by_type: list[CapabilityByType]
-    installed_models: list[InstalledModel] | None = None
+    installed_services: _Services
+    capability_by_type: _Types
+    installed_models: _Models | None = None
     rerun_metrics: Any = None
     asr_metrics: Any = None
     processing_metrics: Any = None
     language_capabilities: LanguageCapabilities | None = None
-    running_job_ids: list[str] | None = None
+    running_job_ids: _JobIds | None = None
     max_concurrent_jobs: Count | None = None
-    boot_id: str | None = None
+    boot_id: Name | None = None
     heartbeat_interval_ms: Number | None = None
 
 
 class JobAck(Message, kw_only=True, tag="job_ack"):
-    job_id: str
+    job_id: Name
     attempt_id: Count
-    node_id: str
-    session_id: str
-    trace_id: str
+    node_id: Name
+    session_id: Name
+    trace_id: Name
 
 
 class JobStarted(Message, kw_only=True, tag="job_started"):
-    job_id: str
+    job_id: Name
     attempt_id: Count
-    node_id: str
-    session_id: str
-    trace_id: str
+    node_id: Name
+    session_id: Name
+    trace_id: Name
 
 
 class JobResult(Message, kw_only=True, tag="job_result"):
     """`tts_audio` stays base64: the scheduler passes it on and never listens to it."""
 
-    job_id: str
+    job_id: Name
     attempt_id: Count
-    node_id: str
-    session_id: str
+    node_id: Name
+    session_id: Name
     utterance_index: Count
     success: bool
-    trace_id: str
-    text_asr: str | None = None
-    text_translated: str | None = None
+    trace_id: Name
+    text_asr: Text | None = None
+    text_translated: Text | None = None
     tts_audio: str | None = None
-    tts_format: str | None = None
-    extra: dict[str, Any] | None = None
+    tts_format: Name | None = None
+    extra: Annotated[dict[str, Any], Meta(max_length=1024)] | None = None
     processing_time_ms: Number | None = None
     error: JobError | None = None
-    group_id: str | None = None
+    group_id: Name | None = None
     part_index: Count | None = None
     node_completed_at_ms: Number | None = None
-    asr_quality_level: str | None = None
-    reason_codes: list[str] | None = None
+    asr_quality_level: Name | None = None
+    reason_codes: Names | None = None
     quality_score: Number | None = None
     rerun_count: Count | None = None
     segments_meta: Any = None
 
 
 class AsrPartial(Message, kw_only=True, tag="asr_partial"):
-    job_id: str
-    node_id: str
-    session_id: str
+    job_id: Name
+    node_id: Name
+    session_id: Name
     utterance_index: Count
-    text: str
+    text: Text
     is_final: bool
-    trace_id: str
+    trace_id: Name
 
 
 class NodeError(Message, kw_only=True, tag="node_error"):
-    node_id: str
-    code: str
-    message: str
+    node_id: Name
+    code: Name
+    message: Text
     details: Any = None
 
 

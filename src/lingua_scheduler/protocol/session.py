@@ -5,13 +5,17 @@ from typing import Any, ClassVar
 from lingua_scheduler.protocol.shapes import (
     Count,
     ErrorMessage,
+    FeatureFlags,
     Message,
+    Name,
+    Names,
     NetworkTimings,
     Number,
     PipelineChoice,
     SampleRate,
     ServiceTimings,
     Shape,
+    Text,
 )
 
 # Client → scheduler
@@ -20,22 +24,22 @@ from lingua_scheduler.protocol.shapes import (
 class SessionInit(Message, kw_only=True, tag="session_init"):
     """The first frame after open, and again after every reconnect."""
 
-    client_version: str
-    platform: str
-    src_lang: str
-    tgt_lang: str
-    dialect: str | None = None
-    features: dict[str, Any] | None = None
-    pairing_code: str | None = None
-    tenant_id: str | None = None
-    mode: str | None = None
-    lang_a: str | None = None
-    lang_b: str | None = None
-    auto_langs: list[str] | None = None
+    client_version: Name
+    platform: Name
+    src_lang: Name
+    tgt_lang: Name
+    dialect: Name | None = None
+    features: FeatureFlags | None = None
+    pairing_code: Text | None = None
+    tenant_id: Name | None = None
+    mode: Name | None = None
+    lang_a: Name | None = None
+    lang_b: Name | None = None
+    auto_langs: Names | None = None
     enable_streaming_asr: bool | None = None
     partial_update_interval_ms: Number | None = None
-    trace_id: str | None = None
-    resume_token: str | None = None
+    trace_id: Name | None = None
+    resume_token: Name | None = None
     # With a resume token: the last utterance whose outcome the client has.
     last_utterance_index: Count | None = None
     # Asks for binary audio frames; the acknowledgement says whether they may be sent.
@@ -43,7 +47,7 @@ class SessionInit(Message, kw_only=True, tag="session_init"):
 
 
 class AudioChunk(Message, kw_only=True, tag="audio_chunk"):
-    session_id: str
+    session_id: Name
     seq: Count
     is_final: bool
     payload: bytes | None = None
@@ -53,72 +57,72 @@ class AudioChunk(Message, kw_only=True, tag="audio_chunk"):
 class Utterance(Message, kw_only=True, tag="utterance"):
     """A whole utterance at once, as the mobile app and the API gateway send it."""
 
-    session_id: str
+    session_id: Name
     utterance_index: Count
     manual_cut: bool
-    src_lang: str
-    tgt_lang: str
+    src_lang: Name
+    tgt_lang: Name
     audio: bytes
-    audio_format: str
+    audio_format: Name
     sample_rate: SampleRate
-    dialect: str | None = None
-    features: dict[str, Any] | None = None
-    mode: str | None = None
-    lang_a: str | None = None
-    lang_b: str | None = None
-    auto_langs: list[str] | None = None
+    dialect: Name | None = None
+    features: FeatureFlags | None = None
+    mode: Name | None = None
+    lang_a: Name | None = None
+    lang_b: Name | None = None
+    auto_langs: Names | None = None
     enable_streaming_asr: bool | None = None
     partial_update_interval_ms: Number | None = None
-    trace_id: str | None = None
+    trace_id: Name | None = None
     pipeline: PipelineChoice | None = None
-    request_id: str | None = None
+    request_id: Name | None = None
 
 
 class ClientHeartbeat(Message, kw_only=True, tag="client_heartbeat"):
-    session_id: str
+    session_id: Name
     timestamp: Number | None = None
 
 
 class SessionClose(Message, kw_only=True, tag="session_close"):
-    session_id: str
-    reason: str | None = None
+    session_id: Name
+    reason: Text | None = None
 
 
 class TtsStarted(Message, kw_only=True, tag="tts_started"):
     """A result without text has no group, so neither has its playback."""
 
-    session_id: str
-    trace_id: str | None = None
-    group_id: str | None = None
+    session_id: Name
+    trace_id: Name | None = None
+    group_id: Name | None = None
     ts_start_ms: Number
 
 
 class TtsPlayEnded(Message, kw_only=True, tag="tts_play_ended"):
-    session_id: str
-    trace_id: str | None = None
-    group_id: str | None = None
+    session_id: Name
+    trace_id: Name | None = None
+    group_id: Name | None = None
     ts_end_ms: Number
 
 
 class RoomCreate(Message, kw_only=True, tag="room_create"):
     client_ts: Number | None = None
-    display_name: str | None = None
-    preferred_lang: str | None = None
+    display_name: Name | None = None
+    preferred_lang: Name | None = None
 
 
 class RoomJoin(Message, kw_only=True, tag="room_join"):
-    room_code: str
-    display_name: str | None = None
-    preferred_lang: str | None = None
+    room_code: Name
+    display_name: Name | None = None
+    preferred_lang: Name | None = None
 
 
 class RoomLeave(Message, kw_only=True, tag="room_leave"):
-    room_code: str
+    room_code: Name
 
 
 class RoomRawVoicePreference(Message, kw_only=True, tag="room_raw_voice_preference"):
-    room_code: str
-    target_session_id: str
+    room_code: Name
+    target_session_id: Name
     receive_raw_voice: bool
 
 
@@ -126,20 +130,20 @@ class RoomRawVoicePreference(Message, kw_only=True, tag="room_raw_voice_preferen
 
 
 class WebrtcOffer(Message, kw_only=True, tag="webrtc_offer"):
-    room_code: str
-    to: str
+    room_code: Name
+    to: Name
     sdp: Any
 
 
 class WebrtcAnswer(Message, kw_only=True, tag="webrtc_answer"):
-    room_code: str
-    to: str
+    room_code: Name
+    to: Name
     sdp: Any
 
 
 class WebrtcIce(Message, kw_only=True, tag="webrtc_ice"):
-    room_code: str
-    to: str
+    room_code: Name
+    to: Name
     candidate: Any
 
 
@@ -185,9 +189,13 @@ class TranslationResult(Message, kw_only=True, tag="translation_result"):
     quality_score: Number | None = None
     rerun_count: Count | None = None
     segments_meta: Any = None
+    # True when an outcome that was said after this one has left before it.
+    late: bool = False
 
 
 class AsrPartial(Message, kw_only=True, tag="asr_partial"):
+    may_be_dropped: ClassVar[bool] = True
+
     session_id: str
     utterance_index: Count
     job_id: str
@@ -202,6 +210,8 @@ class MissingResult(Message, kw_only=True, tag="missing_result"):
     reason: str
     created_at_ms: Number
     trace_id: str | None = None
+    # As in `translation_result`.
+    late: bool = False
 
 
 class UiEvent(Message, kw_only=True, tag="ui_event"):

@@ -17,6 +17,12 @@ SampleRate = Annotated[int, Meta(ge=1, le=_MAX_EXACT_INT)]
 Number = Annotated[int, Meta(ge=-_MAX_EXACT_INT, le=_MAX_EXACT_INT)] | float
 
 
+# Names, ids, codes and tokens that a peer makes up; what one of them may list; and texts that people read or hear.
+Name = Annotated[str, Meta(max_length=256)]
+Names = Annotated[list[Name], Meta(max_length=1024)]
+Text = Annotated[str, Meta(max_length=65_536)]
+
+
 class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """An object inside a message. JSON is a tree, so no cycle needs the garbage collector."""
 
@@ -26,6 +32,8 @@ class Message(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False, tag_fi
 
     # Whether it may wait a moment for others, so that they leave in one write.
     may_wait: ClassVar[bool] = False
+    # Whether a peer that reads slowly can do without it, because a later one says more.
+    may_be_dropped: ClassVar[bool] = False
 
 
 class ErrorMessage(Message, kw_only=True, tag="error"):
@@ -35,9 +43,20 @@ class ErrorMessage(Message, kw_only=True, tag="error"):
 
 
 class JobError(Shape, kw_only=True):
-    code: str
-    message: str
+    code: Name
+    message: Text
     details: Any = None
+
+
+class FeatureFlags(Shape, kw_only=True):
+    """What a client wants to be told of a voice, or done with it; flags that are not known here are left out."""
+
+    emotion_detection: bool | None = None
+    voice_style_detection: bool | None = None
+    speech_rate_detection: bool | None = None
+    speech_rate_control: bool | None = None
+    speaker_identification: bool | None = None
+    persona_adaptation: bool | None = None
 
 
 class PipelineChoice(Shape, kw_only=True):
@@ -59,33 +78,33 @@ class JobPipeline(Shape, kw_only=True):
 
 
 class InstalledService(Shape, kw_only=True):
-    service_id: str
-    type: str
-    device: str
-    status: str
-    version: str | None = None
-    model_id: str | None = None
-    engine: str | None = None
+    service_id: Name
+    type: Name
+    device: Name
+    status: Name
+    version: Name | None = None
+    model_id: Name | None = None
+    engine: Name | None = None
     mem_mb: Number | None = None
     warmup_ms: Number | None = None
-    last_error: str | None = None
+    last_error: Text | None = None
 
 
 class CapabilityByType(Shape, kw_only=True):
-    type: str
+    type: Name
     ready: bool
-    reason: str | None = None
-    ready_impl_ids: list[str] | None = None
-    devices: list[str] | None = None
+    reason: Text | None = None
+    ready_impl_ids: Names | None = None
+    devices: Names | None = None
 
 
 class InstalledModel(Shape, kw_only=True):
-    model_id: str
-    kind: str
-    version: str
-    src_lang: str | None = None
-    tgt_lang: str | None = None
-    dialect: str | None = None
+    model_id: Name
+    kind: Name
+    version: Name
+    src_lang: Name | None = None
+    tgt_lang: Name | None = None
+    dialect: Name | None = None
     enabled: bool | None = None
 
 

@@ -1,5 +1,7 @@
 """What instances tell each other without a promise: a signal may be lost, and whoever misses it finds out later."""
 
+from enum import StrEnum
+
 import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt
@@ -58,6 +60,40 @@ class DataLost(msgspec.Struct, frozen=True, tag="data_lost"):
     instance: str
 
 
-Signal = DataLost | CancelJob | JobsWait | SlotFreed | PoolsChanged | MapPublished | AttemptAdvanced | PartialHeard
+class NodeVerb(StrEnum):
+    PING = "ping"  # does it still answer?
+    SUPERSEDE = "supersede"  # it is connected elsewhere by now
+    EVICT = "evict"  # somebody evicted it
+
+
+class AskHolder(msgspec.Struct, frozen=True, tag="ask_holder"):
+    """To the instance that holds a node's connection alone: see whether the node is there, or send it away."""
+
+    instance: str
+    node_id: str
+    link: str
+    verb: NodeVerb
+
+
+class HolderSays(msgspec.Struct, frozen=True, tag="holder_says"):
+    """The answer, to whoever asked alone: whether the node is still there on that connection."""
+
+    node_id: str
+    link: str
+    is_there: bool
+
+
+Signal = (
+    DataLost
+    | CancelJob
+    | JobsWait
+    | SlotFreed
+    | PoolsChanged
+    | MapPublished
+    | AttemptAdvanced
+    | PartialHeard
+    | AskHolder
+    | HolderSays
+)
 
 DECODER = msgspec.json.Decoder(Signal)

@@ -13,6 +13,7 @@ import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.languages import AUTO
+from lingua_scheduler.domain.sequence import Received
 from lingua_scheduler.domain.terms import TWO_WAY_AUTO
 from lingua_scheduler.protocol import binary
 from lingua_scheduler.protocol.session import (
@@ -87,12 +88,13 @@ class Client:
             mode=TWO_WAY_AUTO if both_ways else None,
             lang_a=both_ways[0] if both_ways else None,
             lang_b=both_ways[1] if both_ways else None,
-            enable_streaming_asr=True if partials else None,
+            enable_streaming_asr=partials,
         )
         self._keeping: asyncio.Task[None] | None = None
         self._spoken = Spoken()
         self._next_index = 0
-        self._last_outcome: int | None = None
+        # Of which utterances the outcome has come.
+        self._outcomes = Received()
         self._unread: deque[Heard] = deque()
         # Something has changed: there is more to hear, more may be said, or all is over.
         self._news = asyncio.Condition()
@@ -296,13 +298,13 @@ class Client:
             self._news.notify_all()
 
     def _is_news(self, index: int) -> bool:
-        """Outcomes come in order; one that comes again after a resume is known."""
+        """An outcome may be overtaken by later ones; one that comes again after a resume is known."""
         self._spoken.answered(index)
         # What the scheduler cut from our chunks has used up numbers too.
         self._next_index = max(self._next_index, index + 1)
-        if self._last_outcome is not None and index <= self._last_outcome:
+        if index in self._outcomes:
             return False
-        self._last_outcome = index
+        self._outcomes.add(index)
         return True
 
     # The connection
@@ -330,7 +332,9 @@ class Client:
         pause_s = 0.1
         while True:
             try:
-                init = msgspec.structs.replace(self._init, last_utterance_index=self._last_outcome)
+                # What came after one that is still missing comes again, and is known then.
+                last = self._outcomes.next - 1
+                init = msgspec.structs.replace(self._init, last_utterance_index=last if last >= 0 else None)
                 return await self._line.connect(init)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if time.monotonic() > give_up_at_s:

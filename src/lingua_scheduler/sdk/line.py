@@ -19,6 +19,9 @@ PING_EVERY_S = 6.0
 # A goodbye that is not answered is not waited for any longer.
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=2.0)
 
+# The scheduler will not hear of our session any more (docs/errors.md).
+_GUESSING = 4007
+
 _TRY_LATER = frozenset({ErrorCode.SCHEDULER_DEPENDENCY_DOWN, ErrorCode.NODE_OVERLOADED})
 
 
@@ -70,7 +73,7 @@ class Line:
                 await self.socket.send_bytes(frame)
 
     async def next(self) -> SessionOutgoing | None:
-        """The next message we understand; None when the connection ends."""
+        """The next message we understand; None when the connection ends, and may be made again."""
         if self.socket is None:
             return None
         async for frame in self.socket:
@@ -80,6 +83,8 @@ class Line:
                 message = codec.decode_for_client(frame.data)
                 if message is not None:
                     return message
+        if self.socket.close_code == _GUESSING:
+            raise SessionFailed("the scheduler closed the connection: it named sessions that are not its own")
         return None
 
     async def close(self) -> None:

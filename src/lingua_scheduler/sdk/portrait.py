@@ -12,8 +12,9 @@ from lingua_scheduler.sdk import load
 from lingua_scheduler.sdk.engines import Abilities, Service
 
 KINDS = ("asr", "semantic", "nmt", "tts")
-# A node can: ask before it starts, take audio as a binary frame after its job, stop taking jobs when it is told to.
-ADVANCED_FEATURES = ("job_ack", "binary_audio", "drain")
+# A node can: ask before it starts, take audio as a binary frame after its job, stop taking jobs when it is told to; and
+# it hands every field of a job to its engines, which may use what nodes of other makers would trip over.
+ADVANCED_FEATURES = ("job_ack", "binary_audio", "drain", "lid", "context_text", "semantic", "turns")
 
 
 class Identity(NamedTuple):

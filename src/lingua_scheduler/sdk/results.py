@@ -11,13 +11,17 @@ Heard = TranslationResult | MissingResult | AsrPartial | UiEvent
 
 
 class Translation(NamedTuple):
-    """`speech` is empty when none was asked for; `audio()` is the same as samples."""
+    """`speech` is empty when none was asked for; `audio()` is the same as samples.
+
+    `is_late`: one that was said after it has come before it.
+    """
 
     utterance_index: int
     text: str
     translated: str
     speech: bytes = b""
     speech_format: str = "pcm16"
+    is_late: bool = False
 
     def audio(self) -> Audio:
         """Raises CannotDecode when a node speaks in a form that cannot be read here."""
@@ -68,7 +72,12 @@ class Reading:
                 self._failures.pop(heard.utterance_index, None)
                 speech = base64.b64decode(heard.tts_audio)
                 return Translation(
-                    heard.utterance_index, heard.text_asr, heard.text_translated, speech, heard.tts_format
+                    heard.utterance_index,
+                    heard.text_asr,
+                    heard.text_translated,
+                    speech,
+                    heard.tts_format,
+                    is_late=heard.late,
                 )
             case AsrPartial():
                 return Partial(heard.utterance_index, heard.text)

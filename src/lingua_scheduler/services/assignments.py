@@ -40,14 +40,25 @@ Report = JobResult | Lost | Cancelled
 class Assignment:
     """One live attempt, as seen by the owner of its session."""
 
-    __slots__ = ("_bell", "_deadlines", "advances", "attempt", "holder", "report", "work")
+    __slots__ = (
+        "_bell",
+        "_deadlines",
+        "acknowledges",
+        "advances",
+        "attempt",
+        "holder",
+        "report",
+        "work",
+    )
 
-    def __init__(self, attempt: Attempt, work: Work, holder: str, deadlines: Deadlines) -> None:
+    def __init__(self, attempt: Attempt, work: Work, holder: str, acknowledges: bool, deadlines: Deadlines) -> None:
         self._deadlines = deadlines
         self.attempt = attempt
         self.work = work
         # The instance that held the node's connection: word of its end comes from there.
         self.holder = holder
+        # Whether its node answers every job; existing nodes may say nothing at all.
+        self.acknowledges = acknowledges
         # How often the node moved on (accepted, started), and its deadline with it.
         self.advances = 0
         self.report: Report | None = None
@@ -91,8 +102,8 @@ class Assignments:
     def __len__(self) -> int:
         return len(self._by_job)
 
-    def open(self, attempt: Attempt, work: Work, holder: str = "") -> Assignment:
-        assignment = Assignment(attempt, work, holder, self._deadlines)
+    def open(self, attempt: Attempt, work: Work, holder: str = "", acknowledges: bool = False) -> Assignment:
+        assignment = Assignment(attempt, work, holder, acknowledges, self._deadlines)
         self._by_job[attempt.job_id] = assignment
         if attempt.job_id in self._cancelled:
             assignment.settle(Cancelled())

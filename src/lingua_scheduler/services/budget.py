@@ -1,4 +1,4 @@
-"""The audio that waits for its translation: so much a session, so much altogether."""
+"""The audio that waits for its translation: so much a session, so much altogether, HTTP callers' too."""
 
 from enum import Enum, auto
 
@@ -35,6 +35,16 @@ class AudioBudget:
         session.audio_bytes, self._held = of_session, of_all
         is_short = of_session > self._session_short or of_all > self._process_short
         return Room.SHORT if is_short else Room.ENOUGH
+
+    def take_of_caller(self, size: int) -> bool:
+        """Of an HTTP caller, who has no session; False when there is no room."""
+        if self._held + size > self._process_max:
+            return False
+        self._held += size
+        return True
+
+    def give_back_of_caller(self, size: int) -> None:
+        self._held -= size
 
     def give_back(self, session: Session, size: int) -> None:
         session.audio_bytes -= size

@@ -1,6 +1,7 @@
 """Utterances that come over HTTP: the caller learns at once where its job is, and fetches the result later."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
@@ -9,7 +10,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, shard_of
+from lingua_scheduler.domain.attempts import Attempt, shard_of, without_secret
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.requests import Request
@@ -18,6 +19,7 @@ from lingua_scheduler.domain.utterances import CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
 from lingua_scheduler.services.bookkeeping import Books
+from lingua_scheduler.services.budget import AudioBudget
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
@@ -34,6 +36,7 @@ _log = logs.get()
 _JOBS = metrics.by(metrics.JOBS, *ENDED)
 
 MAX_JOB_ID_CHARS = 128
+SECRET_BYTES = 12
 # What is assumed of audio that comes without its own.
 SAMPLE_RATE = 16_000
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -43,7 +46,8 @@ _STOPPING = Refusal(ErrorCode.NODE_OVERLOADED, "the scheduler is stopping; ask a
 class _Call:
     """One job a caller asked for, from the question to the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
         self.placement: Placement | None = None
         self.answer: asyncio.Future[Placement | Refusal] = asyncio.get_running_loop().create_future()
         self.ended = asyncio.Event()
@@ -62,6 +66,7 @@ class Calls:
         store: Store,
         requests: Requests,
         books: Books,
+        budget: AudioBudget,
         settings: Settings,
         trails: Trails | None = None,
     ) -> None:
@@ -69,10 +74,12 @@ class Calls:
         self._store = store
         self._requests = requests
         self._books = books
+        self._budget = budget
         self._trails = trails
         self._sessions = settings.sessions
         self._max_jobs = settings.calls.max_jobs
         self._results = Results(settings.calls)
+        # By what the caller knows it by, which nobody guesses.
         self._placed: dict[str, _Call] = {}
         self._waiters = 0
         self._serials = count()
@@ -102,7 +109,11 @@ class Calls:
         if self._trails is not None:
             trail = self._trails.call(carrier, attributes_of(work))
             work = msgspec.structs.replace(work, trail=trail, trace_id=trail.trace_id)
-        call = _Call()
+        if not self._budget.take_of_caller(len(work.audio)):
+            if work.trail is not None:
+                work.trail.finish()
+            return Refusal(ErrorCode.NODE_OVERLOADED, "too much audio waits for its translation; try again later")
+        call = _Call(work.secret)
         self.jobs.start(self._run(call, work))
         timeout_ms = asked.options.timeout_ms if asked.options else None
         try:
@@ -115,9 +126,9 @@ class Calls:
             busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
             return Refusal(busy, f"no node for {asked.src_lang}→{asked.tgt_lang} was free within {timeout_ms} ms")
 
-    async def result(self, job_id: str, wait_ms: int) -> FetchedResult | Refusal | None:
-        """None when nobody here knows the job (any more)."""
-        call = self._placed.get(job_id)
+    async def result(self, handle: str, wait_ms: int) -> FetchedResult | Refusal | None:
+        """None when nobody here knows such a job (any more), or not with this secret."""
+        call = self._placed.get(handle)
         if call is not None and self._waiters < self._max_jobs:
             self._waiters += 1
             try:
@@ -126,9 +137,9 @@ class Calls:
                         await call.ended.wait()
             finally:
                 self._waiters -= 1
-        if job_id in self._placed:
-            return FetchedResult(job_id=job_id, state=JobState.DISPATCHED)
-        return self._results.find(job_id, monotonic()) or await self._elsewhere(job_id)
+        if handle in self._placed:
+            return FetchedResult(job_id=handle, state=JobState.DISPATCHED)
+        return self._results.find(handle, monotonic()) or await self._elsewhere(without_secret(handle))
 
     async def forget_old(self) -> None:
         self._results.forget_old(monotonic())
@@ -137,9 +148,12 @@ class Calls:
         shard = shard_of(job_id)
         if shard is None or len(job_id) > MAX_JOB_ID_CHARS:
             return None
-        owner = (await self._store.jobs.read(shard, job_id)).get("owner", self._instance)
+        record = await self._store.jobs.find(job_id)
+        owner = record.owner if record is not None else self._instance
         if owner == self._instance:
             return None
+        if not await self._requests.is_alive(owner):
+            return Refusal(ErrorCode.RESULT_LOST, f"instance {owner} had this job and is gone; send the request again")
         return Refusal(ErrorCode.JOB_ELSEWHERE, f"instance {owner} has this job; ask there for its result")
 
     async def _run(self, call: _Call, work: Work) -> None:
@@ -159,17 +173,18 @@ class Calls:
             # Whoever still waits when everything is stopped is told so.
             call.say(_STOPPING)
             if call.placement is not None:
-                del self._placed[call.placement.job_id]
+                del self._placed[call.placement.handle]
             call.ended.set()
             metrics.CALLS.dec()
+            self._budget.give_back_of_caller(len(work.audio))
 
     async def _translate(self, call: _Call, work: Work) -> Outcome | Placement | Refusal:
         async def may_send(attempt: Attempt) -> bool:
             if call.is_abandoned or (call.placement is not None and call.placement.job_id != attempt.job_id):
                 # The caller was told that there is no node, or knows another job that was taken from us since.
                 return False
-            call.placement = Placement(attempt.job_id, attempt.node_id, attempt.number)
-            self._placed[attempt.job_id] = call
+            call.placement = Placement(attempt.job_id, attempt.node_id, attempt.number, call.secret)
+            self._placed[call.placement.handle] = call
             call.say(call.placement)
             return True
 
@@ -194,10 +209,9 @@ class Calls:
                 ended = Refusal(ended.error or ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, ended.detail)
             call.say(ended)
             return
-        job_id = call.placement.job_id
         if not isinstance(ended, Outcome):
-            ended = Outcome(JobState.CANCELLED, job_id, detail="a repeat of this request took over")
-        self._results.keep(result_of(job_id, ended), monotonic())
+            ended = Outcome(JobState.CANCELLED, call.placement.job_id, detail="a repeat of this request took over")
+        self._results.keep(result_of(call.placement.handle, ended), monotonic())
 
     def _work(self, asked: F2fDispatch) -> Work:
         options = asked.options or DispatchOptions()
@@ -214,7 +228,11 @@ class Calls:
         return Work(
             wait_s=None if options.timeout_ms is None else options.timeout_ms / 1000,
             session_id=asked.session_id,
+            # Nodes remember an utterance by session and index, and what was said in a session, for as long as they run.
+            node_session_id=f"call-{secrets.token_hex(8)}",
             utterance_index=serial,
+            is_call=True,
+            secret=secrets.token_hex(SECRET_BYTES),
             terms=terms,
             pools=terms.pools(),
             audio=asked.audio or b"",

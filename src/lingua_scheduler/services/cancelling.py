@@ -36,7 +36,7 @@ async def cancel(store: Store, job_id: str, linger_ms: int) -> Cancellation:
             continue
         if outcome is CancelOutcome.CANCELLED:
             with suppress(RedisAway):
-                await store.signals.publish(CancelJob(record.owner, job_id))
+                await store.signals.publish(CancelJob(record.owner, record.job_id))
         return Cancellation(outcome, record, ended)
     # Its pointer leads to a record that is no more.
     return Cancellation(CancelOutcome.GONE)
@@ -58,7 +58,7 @@ class Cancelling:
         cancelled = await cancel(self._store, job_id, self._linger_ms)
         if cancelled.outcome is CancelOutcome.CANCELLED and cancelled.record is not None:
             # If the job is ours, it need not wait for our own signal to come back.
-            self.heard(CancelJob(cancelled.record.owner, job_id))
+            self.heard(CancelJob(cancelled.record.owner, cancelled.record.job_id))
         return cancelled
 
     def heard(self, signal: CancelJob) -> None:

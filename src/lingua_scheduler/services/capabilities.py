@@ -1,19 +1,47 @@
 """Reading what a node says it can do into what the scheduler decides by."""
 
-from lingua_scheduler.domain.languages import MAX_PAIRS, Pair, is_code, valid_codes
-from lingua_scheduler.domain.nodes import Load, LoadLimits, Machine, Profile, Service
+import hashlib
+from itertools import product
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.languages import (
+    MAX_LANGUAGES,
+    MAX_PAIRS,
+    MAX_TRANSLATIONS,
+    Pair,
+    valid_codes,
+)
+from lingua_scheduler.domain.nodes import Features, Load, LoadLimits, Machine, Profile, Service
 from lingua_scheduler.domain.pools import Languages
 from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
 from lingua_scheduler.protocol.shapes import translation_pairs
 
-ACKNOWLEDGES = "job_ack"
 # The kinds of service a pair needs.
 RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})
-# Declared pairs we read at most; a list without end is a liar's.
-MAX_TRANSLATIONS = 4 * MAX_PAIRS
-# Likewise of GPUs, and of cores and gigabytes.
+# So many languages in all are read faster than they are looked up; and so many long lists are remembered.
+SHORT = 16
+REMEMBERED_MAX = 8
+# Reading so many declared pairs costs about as much as writing a change.
+PAIRS_PER_WEIGHT = 1_000
+# Of GPUs we read, and of cores and gigabytes; a list without end is a liar's.
 MAX_GPUS = 64
 MAX_AMOUNT = 1_000_000
+# And of jobs that wait for its GPU.
+MAX_QUEUE = 1_000
+
+
+def weight_of(said: LanguageCapabilities | None) -> float:
+    """What reading them costs; about 1 for all but long lists."""
+    entries = said.nmt_capabilities if said is not None and isinstance(said.nmt_capabilities, list) else ()
+    pairs = sum(len(entry.get("supported_pairs") or "") if isinstance(entry, dict) else 0 for entry in entries[:1_000])
+    return 1 + (len(entries) + pairs) / PAIRS_PER_WEIGHT
+
+
+def excess(said: LanguageCapabilities | None) -> str | None:
+    """One sentence when a node names more languages or pairs than one node may."""
+    return None if said is None else _STATEMENTS.read(said).excess
 
 
 def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> Profile:
@@ -21,7 +49,7 @@ def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> P
         declared=_declared(message.language_capabilities),
         down=_down(message),
         max_jobs=_slots(message.max_concurrent_jobs, default_max_jobs, max_jobs),
-        acknowledges=ACKNOWLEDGES in (message.advanced_features or ()),
+        features=Features.announced(message.advanced_features or ()),
         reports_jobs=message.running_job_ids is not None,
         takes_jobs=message.accept_public_jobs,
         boot_id=(message.boot_id or "")[:64],
@@ -34,6 +62,12 @@ def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> P
 
 def load_of(usage: ResourceUsage) -> Load:
     return Load(usage.cpu_percent, usage.mem_percent, usage.gpu_percent, usage.gpu_mem_percent)
+
+
+def queue_of(usage: ResourceUsage) -> int:
+    """Jobs that wait for the node's GPU, as far as it is believed."""
+    said = usage.gpu_queue_length
+    return int(min(said, MAX_QUEUE)) if said is not None and said > 0 else 0
 
 
 def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: LoadLimits) -> Profile:
@@ -55,18 +89,89 @@ def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: L
 
 
 def _declared(said: LanguageCapabilities | None) -> Languages:
-    if said is None:
-        return Languages()
+    return Languages() if said is None else _STATEMENTS.read(said).languages
+
+
+class _Statement(NamedTuple):
+    """What lists of languages mean."""
+
+    languages: Languages = Languages()
+    excess: str | None = None
+
+
+def is_new(said: LanguageCapabilities | None) -> bool:
+    """Whether long lists have to be read, because nobody said exactly this lately."""
+    return said is not None and not _is_short(said) and not _STATEMENTS.knows(said)
+
+
+class _Statements:
+    """Nodes repeat their languages in every heartbeat, and many say the same: long lists are read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, _Statement] = {}
+        # It is asked twice in a row about the same message.
+        self._latest: tuple[LanguageCapabilities, _Statement] | None = None
+
+    def read(self, said: LanguageCapabilities) -> _Statement:
+        if self._latest is None or self._latest[0] is not said:
+            self._latest = said, _statement(said) if _is_short(said) else self._remembered(said)
+        return self._latest[1]
+
+    def knows(self, said: LanguageCapabilities) -> bool:
+        return (self._latest is not None and self._latest[0] is said) or _digest(said) in self._known
+
+    def _remembered(self, said: LanguageCapabilities) -> _Statement:
+        digest = _digest(said)
+        statement = self._known.get(digest)
+        if statement is None:
+            if len(self._known) >= REMEMBERED_MAX:
+                del self._known[next(iter(self._known))]
+            statement = self._known[digest] = _statement(said)
+        return statement
+
+
+_STATEMENTS = _Statements()
+
+
+def _digest(said: LanguageCapabilities) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(said), digest_size=16).digest()
+
+
+def _is_short(said: LanguageCapabilities) -> bool:
+    pairs = said.nmt_capabilities
+    lists = (said.asr_languages, said.semantic_languages, said.tts_languages)
+    return not isinstance(pairs, dict | list) and sum(len(texts or ()) for texts in lists) <= SHORT
+
+
+def _statement(said: LanguageCapabilities) -> _Statement:
+    for name in ("asr_languages", "semantic_languages", "tts_languages"):
+        length = len(getattr(said, name) or ())
+        if length > MAX_LANGUAGES:
+            return _Statement(excess=f"{name} has {length} languages; a node may list at most {MAX_LANGUAGES}")
     pairs = translation_pairs(said.nmt_capabilities)
-    translations = None
-    if pairs is not None:
-        translations = frozenset(Pair(*pair) for pair in pairs[:MAX_TRANSLATIONS] if all(map(is_code, pair)))
-    return Languages(
-        asr=valid_codes(said.asr_languages or ()),
-        semantic=valid_codes(said.semantic_languages or ()),
-        tts=valid_codes(said.tts_languages or ()),
-        translations=translations,
+    if pairs is not None and len(pairs) > MAX_TRANSLATIONS:
+        told = f"nmt_capabilities has {len(pairs)} pairs; a node may declare at most {MAX_TRANSLATIONS}"
+        return _Statement(excess=f"{told}, and one that translates any pair declares none")
+    asr, semantic, tts = map(
+        valid_codes, (said.asr_languages or (), said.semantic_languages or (), said.tts_languages or ())
     )
+    declared = None
+    if pairs is not None:
+        # Each code is looked at once, however many pairs it is in.
+        codes = valid_codes({code for pair in pairs for code in pair})
+        declared = frozenset(Pair(src, tgt) for src, tgt in pairs if src in codes and tgt in codes)
+    if declared is not None and len(declared) > MAX_PAIRS and _is_any(asr, semantic, tts, declared):
+        declared = None
+    return _Statement(Languages(asr, semantic, tts, declared))
+
+
+def _is_any(asr: frozenset[str], semantic: frozenset[str], tts: frozenset[str], declared: frozenset[Pair]) -> bool:
+    """Thousands of pairs that leave none out are any pair, which is much less to keep and to compare."""
+    heard = asr | semantic
+    # A target that is only spoken, or only declared, would be lost with the voice, or with the pairs.
+    if not tts <= heard or not {pair.tgt for pair in declared} <= heard:
+        return False
+    return all(src == tgt or (src, tgt) in declared for src, tgt in product(asr & semantic, heard))
 
 
 def _down(message: NodeRegister | NodeHeartbeat, semantic_before: bool = False) -> frozenset[str]:

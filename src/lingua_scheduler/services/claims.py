@@ -2,8 +2,9 @@
 
 from math import inf
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.nodes import ANNOUNCED
 from lingua_scheduler.protocol.http import NodeRegistration, NodeSays
 from lingua_scheduler.protocol.node import (
     Hardware,
@@ -13,7 +14,6 @@ from lingua_scheduler.protocol.node import (
     ResourceUsage,
 )
 from lingua_scheduler.protocol.shapes import translation_pairs
-from lingua_scheduler.services.capabilities import ACKNOWLEDGES
 from lingua_scheduler.services.sessions import now_ms
 
 HEALTHY = frozenset({"ok", "ready", "healthy"})
@@ -47,14 +47,14 @@ class Claim(NamedTuple):
         )
 
 
-def complaint_about(says: NodeSays) -> str | None:
+def complaint_about(says: NodeSays, destinations: Destinations) -> str | None:
     """What the shape of the body does not tell; None when there is nothing wrong."""
     for place, entry in enumerate(says.nmt_pairs or ()):
         if translation_pairs(entry) is None:
             # A list with a slip in it would otherwise stand for any pair.
             return f'field "nmt_pairs[{place}]" is wrong: expected "en:zh" or {{"src": "en", "tgt": "zh"}}'
-    if says.callback_url and not _is_callback(says.callback_url):
-        return 'field "callback_url" is wrong: expected http://host/path or https://host/path, without a password'
+    if says.callback_url and (complaint := destinations.complaint(says.callback_url)):
+        return f'field "callback_url" is wrong: {complaint}'
     return None
 
 
@@ -68,7 +68,7 @@ def registration_of(says: NodeRegistration, claim: Claim) -> NodeRegister:
         installed_models=[],
         capability_by_type=[],
         features_supported={},
-        advanced_features=[ACKNOWLEDGES],
+        advanced_features=list(ANNOUNCED),
         accept_public_jobs=True,
         language_capabilities=claim.languages if claim.is_healthy else None,
         running_job_ids=says.running_job_ids,
@@ -92,19 +92,3 @@ def heartbeat_of(node_id: str, says: NodeSays, claim: Claim) -> NodeHeartbeat:
         max_concurrent_jobs=says.max_concurrent_jobs,
         heartbeat_interval_ms=says.heartbeat_interval_ms,
     )
-
-
-def _is_callback(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.username is None
-            and parts.password is None
-            and parts.port != 0
-            and url.isascii()
-            and url.isprintable()
-        )
-    except ValueError:  # brackets that do not close, a port that is none
-        return False

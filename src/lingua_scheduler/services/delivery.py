@@ -1,4 +1,4 @@
-"""Outcomes to listeners: each utterance once, in order, a gap said in words; and the steps on the way to them."""
+"""Outcomes to listeners: each utterance once, in order unless it was overtaken; and the steps on the way to them."""
 
 from collections.abc import Callable, Iterable
 from time import monotonic
@@ -11,7 +11,8 @@ from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.services.assignments import Assignment, Step
 from lingua_scheduler.services.bookkeeping import Books
-from lingua_scheduler.services.sessions import Answer, Session, Sessions, now_ms
+from lingua_scheduler.services.remembered import Answer
+from lingua_scheduler.services.sessions import Session, Sessions, now_ms
 from lingua_scheduler.services.timings import network_timings, service_timings
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
@@ -33,15 +34,24 @@ EXTRA_FIELDS = frozenset(
 
 class Delivery:
     def __init__(
-        self, sessions: Sessions, books: Books, tells_steps: bool, clock: Callable[[], float] = monotonic
+        self,
+        sessions: Sessions,
+        books: Books,
+        tells_steps: bool,
+        silent_hold_ms: int,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._sessions = sessions
         self._books = books
         self._tells_steps = tells_steps
+        self._silent_hold_ms = silent_hold_ms
         self._clock = clock
 
     def settle(self, session: Session, work: Work, outcome: Outcome) -> list[Answer]:
-        """The one outcome of an utterance; it leaves when those before it have left. What left now is returned."""
+        """The one outcome of an utterance; it leaves when those before it have, or were waited for long enough.
+
+        What left now is returned.
+        """
         _JOBS[outcome.state].inc()
         self._books.ended(work, outcome, self._clock() - work.said_at_s)
         if work.trail is not None:
@@ -56,7 +66,18 @@ class Delivery:
                 session.post(_failure_event(session, work, outcome, outcome.error))
             elif outcome.state is JobState.CANCELLED:
                 session.post(_cancel_event(session, work, outcome))
+        if session.away:
+            self._hurry_earlier(session, work.utterance_index, is_answered=outcome.result is not None)
         return self.release(session, session.conversation.settle(work.utterance_index, message, self._clock() * 1000))
+
+    def _hurry_earlier(self, session: Session, index: int, is_answered: bool) -> None:
+        """Existing nodes answer what came before soon after what came later, or never."""
+        answered = session.away.pop(index, None)
+        if answered is None or not is_answered:
+            return
+        for earlier, assignment in session.away.items():
+            if earlier < index and assignment.attempt.node_id == answered.attempt.node_id:
+                session.conversation.hold_at_most(earlier, self._silent_hold_ms)
 
     def silence(self, session: Session, utterance_index: int) -> list[Answer]:
         """An utterance without audio needs no job."""
@@ -66,21 +87,21 @@ class Delivery:
     def release(self, session: Session, released: Iterable[Released[Answer]]) -> list[Answer]:
         left: list[Answer] = []
         for place in released:
-            message, reason = place.item, ""
-            if message is None:
-                reason = "pending_overflow_evict" if place.overflowed else "gap_timeout"
-                message = _missing(session, place.utterance_index, reason)
-            elif isinstance(message, TranslationResult):
+            message = place.item
+            if place.is_late:
+                message.late = True
+                metrics.OVERTAKEN.inc()
+            if isinstance(message, TranslationResult):
                 _stamp(session, message)
                 session.playing = message.job_id, message.utterance_index
             session.post(message)
             left.append(message)
             if session.trails and (trail := session.trails.pop(place.utterance_index, None)) is not None:
-                trail.left(reason, is_heard=session.peer is not None)
+                trail.left(is_late=place.is_late, is_heard=session.peer is not None)
         return left
 
     def partial(self, work: Work, partial: from_node.AsrPartial) -> None:
-        session = self._sessions.find(work.session_id)
+        session = self._listener(work)
         if session is None:
             return
         session.post(
@@ -97,9 +118,18 @@ class Delivery:
             self._tell(session, "ASR_FINAL", work, partial.job_id)
 
     def step(self, step: Step, assignment: Assignment) -> None:
-        session = self._sessions.find(assignment.work.session_id) if self._tells_steps else None
-        if session is not None:
-            self._tell(session, step.value, assignment.work, assignment.attempt.job_id)
+        if not self._tells_steps and assignment.acknowledges:
+            return
+        session = self._listener(assignment.work)
+        if session is None:
+            return
+        if not assignment.acknowledges and session.conversation.is_under_way(assignment.work.utterance_index):
+            session.away[assignment.work.utterance_index] = assignment
+        self._tell(session, step.value, assignment.work, assignment.attempt.job_id)
+
+    def _listener(self, work: Work) -> Session | None:
+        """Whose utterance it is. A caller over HTTP may use the name of a session; its jobs are none of that."""
+        return None if work.is_call else self._sessions.find(work.session_id)
 
     def input_started(self, session: Session) -> None:
         self._post_event(session, "INPUT_STARTED", session.conversation.next_index)

@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from lingua_scheduler.protocol.bus import KINDS, AnyMessage, BusMessage, Unreadable, decode
+from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
+from lingua_scheduler.services.seals import Seals
 from lingua_scheduler.settings import InboxSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.inbox import Entry, Inboxes, limits_of
@@ -15,13 +17,16 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
-_DEAD = metrics.by(metrics.DEAD_LETTERS, "unknown_kind", "unreadable", "no_handler", "never_done", "failed")
+_DEAD = metrics.by(
+    metrics.DEAD_LETTERS, "unknown_kind", "unreadable", "other_key", "no_handler", "never_done", "failed"
+)
 _LETTERS = {
     (kind, outcome): metrics.LETTERS.labels(kind, outcome)
     for kind in (*KINDS, "unknown")
     for outcome in ("handled", "adopted", "failed", "dead")
 }
 
+OTHER_KEY = "other_key"
 MOST_IN_HAND = 512
 DONE_TOGETHER = 256
 TRY_AGAIN_S = 0.1
@@ -61,10 +66,11 @@ class _InHand(NamedTuple):
 class Desk:
     """A handler may see a letter again, after it failed or because a process died, and must be able to bear that."""
 
-    def __init__(self, instance: str, inboxes: Inboxes, settings: InboxSettings) -> None:
+    def __init__(self, instance: str, inboxes: Inboxes, settings: InboxSettings, seals: Seals) -> None:
         self._instance = instance
         self._inboxes = inboxes
         self._settings = settings
+        self._seals = seals
         self._limits = limits_of(settings)
         self._handlers: dict[type[BusMessage], Handler] = {}
         self._in_hand: dict[tuple[str, str], _InHand] = {}
@@ -115,7 +121,7 @@ class Desk:
             return None
         adopted_from = "" if inbox == self._instance else inbox
         letter = Letter(entry.uid, entry.sender, entry.kind, entry.deliveries, adopted_from)
-        return self._queue(letter, inbox, entry, *self._read(entry))
+        return self._queue(letter, inbox, entry, *self._read(inbox, entry))
 
     def take_local(self, message: AnyMessage, uid: str) -> bool:
         """A letter to ourselves; False when our hands are full."""
@@ -125,14 +131,16 @@ class Desk:
         self._queue(Letter(uid, self._instance, message.kind), "", None, message, flaw)
         return True
 
-    def _read(self, entry: Entry) -> tuple[AnyMessage | None, str]:
+    def _read(self, inbox: str, entry: Entry) -> tuple[AnyMessage | None, str]:
         """The message, and what is wrong with it."""
         if entry.kind not in KINDS:
             return None, "unknown_kind"
         try:
-            message = decode(entry.body)
-        except Unreadable:
+            message = decode(self._seals.open(inbox, entry))
+        except (Unreadable, BrokenSeal):
             return None, "unreadable"
+        except OtherKey:
+            return None, OTHER_KEY
         if type(message) not in self._handlers:
             return message, "no_handler"
         # Handed out, and never done nor failed: whoever tried it died of it.
@@ -168,6 +176,11 @@ class Desk:
 
     def _open(self, held: _InHand) -> Awaitable[None] | None:
         """What has to be waited for; most letters are handled at once."""
+        letter = held.letter
+        if held.flaw == OTHER_KEY and letter.adopted_from and letter.deliveries < self._settings.max_deliveries:
+            # Another of the living may have the key, and adopts the inbox next time.
+            self._let_go(held)
+            return None
         if held.flaw or held.message is None:
             return self._bury(held, held.flaw)
         try:
@@ -222,7 +235,12 @@ class Desk:
             _log.error("letter.dead_unheard", uid=letter.uid, error=type(error).__name__)
         try:
             if held.entry is not None:
-                await self._inboxes.bury(held.inbox, held.entry, reason, self._limits)
+                about = held.message
+                keeps_body = self._settings.keep_speech or (about is not None and not about.carries_speech)
+                subject = about.lane if about is not None else ""
+                await self._inboxes.bury(
+                    held.inbox, held.entry, reason, self._limits, subject=subject, keeps_body=keeps_body
+                )
             _DEAD[reason].inc()
             _count(letter, "dead")
         except Exception as error:

@@ -11,15 +11,16 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome, job_id
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobEvent, JobState, event_of_result, target_of
+from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, target_of
 from lingua_scheduler.domain.losses import REASONS, Loss, known_reason
 from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.assignments import Assignment, Assignments, Cancelled, Lost, Report
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.judging import Judge
+from lingua_scheduler.services.meaning import meaning_of
 from lingua_scheduler.services.orders import assignment_of
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.recording import Recorder
@@ -27,16 +28,17 @@ from lingua_scheduler.services.routes import Route, Routes
 from lingua_scheduler.services.timings import measure_stages
 from lingua_scheduler.services.work import Outcome, Try, Work
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.jobs import Dispatched
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
 NEVER_LEFT = (Loss.SEND_FAILED,)
-# The node vanished, or the way to it did: not its fault, and it may be back. When there is nobody else, it is asked
-# again, if it acknowledges: those that do not take a job once in their life.
+# The node vanished or forgot the job, or the way to it broke: not its fault, and it may be back. When there is no
+# other node, it is asked again; one that does not acknowledge under another job id, because it takes each id once.
 VANISHED = (
     *NEVER_LEFT,
     Loss.NODE_GONE,
@@ -49,7 +51,12 @@ VANISHED = (
 FIRST_RETURN_S, LONGEST_RETURN_S = 0.1, 2.0
 MAX_UNSENT = 10
 
+# What people are told; where Redis is stays in our logs.
+AWAY = "Redis is away; try again shortly"
+REFUSED = "Redis takes no writes; try again later"
+
 WITHDRAWN = Lost("withdrawn")
+SILENCE = (Loss.JOB_TIMEOUT, Loss.PART_TIMEOUT, Loss.NO_ANSWER, Loss.LEASE_OVER, ErrorCode.JOB_TIMEOUT)
 
 _LOST = metrics.by(metrics.ATTEMPTS_LOST, *REASONS)
 
@@ -83,6 +90,7 @@ class Dispatcher:
         self._serials = count(1)
         self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
         self.retries_made = 0
+        self.cleanups = Nursery("cleanups")
 
     async def translate(self, work: Work) -> Outcome:
         """Always ends, with a result or with the reason why there is none."""
@@ -91,7 +99,8 @@ class Dispatcher:
         lost = Lost("")
         has_begun_anew = False
         unsent = 0
-        innocent: set[str] = set()
+        # Nodes that may be asked again, and whether under the same job id.
+        innocent: dict[str, bool] = {}
         self._retries.earn()
         while True:
             if work.trail is not None:
@@ -99,13 +108,21 @@ class Dispatcher:
             try:
                 try:
                     placed = await self._placer.place(work, wanted)
+                except WritesRefused:
+                    raise
                 except RedisAway:
                     # The same try again when Redis is back: if it was placed after all, the answer is the same.
                     patience_s = min(self._patience_s, give_up_at - monotonic())
-                    placed = await self._store.insist(partial(self._placer.place, work, wanted), patience_s)
+                    place = partial(self._placer.place, work, wanted)
+                    placed = await self._store.insist(place, patience_s, bears_refusal=False)
             except RedisAway as error:
+                _log.warning("job.unplaced", error=str(error))
+                self._let_go(wanted)
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
-                return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=str(error))
+                detail = REFUSED if isinstance(error, WritesRefused) else AWAY
+                return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=detail)
+            if wanted.doubtful:
+                self._let_go(wanted, placed.attempt)
             if placed.outcome is DispatchOutcome.STALE and lost.reason and not has_begun_anew:
                 if await self._is_cancelled(wanted):
                     return _cancelled(wanted.job_id)
@@ -113,11 +130,17 @@ class Dispatcher:
                 _log.warning("result.lost", job_id=wanted.job_id)
                 has_begun_anew = True
                 # The node that did it may do it again: it is not to blame, and may be the only one.
-                wanted = Try(1, self._serial(), wanted.run_ms, tried=wanted.tried[:-1], give_up_at=give_up_at)
+                wanted = self._renewed(wanted, tried=wanted.tried[:-1])
                 continue
             if placed.outcome is DispatchOutcome.EXHAUSTED and innocent:
                 await asyncio.sleep(min(FIRST_RETURN_S * 2**unsent, LONGEST_RETURN_S))
-                wanted.tried = tuple(node for node in wanted.tried if node not in innocent)
+                tried = tuple(node for node in wanted.tried if node not in innocent)
+                if all(innocent.values()):
+                    wanted.tried = tried
+                elif await self._is_given_up(wanted):
+                    return _cancelled(wanted.job_id)
+                else:
+                    wanted = self._renewed(wanted, tried)
                 innocent.clear()
                 continue
             if placed.attempt is None or placed.dispatched is None:
@@ -133,13 +156,16 @@ class Dispatcher:
                 if outcome is not None:
                     measure_stages(report)
                     return outcome
-                report = Lost((report.error and report.error.code) or ErrorCode.PROCESSING_ERROR.value)
+                report = Lost(meaning_of(report).reason)
             if isinstance(report, Cancelled):
                 return _cancelled(placed.attempt.job_id)
             lost = report
-            may_return = placed.dispatched.acknowledges and lost.reason in (*VANISHED, Loss.ACK_TIMEOUT)
+            acknowledges = placed.dispatched.features.acknowledges
+            may_return = lost.reason in (*VANISHED, Loss.ACK_TIMEOUT if acknowledges else Loss.DUPLICATE)
+            # A caller that was told a job id follows that one.
+            may_return = may_return and (acknowledges or work.may_send is None)
             if may_return:
-                innocent.add(placed.attempt.node_id)
+                innocent[placed.attempt.node_id] = acknowledges
             if lost is WITHDRAWN:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
             lost = Lost(known_reason(lost.reason))
@@ -151,6 +177,7 @@ class Dispatcher:
                 job_id=placed.attempt.job_id,
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
+                awaits_return=may_return and not acknowledges,
             )
             headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {lost.reason}"
             self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
@@ -159,8 +186,48 @@ class Dispatcher:
             if not await self._may_try_again(wanted, lost, unsent):
                 return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
 
+    def _let_go(self, wanted: Try, placed: Attempt | None = None) -> None:
+        """Redis went away while it was asked for a slot, and may have leased one that nobody will use."""
+        shards = set(wanted.doubtful) - ({placed.shard} if placed is not None else set())
+        wanted.doubtful = ()
+        for shard in shards:
+            self.cleanups.start(self._end_unused(shard, wanted.job_id or job_id(shard, wanted.serial), wanted.number))
+
+    async def _end_unused(self, shard: int, name: str, number: int) -> None:
+        async def end() -> None:
+            record = await self._store.jobs.read(shard, name)
+            if record.get("state") in LIVE and record["attempt"] == str(number):
+                unused = Attempt(name, number, record["node"], shard)
+                await self._store.jobs.end(unused, "", JobEvent.LOSE_ATTEMPT, Loss.SEND_FAILED)
+
+        with suppress(RedisAway):  # it ends at its deadline
+            await self._store.insist(end, self._settings.timeout_max_ms / 1000)
+
     def _serial(self) -> str:
         return f"{self._token}-{next(self._serials):x}"
+
+    def _renewed(self, wanted: Try, tried: tuple[str, ...]) -> Try:
+        """The same utterance under another job id."""
+        return msgspec.structs.replace(
+            wanted,
+            number=1,
+            serial=self._serial(),
+            job_id="",
+            shard=-1,
+            tried=tried,
+            renewal=wanted.renewal + 1,
+            attempts_before=wanted.attempts_before + wanted.number - 1,
+        )
+
+    async def _is_given_up(self, wanted: Try) -> bool:
+        """Close a job that goes on under another id; True when it was cancelled meanwhile, so nothing goes on."""
+        try:
+            is_closed = await self._store.jobs.close(
+                wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.CANCEL, "continued under another job id"
+            )
+        except RedisAway:
+            return False
+        return not is_closed and await self._is_cancelled(wanted)
 
     async def _is_cancelled(self, wanted: Try) -> bool:
         try:
@@ -171,10 +238,10 @@ class Dispatcher:
     async def _may_try_again(self, wanted: Try, lost: Lost, unsent: int) -> bool:
         """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
         # A try that never reached its node is nobody's failure; but there is an end to those too.
-        retry = max(1, wanted.number - 1 - min(unsent, MAX_UNSENT))
-        if wanted.number - 1 - min(unsent, MAX_UNSENT) > self._settings.max_retries:
+        retry = wanted.attempts_before + wanted.number - 1 - min(unsent, MAX_UNSENT)
+        if retry > self._settings.max_retries:
             return False
-        pause_s = pause_ms(lost.reason, retry, random.random()) / 1000
+        pause_s = pause_ms(lost.reason, max(1, retry), random.random()) / 1000
         if monotonic() + pause_s >= wanted.give_up_at:
             metrics.RETRIES.labels("too_late", lost.reason).inc()
             return False
@@ -190,7 +257,8 @@ class Dispatcher:
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
         logs.bind(job_id=attempt.job_id, node_id=attempt.node_id)
-        assignment = self._assignments.open(attempt, work, dispatched.owner.instance)
+        features = dispatched.features
+        assignment = self._assignments.open(attempt, work, dispatched.owner.instance, features.acknowledges)
         try:
             if assignment.report is not None:
                 # Cancelled before it left; nobody has it, so its slot need not linger.
@@ -200,16 +268,18 @@ class Dispatcher:
                 return await self._end_lost(attempt, Loss.NODE_GONE) or Lost(Loss.NODE_GONE)
             if work.may_send is not None and (stopped := await self._stopped(work.may_send, assignment, route)):
                 return stopped
-            ack_ms = self._settings.reservation_ttl_ms if dispatched.acknowledges else 0
+            ack_ms = self._settings.reservation_ttl_ms if features.acknowledges else 0
             traceparent = work.trail.leaves(attempt) if work.trail is not None else None
-            if not await route.send(attempt, assignment_of(work, attempt, ack_ms, traceparent)):
+            order = assignment_of(work, attempt, features, ack_ms, wanted.renewal, traceparent)
+            if not await route.send(attempt, order):
                 return await self._end_lost(attempt, Loss.SEND_FAILED, route) or Lost(Loss.SEND_FAILED)
-            if wanted.number == 1:
+            if wanted.number == 1 and not wanted.renewal:
                 metrics.DISPATCH_SECONDS.observe(self._clock() - work.said_at_s)
             if work.trail is not None:
                 work.trail.sent()
             self._assignments.sent(assignment)
-            silence = Loss.PART_TIMEOUT if work.is_part else Loss.JOB_TIMEOUT
+            silence = Loss.JOB_TIMEOUT if features.acknowledges else Loss.NO_ANSWER
+            silence = Loss.PART_TIMEOUT if work.is_part else silence
             report = await self._follow(assignment, route, ack_ms, wanted.run_ms, silence)
             if not isinstance(report, JobResult):
                 route.cancel(attempt, JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
@@ -234,18 +304,24 @@ class Dispatcher:
     async def _follow(self, assignment: Assignment, route: Route, ack_ms: int, run_ms: int, silence: str) -> Report:
         """Local timers come first; the sweep of any instance is the net below them."""
         timeout_ms, advances = ack_ms or run_ms, 0
+        spared_at = -1
         while (report := await assignment.wait(timeout_ms / 1000)) is None:
             if assignment.advances > advances:
                 # The node moved on, and its deadline with it, to later or sooner.
                 timeout_ms, advances = run_ms, assignment.advances
                 continue
+            # Spared once and nothing moved since: the deadline in Redis is from another time, its clock was put back.
+            if_overdue = spared_at != assignment.advances
+            spared_at = assignment.advances
             if advances or not ack_ms:
                 # A node that tells what it runs may still be at it, and its slot is not free before it lets go.
                 lingers = await self._reports_jobs(route, assignment.attempt)
                 linger_ms = self._settings.linger_ms if lingers else 0
-                lost = await self._end_lost(assignment.attempt, silence, route, linger_ms=linger_ms, if_overdue=True)
+                lost = await self._end_lost(
+                    assignment.attempt, silence, route, linger_ms=linger_ms, if_overdue=if_overdue
+                )
             else:
-                lost = await self._end_lost(assignment.attempt, Loss.ACK_TIMEOUT, route, if_overdue=True)
+                lost = await self._end_lost(assignment.attempt, Loss.ACK_TIMEOUT, route, if_overdue=if_overdue)
             if lost is not None:
                 return assignment.report or lost
             # It is not overdue after all: the acknowledgement moved the deadline.
@@ -307,7 +383,7 @@ class Dispatcher:
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in (Loss.JOB_TIMEOUT, Loss.PART_TIMEOUT, ErrorCode.JOB_TIMEOUT):
+        if lost.reason in SILENCE:
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if lost.reason:
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"
@@ -327,14 +403,13 @@ class Dispatcher:
 
 def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
     """None when another node should have a try."""
-    code = result.error.code if result.error else None
-    event = event_of_result(result.success, (result.extra or {}).get("reason"), code)
+    event, reason = meaning_of(result)
     if event is JobEvent.LOSE_ATTEMPT:
         return None
     state = target_of(event)
     if state is not JobState.FAILED:
         return Outcome(state, result.job_id, result, away_ms=away_ms)
-    known = ErrorCode.__members__.get(code or "", ErrorCode.PROCESSING_ERROR)
+    known = ErrorCode.__members__.get(reason, ErrorCode.PROCESSING_ERROR)
     return Outcome(
         state,
         result.job_id,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 
 from lingua_scheduler.domain.candidates import Candidate, Verdict
-from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities, pools_for
+from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities, reach_of
+from lingua_scheduler.domain.reach import Reach
 from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway
@@ -29,7 +30,8 @@ class Explainer:
         self._nodes = store.nodes
         self._pool_map = pool_map
         self._admission = admission
-        self._fleet: list[tuple[Languages, str]] = []
+        # What each node says, what follows from it, and its state.
+        self._fleet: list[tuple[Languages, Reach, str]] = []
         self._looked_at = float("-inf")
 
     async def missing(self, pool: str) -> str:
@@ -39,11 +41,12 @@ class Explainer:
             self._looked_at = now
             placed = await self._nodes.some_places(MAX_NODES)
             views = await asyncio.gather(*(self._nodes.view_one(node_id, place.shard) for node_id, place in placed))
-            self._fleet = [(_languages(view.profile), view.state) for view in views if view is not None]
-        able = [state for languages, state in self._fleet if pool in pools_for(languages, self._admission)]
+            found = [(_languages(view.profile), view.state) for view in views if view is not None]
+            self._fleet = [(said, reach_of(said, self._admission), state) for said, state in found]
+        able = [state for _, reach, state in self._fleet if reach.serves_pool(pool)]
         if able:
             return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(set(able)))}"
-        return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _ in self._fleet])
+        return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _, _ in self._fleet])
 
     async def missing_for(self, pools: Sequence[str]) -> str:
         """For a job that needs a node in all of these; in few words when Redis cannot be asked for more."""
@@ -56,14 +59,26 @@ class Explainer:
         except RedisAway:
             return f"no node serves {pairs}"
 
-    async def survey(self, pools: Sequence[str], tried: Sequence[str], headline: str = "") -> Explanation:
-        """Each candidate and why it would not be taken at this moment; without a headline, one that sums it up."""
+    async def survey(
+        self, pools: Sequence[str], tried: Sequence[str], headline: str = "", holder: str = ""
+    ) -> Explanation:
+        """Each candidate and why it would not be taken at this moment; without a headline, one that sums it up.
+
+        `holder` is the node the job is at: its own slot does not speak against it.
+        """
         shards = self._pool_map.map.shard_order(pools[0], 0.0)[:MAX_SHARDS]
         is_served = bool(shards)
         if not is_served:
             shards = (await self._nodes.shards())[:MAX_SHARDS]
-        looks = await asyncio.gather(*(self._store.surveys.look(shard, pools, tried) for shard in shards))
-        found = [candidate for look in looks for candidate in look]
+        pool_map, pools = self._pool_map.map, tuple(pools)
+        looks = await asyncio.gather(
+            *(self._store.surveys.look(shard, pools, tried, pool_map.wide_in(shard, pools)) for shard in shards)
+        )
+        found = [
+            candidate._replace(verdict=Verdict.HAS_IT) if candidate.node_id == holder else candidate
+            for look in looks
+            for candidate in look
+        ]
         if not headline:
             headline = _summary(pools[0], found) if is_served else await self.missing(pools[0])
         return _fitting(headline[:HEADLINE_MAX_CHARS], found)
@@ -71,11 +86,22 @@ class Explainer:
 
 def _summary(pool: str, found: Sequence[Candidate]) -> str:
     src, tgt, _ = pool.split(":")
-    counts = Counter(candidate.verdict for candidate in found if candidate.verdict is not Verdict.NOT_IN_POOL)
+    # Those that come nearest first, also among equally many.
+    verdicts = sorted((candidate.verdict for candidate in found), key=list(Verdict).index)
+    counts: Counter[Verdict] = Counter(verdict for verdict in verdicts if verdict is not Verdict.NOT_IN_POOL)
+    if counts.pop(Verdict.HAS_IT, 0):
+        holder = next(candidate.node_id for candidate in found if candidate.verdict is Verdict.HAS_IT)
+        return f"{holder} has it; {_others(src, tgt, counts)}"
     if counts[Verdict.FREE]:
         return f"{counts[Verdict.FREE]} of {counts.total()} nodes for {src}→{tgt} are free"
     spelled = ", ".join(f"{count} {verdict.value.replace('_', ' ')}" for verdict, count in counts.most_common())
     return f"no node for {src}→{tgt} can take it: {spelled or 'there is none'}"
+
+
+def _others(src: str, tgt: str, counts: Counter[Verdict]) -> str:
+    if not counts:
+        return f"no other node serves {src}→{tgt}"
+    return f"{counts[Verdict.FREE]} of {counts.total()} other nodes for {src}→{tgt} are free"
 
 
 def _fitting(headline: str, found: Sequence[Candidate]) -> Explanation:
@@ -99,8 +125,11 @@ def _fitting(headline: str, found: Sequence[Candidate]) -> Explanation:
 
 
 def _languages(profile: str) -> Languages:
-    return msgspec.json.decode(profile, type=_Said).languages
+    return _SAID.decode(profile).languages
 
 
 class _Said(msgspec.Struct):
     languages: Languages = Languages()
+
+
+_SAID = msgspec.json.Decoder(_Said)

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 
 from lingua_scheduler.domain.figures import OTHER
 from lingua_scheduler.domain.pairs import is_echo, name_of
-from lingua_scheduler.domain.picture import PairLook, Picture
+from lingua_scheduler.domain.picture import PairLook, Picture, WideLook
 from lingua_scheduler.telemetry import metrics
 
+ANY = "*"
 _GAUGES = (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS)
 
 
@@ -16,10 +17,13 @@ class PairGauges:
         self._shown: set[tuple[str, str]] = set()
 
     def show(self, picture: Picture) -> None:
-        """The pairs with most nodes by name. A stale picture says nothing of now, and changes nothing."""
+        """The pairs with most nodes by name, and wide nodes together as `*`.
+
+        A stale picture says nothing of now, and changes nothing.
+        """
         if picture.is_stale:
             return
-        rows = _rows(picture.pairs, self._max_pairs)
+        rows = _rows(picture.pairs, self._max_pairs) | _wide_row(picture.wide)
         if not self._shown:
             for gauge in _GAUGES:
                 gauge.clear()
@@ -42,3 +46,10 @@ def _rows(pairs: Sequence[PairLook], most: int) -> dict[tuple[str, str], tuple[i
         nodes, slots, free = map(sum, zip(*rest, strict=True))
         rows[OTHER, OTHER] = (nodes, slots, free)
     return rows
+
+
+def _wide_row(wide: Sequence[WideLook]) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Nodes that serve too many pairs to name each; they count in the named pairs too."""
+    if not wide:
+        return {}
+    return {(ANY, ANY): (sum(one.nodes for one in wide), sum(one.slots for one in wide), sum(one.free for one in wide))}

@@ -7,12 +7,15 @@ from functools import partial
 from itertools import count
 from time import monotonic
 
+from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import BeatOutcome
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.capabilities import excess
 from lingua_scheduler.services.claims import Claim, complaint_about, heartbeat_of, registration_of
 from lingua_scheduler.services.mailboxes import Mail, Mailbox
 from lingua_scheduler.services.peers import CloseCode
@@ -29,6 +32,8 @@ _log = logs.get()
 CALLBACKS_AT_ONCE = 8
 CLOSE_TIMEOUT_S = 1.0
 
+TOO_MANY = "this address has too many nodes and connections; the setting server.max_sockets_per_address limits it"
+
 Carry = Callable[[str, Message], Awaitable[bool]]
 
 
@@ -42,10 +47,13 @@ class Stranger(Enum):
 class HttpNode:
     """A registered node: its link, how it is reached, and what it said of itself."""
 
-    __slots__ = ("beaten_at", "box", "claim", "hands", "link", "turn")
+    __slots__ = ("address", "beaten_at", "box", "claim", "hands", "link", "meter", "turn")
 
-    def __init__(self, link: NodeLink, box: Mailbox, claim: Claim) -> None:
+    def __init__(self, link: NodeLink, box: Mailbox, claim: Claim, caller: Caller) -> None:
         self.link = link
+        self.address = caller.address
+        # Under which it takes a place of its address, as a socket does.
+        self.meter = caller.meter
         self.box = box
         self.claim = claim
         # When Redis heard of it last.
@@ -56,13 +64,22 @@ class HttpNode:
 
 
 class HttpNodes:
-    def __init__(self, registry: Registry, recovery: Recovery, carry: Carry, settings: Settings) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        recovery: Recovery,
+        carry: Carry,
+        destinations: Destinations,
+        addresses: AddressBook,
+        settings: Settings,
+    ) -> None:
         self._registry = registry
+        self._addresses = addresses
         self._recovery = recovery
         self._carry = carry
+        self._destinations = destinations
         self._missed_heartbeats = settings.nodes.missed_heartbeats
         self._callback_timeout_s = settings.nodes.callback_timeout_ms / 1000
-        self._max_nodes = settings.server.max_nodes
         self._max_bytes = settings.server.outbox_max_bytes
         self._serials = count(1)
         self._nodes: dict[str, HttpNode] = {}
@@ -72,29 +89,43 @@ class HttpNodes:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def find(self, node_id: str, boot_id: str | None) -> HttpNode | Stranger:
-        """The node that speaks."""
+    def find(self, node_id: str, boot_id: str | None, caller: Caller) -> HttpNode | Stranger:
+        """The node that speaks: it repeats its boot_id, or comes from where it registered."""
         node = self._nodes.get(node_id)
         if node is None:
             return Stranger.UNKNOWN if self._registry.find(node_id) is None else Stranger.ELSEWHERE
         if boot_id is not None and boot_id[:64] != node.link.profile.boot_id:
             return Stranger.ELSEWHERE
+        if boot_id is None and caller.address != node.address:
+            return Stranger.ELSEWHERE
         return node
 
-    async def register(self, says: NodeRegistration) -> HttpNode | Refusal:
+    async def register(self, says: NodeRegistration, caller: Caller = NOBODY) -> HttpNode | Refusal:
+        place = self._addresses.enter(caller.meter)
+        registered: HttpNode | Refusal | None = None
+        try:
+            is_known = says.node_id in self._nodes  # it gives its former place back
+            if place > self._addresses.max_sockets and not is_known:
+                return Refusal(ErrorCode.NODE_UNAVAILABLE, TOO_MANY)
+            registered = await self._register(says, caller)
+            return registered
+        finally:
+            if not isinstance(registered, HttpNode):
+                self._addresses.leave(caller.meter)
+
+    async def _register(self, says: NodeRegistration, caller: Caller) -> HttpNode | Refusal:
         if not self.is_open:
             return Refusal(ErrorCode.NODE_UNAVAILABLE, "the scheduler is stopping; try again shortly")
-        if len(self._registry) >= self._max_nodes:
-            most = self._max_nodes
-            return Refusal(ErrorCode.NODE_UNAVAILABLE, f"{most} nodes are connected, no more are taken here")
-        if complaint := complaint_about(says):
+        if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         claim, box = Claim().changed_by(says), Mailbox(self._max_bytes)
+        if too_much := excess(claim.languages):
+            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
         former = self._nodes.get(says.node_id or "")
         link = await self._registry.register(box, f"h{next(self._serials):x}", registration_of(says, claim))
         if isinstance(link, Refusal):
             return link
-        node = self._nodes[link.node_id] = HttpNode(link, box, claim)
+        node = self._nodes[link.node_id] = HttpNode(link, box, claim, caller)
         box.interval_s = self.interval_ms(link) / 1000
         box.closed = partial(self._box_closed, node)
         self._route(node, says.callback_url)
@@ -108,9 +139,11 @@ class HttpNodes:
 
     async def heartbeat(self, node: HttpNode, says: NodeBeat) -> Refusal | Stranger | None:
         """None when all is well."""
-        if complaint := complaint_about(says):
+        if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         node.box.show_life()
+        if too_much := excess(node.claim.changed_by(says).languages):
+            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
         async with node.turn:
             node.claim = node.claim.changed_by(says)
             outcome = await self._registry.heartbeat(node.link, heartbeat_of(says.node_id, says, node.claim))
@@ -118,7 +151,7 @@ class HttpNodes:
         node.box.interval_s = self.interval_ms(node.link) / 1000
         if says.callback_url is not None:
             self._route(node, says.callback_url)
-        return None if outcome is BeatOutcome.ALIVE else _why_closed(node.box)
+        return None if outcome in (BeatOutcome.ALIVE, BeatOutcome.PUT_OFF) else _why_closed(node.box)
 
     async def poll(self, node: HttpNode, wait_s: float, is_connected: Callable[[], bool]) -> list[Mail] | Stranger:
         """What there is to do, as soon as there is something; a caller who waits is alive."""
@@ -192,6 +225,7 @@ class HttpNodes:
     def _box_closed(self, node: HttpNode) -> None:
         if self._nodes.get(node.link.node_id) is node:
             del self._nodes[node.link.node_id]
+        self._addresses.leave(node.meter)
         self._errands.start(self._registry.gone(node.link))
 
 

@@ -25,6 +25,7 @@ class Judge:
             consecutive=settings.quarantine_consecutive,
             first_ms=settings.quarantine_ms,
             longest_ms=LONGEST * settings.quarantine_ms,
+            believed_after=settings.believed_after,
         )
 
     async def end(

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 
 from lingua_scheduler.domain.instances import Instance, ReplayOutcome
-from lingua_scheduler.protocol.bus import Unreadable, decode
 from lingua_scheduler.protocol.http_instances import (
     DeadLetterAbout,
     DeadLetterList,
@@ -54,6 +53,7 @@ async def replay(store: Store, letter_ids: Iterable[str] | None, limits: Limits)
         replayed=outcomes[ReplayOutcome.REPLAYED],
         full=outcomes[ReplayOutcome.FULL],
         gone=outcomes[ReplayOutcome.GONE],
+        bare=outcomes[ReplayOutcome.BARE],
     )
 
 
@@ -102,17 +102,13 @@ def _instance(found: Instance, depth: Depth, dead_ms: int, *, has_left: bool) ->
 
 
 def _letter(dead: DeadLetter) -> DeadLetterAbout:
-    try:
-        subject = decode(dead.entry.body).lane
-    except Unreadable:
-        subject = ""
     return DeadLetterAbout(
         letter_id=dead.letter_id,
         instance_id=dead.instance,
         kind=dead.entry.kind,
         sender=dead.entry.sender,
-        subject=subject,
-        body_bytes=len(dead.entry.body),
+        subject=dead.subject,
+        body_bytes=dead.body_bytes,
         deliveries=dead.entry.deliveries,
         reason=dead.reason,
         buried_at_ms=dead.buried_at_ms,

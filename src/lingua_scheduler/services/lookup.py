@@ -3,12 +3,15 @@
 import msgspec
 
 from lingua_scheduler.domain.jobs import ENDED, JobState
+from lingua_scheduler.domain.names import shown_session
 from lingua_scheduler.protocol.http_jobs import Explanation, HistoryLine, JobExplanation, JobView
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.store.records import JobRecord
 from lingua_scheduler.store.store import Store
 
 _WENT_WELL = (JobState.DONE, JobState.NO_TEXT)
+
+_EXPLANATION = msgspec.json.Decoder(Explanation)
 
 
 class Lookup:
@@ -29,13 +32,14 @@ class Lookup:
         if record is None:
             return None
         kept = record.explanation
-        then = msgspec.json.decode(kept, type=Explanation) if kept else None
+        then = _EXPLANATION.decode(kept) if kept else None
         found_nobody = record.state == JobState.FAILED and record.attempt == 0
         now = None
         if record.pools and (found_nobody or record.state not in ENDED):
-            now = await self._explainer.survey(record.pools, _tried(record))
+            holder = record.node_id if record.is_live else ""
+            now = await self._explainer.survey(record.pools, _tried(record), holder=holder)
         return JobExplanation(
-            job_id=job_id, state=record.state, headline=_headline(record, then, now), then=then, now=now
+            job_id=record.job_id, state=record.state, headline=_headline(record, then, now), then=then, now=now
         )
 
 
@@ -74,7 +78,7 @@ def _view(record: JobRecord) -> JobView:
         src_lang=src,
         tgt_lang=rest.partition(":")[0],
         pools=list(record.pools),
-        session_id=record.session_id,
+        session_id=shown_session(record.session_id),
         utterance_index=record.utterance_index,
         owner=record.owner,
         shard=record.shard,

@@ -66,6 +66,11 @@ class Mailbox:
             if self.closed is not None:
                 self.closed()
 
+    @property
+    def is_heard(self) -> bool:
+        """Its own messages say how often it beats."""
+        return False
+
     async def answers(self, within_s: float) -> bool:  # noqa: ARG002 (there is nothing to ask: a node calls, or not)
         """Whether it called within its interval."""
         return self.close_code is None and self.silent_s() < self.interval_s

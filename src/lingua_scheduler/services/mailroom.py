@@ -9,6 +9,7 @@ from lingua_scheduler.protocol.bus import AnyMessage, BusMessage, encode
 from lingua_scheduler.services.adoption import Adopter
 from lingua_scheduler.services.desk import Desk, Handler, OnDead
 from lingua_scheduler.services.presence import Presence
+from lingua_scheduler.services.seals import Seals
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.inbox import FIRST, Entry, limits_of
@@ -35,12 +36,13 @@ _POSTS = metrics.by(metrics.POSTS, *Posted)
 class Mailroom:
     """Say which handler takes which message, then `start`. Delivery is at least once."""
 
-    def __init__(self, presence: Presence, store: Store, settings: Settings) -> None:
+    def __init__(self, presence: Presence, store: Store, settings: Settings, seals: Seals) -> None:
         self._presence = presence
         self._store = store
         self._settings = settings
+        self.seals = seals
         self._limits = limits_of(settings.inbox)
-        self._desk = Desk(presence.instance, store.inboxes, settings.inbox)
+        self._desk = Desk(presence.instance, store.inboxes, settings.inbox, seals)
         self._adopter = Adopter(presence, self._desk, store, settings)
         self._line = store.another_line()
         self._chores = Nursery("mailroom")
@@ -62,7 +64,7 @@ class Mailroom:
         posted = Posted.GONE
         if await self._presence.is_alive(to):
             letter = Entry("", message.kind, self._presence.instance, uid, encode(message))
-            outcome = await self._store.inboxes.post(to, letter, self._limits)
+            outcome = await self._store.inboxes.post(to, self.seals.letter(to, letter), self._limits)
             posted = Posted.SENT if outcome is PostOutcome.SENT else Posted.FULL
         _POSTS[posted].inc()
         return posted
@@ -72,6 +74,8 @@ class Mailroom:
         await self._line.open()
         try:
             await self._presence.join()
+            await self._presence.look()
+            self.seals.tell_who_cannot_open()
         except BaseException:
             await self._line.close()
             raise

@@ -6,6 +6,7 @@ import time
 import msgspec
 
 from lingua_scheduler.domain.jobs import ENDED
+from lingua_scheduler.domain.nodes import Features
 from lingua_scheduler.domain.pools import Facet, Languages, pool_name
 from lingua_scheduler.protocol.http import (
     LeaseAbout,
@@ -18,6 +19,7 @@ from lingua_scheduler.protocol.http import (
     RedisAbout,
     Slots,
     Status,
+    WidePool,
 )
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.registry import Registry
@@ -76,12 +78,12 @@ class Overview:
         view = None if place is None else await self._store.nodes.view_one(node_id, place.shard)
         if view is None:
             return None
-        _, instance, _, acknowledges = view.owner.split(" ")
-        languages = msgspec.json.decode(view.profile, type=_Said).languages
+        _, instance, _, features = view.owner.split(" ")
+        languages = _SAID.decode(view.profile).languages
         return NodeDetail(
             **msgspec.structs.asdict(_node(view)),
             instance_id=instance,
-            acknowledges=acknowledges == "1",
+            acknowledges=Features.parse(features).acknowledges,
             languages=NodeLanguages(
                 asr=sorted(languages.asr),
                 semantic=sorted(languages.semantic),
@@ -105,12 +107,27 @@ class Overview:
     async def pools(self) -> PoolList:
         """Every pair with its nodes, as speech and as text."""
         pairs: dict[str, dict[str, int]] = {}
-        for pool, shards in (await self._store.pools.build_map()).nodes.items():
-            src, tgt, facet = pool.split(":")
-            pairs.setdefault(f"{src}:{tgt}", {})[facet] = sum(shards.values())
+        pool_map = await self._store.pools.build_map()
+        for pool in pool_map.nodes:
+            src, tgt, _ = pool.split(":")
+            # Wide nodes may speak a pair that all others only write.
+            for facet in Facet:
+                if nodes := sum(pool_map.nodes_of(pool_name(src, tgt, facet)).values()):
+                    pairs.setdefault(f"{src}:{tgt}", {})[facet] = nodes
         leader, published = await asyncio.gather(self._store.pools.leader(), self._store.pools.published())
         return PoolList(
             pairs=dict(sorted(pairs.items())),
+            wide=[
+                WidePool(
+                    name=name,
+                    sources=sorted(wide.reach.sources),
+                    text=sorted(wide.reach.text),
+                    speech=sorted(wide.reach.speech),
+                    translations=wide.reach.by_source,
+                    nodes=sum(wide.shards.values()),
+                )
+                for name, wide in pool_map.wide.items()
+            ],
             leader=leader.instance if leader else None,
             version=published.version,
             generated_by=published.generated_by,
@@ -120,15 +137,15 @@ class Overview:
     async def pool(self, src: str, tgt: str) -> PoolDetail:
         """Who serves a pair; and where nobody does, what is missing."""
         names = {facet: pool_name(src, tgt, facet) for facet in Facet}
-        shards = (await self._store.pools.build_map()).nodes
-        counts = {facet: sum(shards.get(name, {}).values()) for facet, name in names.items()}
+        pool_map = await self._store.pools.build_map()
+        counts = {facet: sum(pool_map.nodes_of(name).values()) for facet, name in names.items()}
         # Whoever speaks a pair translates it too, so the text pool has them all.
-        placed = await self._store.pools.members(names[Facet.TEXT], shards.get(names[Facet.TEXT], {}), MAX_MEMBERS)
+        placed = await self._store.pools.members(names[Facet.TEXT], pool_map, MAX_MEMBERS)
         members = [
             PoolMember(
                 node_id=view.node_id,
                 state=view.state,
-                speech=names[Facet.SPEECH] in view.pools,
+                speech=names[Facet.SPEECH] in view.serves,
                 max_jobs=view.max_jobs,
                 held=view.held,
                 free=view.free,
@@ -158,12 +175,15 @@ class _Said(msgspec.Struct):
     languages: Languages = Languages()
 
 
+_SAID = msgspec.json.Decoder(_Said)
+
+
 def _ended(state: str) -> int:
     return int(metrics.REGISTRY.get_sample_value("lingua_jobs_ended_total", {"state": state}) or 0)
 
 
 def _node(view: NodeView) -> NodeAbout:
-    said = msgspec.json.decode(view.profile, type=_Said)
+    said = _SAID.decode(view.profile)
     now_ms = int(time.time() * 1000)
     return NodeAbout(
         node_id=view.node_id,
@@ -175,7 +195,8 @@ def _node(view: NodeView) -> NodeAbout:
         alive_until_ms=view.alive_until_ms,
         quarantined_for_ms=view.quarantined_for_ms(now_ms),
         unavailable_for_ms=view.unavailable_for_ms(now_ms),
-        pairs=sorted({pool.rsplit(":", 1)[0] for pool in view.pools}),
+        pairs=view.pairs,
+        wide_pairs=view.wide_pairs,
         version=said.version,
         platform=said.platform,
         services=said.services,

@@ -7,12 +7,14 @@ from lingua_scheduler.protocol.shapes import Message
 
 
 class CloseCode(IntEnum):
-    """Why we close a socket; all of them mean that the peer may come back."""
+    """Why we close a socket; all but the last mean that the peer may come back."""
 
+    MISBEHAVED = 1008  # policy violation
     COME_BACK = 1012  # service restart
     TRY_LATER = 1013
     SUPERSEDED = 4001  # another connection took over
     TOO_SLOW = 4002
+    GUESSING = 4007  # it named sessions that are not its own
 
 
 class Peer(Protocol):
@@ -25,6 +27,23 @@ class Peer(Protocol):
         """Whether there is still somebody at the other end of the socket."""
 
 
+class ClientPeer(Peer, Protocol):
+    # Where it comes from, and what the limits of its address are counted under: empty when it has none.
+    address: str
+    meter: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its socket is, as far as we know."""
+
+    def ping(self, is_on: bool) -> None:
+        """Whether the peer is pinged. One that is not gets text frames alone; the system finds out if it is gone."""
+
+
 class NodePeer(Peer, Protocol):
+    @property
+    def is_heard(self) -> bool:
+        """Whether anything came from it lately, be it the answer to a ping."""
+
     def post_frame(self, payload: bytes) -> bool:
         """As `post`, for a message that is encoded already."""

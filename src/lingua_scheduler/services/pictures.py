@@ -13,7 +13,8 @@ from lingua_scheduler.domain.instances import Instance
 from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.nodes import Machine
 from lingua_scheduler.domain.pairs import PROBATION, QUARANTINED, Pairs
-from lingua_scheduler.domain.picture import InstanceLook, JobLook, Moment, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.picture import InstanceLook, JobLook, Moment, NodeLook, PairLook, Picture, WideLook
+from lingua_scheduler.domain.reach import SPEECH
 from lingua_scheduler.services.presence import Presence
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.inbox import Depth
@@ -30,10 +31,13 @@ FAILURES_SOUGHT = 20
 _PERCENTILES = (50, 95, 99)
 _UNHEARD = Said("", "", [], [], Machine(), [], [])
 
+_FIGURES = msgspec.json.Decoder(Figures)
+
 
 class Fleet(NamedTuple):
     nodes: list[NodeLook]
     pairs: list[PairLook]
+    wide: list[WideLook]
 
 
 class PictureMaker:
@@ -55,27 +59,28 @@ class PictureMaker:
     async def make(self, before: Picture | None) -> Picture:
         """Raises RedisAway. What this instance counts is told to the others first, so that all see the same."""
         await self._store.instances.show(self._presence.instance, msgspec.json.encode(self._tell()))
-        known, shown, leader, published, now_ms = await asyncio.gather(
+        known, shown, leader, published, now_ms, memory_used = await asyncio.gather(
             self._presence.look(),
             self._store.instances.shown(),
             self._store.pools.leader(),
             self._store.pools.published(),
             self._now_ms(),
+            self._store.memory_used(),
         )
         told = _read({name: text for name, text in shown.items() if self._presence.counts_as_alive(name)})
         living = list(told.values())
         wanted = {pool for figures in living for pool in figures.wanted}
         self._served_at_ms = served_lately(self._served_at_ms, (), now_ms)
         goodbyes = {name for figures in living for name in figures.goodbyes}
-        missed = self._served_at_ms.keys() | {pool.rpartition(":")[0] for pool in wanted}
-        fleet = await self._fleet(now_ms, missed, goodbyes)
+        asked = wanted.union(*(figures.waiting for figures in living))
+        fleet = await self._fleet(now_ms, {pool.rpartition(":")[0] for pool in asked}, goodbyes)
         self._served_at_ms = served_lately(self._served_at_ms, fleet.pairs, now_ms)
         self._served_by = last_to_serve(self._served_by, fleet.pairs, self._served_at_ms)
         leads = leader.instance if leader else None
         instances = await self._instances(known, shown, told, fleet.nodes, leads)
         rates = self._trend.look(now_ms, told)
         self._sight = self._seen(now_ms, fleet, instances)._replace(
-            leader=leads, wanted=wanted, waiting=summed(figures.waiting for figures in living)
+            memory_used=memory_used, leader=leads, wanted=wanted, waiting=summed(figures.waiting for figures in living)
         )
         slow, failures = await self._jobs(now_ms, before, living)
         await asyncio.sleep(0)
@@ -94,6 +99,7 @@ class PictureMaker:
             session_languages=most_common(summed(figures.session_languages for figures in living)),
             nodes=fleet.nodes,
             pairs=before.pairs if before and before.pairs == fleet.pairs else fleet.pairs,
+            wide=fleet.wide,
             instances=instances,
             leader=leads,
             map_version=published.version,
@@ -114,7 +120,7 @@ class PictureMaker:
         seconds, micros = await self._store.line.call("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
-    async def _fleet(self, now_ms: int, missed: Iterable[str], goodbyes: Container[str]) -> Fleet:
+    async def _fleet(self, now_ms: int, asked: Iterable[str], goodbyes: Container[str]) -> Fleet:
         rows: list[Row] = []
         async for some in self._store.looks.rows():
             rows += some
@@ -123,17 +129,20 @@ class PictureMaker:
         looks: dict[str, tuple[Row, Said, NodeLook]] = {}
         pairs = Pairs()
         for place, row in enumerate(rows):
-            node = self._look(row, said.get(row.digest, _UNHEARD), now_ms, looks)
+            told = said.get(row.digest, _UNHEARD)
+            node = self._look(row, told, now_ms, looks)
             nodes.append(node)
-            pairs.add(node)
+            pairs.add(node, told.reach)
             if place % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
         gone = [self._looks[name][2] for name in sorted(self._looks.keys() - looks.keys())]
         self._lost = lost_lately(self._lost, gone, looks, now_ms, goodbyes)
         self._looks = looks
-        for pair in missed:
+        for pair in asked:
             pairs.mention(pair)
-        return Fleet(nodes, pairs.looks())
+        for pair in self._served_at_ms:
+            pairs.mention_unless_covered(pair)
+        return Fleet(nodes, pairs.looks(), pairs.wide_looks())
 
     def _look(self, row: Row, said: Said, now_ms: int, looks: dict[str, tuple[Row, Said, NodeLook]]) -> NodeLook:
         known = self._looks.get(row.node_id)
@@ -191,8 +200,10 @@ class PictureMaker:
             at_ms=now_ms,
             nodes=fleet.nodes,
             pairs=fleet.pairs,
+            wide=fleet.wide,
             instances=instances,
             dead_letters=sum(instance.dead_letters for instance in instances),
+            unreadable=self._store.unreadable.lately,
             jobs_ended=ended,
             jobs_failed=failed,
             p95_ms=latency.percentile(95),
@@ -209,7 +220,7 @@ def _read(shown: dict[str, str]) -> dict[str, Figures]:
     found = {}
     for name, text in shown.items():
         try:
-            found[name] = msgspec.json.decode(text, type=Figures)
+            found[name] = _FIGURES.decode(text)
         except msgspec.MsgspecError as error:
             _log.warning("figures.unreadable", instance=name, error=str(error))
     return found
@@ -248,6 +259,8 @@ def _node(row: Row, said: Said, now_ms: int) -> NodeLook:
         cores=said.machine.cores,
         memory_gb=said.machine.memory_gb,
         gpu_gb=said.machine.gpu_gb,
+        wide=said.wide if said.reach else "",
+        wide_pairs=said.reach.count(SPEECH) if said.reach else 0,
     )
 
 
@@ -268,6 +281,7 @@ def _instance(found: Instance, depth: Depth, told: Figures | None, nodes: int, i
         nodes=nodes,
         sessions=told.sessions if told else 0,
         jobs_waiting=told.jobs_waiting if told else 0,
+        seals=found.seals,
     )
 
 

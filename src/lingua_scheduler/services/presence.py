@@ -31,6 +31,8 @@ class Presence:
         self._settings = settings
         self._copy: dict[str, Instance] = {}
         self._copied_at = float("-inf")
+        # What each of the living can open.
+        self._opened_by_all: frozenset[str] = frozenset()
         self._looking: asyncio.Future[dict[str, Instance]] | None = None
         self._beaten_at = 0.0
         self._judge_from = 0.0
@@ -81,6 +83,8 @@ class Presence:
 
     async def leave(self) -> None:
         """Others look after our mail from now on; if Redis is away they find out by themselves."""
+        # From now on it is right that nobody knows of a beat of ours.
+        self._beaten_at = 0.0
         try:
             await self._store.instances.leave(self.me, self._settings.dead_ms)
         except RedisAway:
@@ -96,6 +100,15 @@ class Presence:
             if instance not in self._copy:
                 await self.look()
         return self.counts_as_alive(instance)
+
+    @property
+    def living(self) -> list[Instance]:
+        """By the latest copy; this instance is one of them."""
+        return [found for name, found in self._copy.items() if self.counts_as_alive(name)]
+
+    def all_can(self, word: str) -> bool:
+        """Whether everybody alive announced it, by the latest copy."""
+        return word in self._opened_by_all
 
     async def look(self) -> dict[str, Instance]:
         """Everybody who is known, as of now; callers at the same time share one look."""
@@ -124,6 +137,12 @@ class Presence:
         if self._beaten_at and self.instance not in known:
             # We are not known any more, so neither is anybody else: Redis has lost its data.
             self._judge_from = loop_time + self._settings.dead_ms / 1000
+        mine = known.get(self.instance)
+        if mine is not None and self._beaten_at:
+            # We know when we beat last; if Redis thinks otherwise, its clock has jumped, and all beats are wrong.
+            wrong_ms = mine.silent_ms - (loop_time - self._beaten_at) * 1000
+            if abs(wrong_ms) > self._settings.dead_ms / 2:
+                self._judge_from = loop_time + self._settings.dead_ms / 1000
         if loop_time < self._judge_from:
             # Who was alive before gets time to say that he still is.
             before = {
@@ -133,6 +152,8 @@ class Presence:
         else:
             self._copy = known
         self._copied_at = monotonic()
+        can = [set(found.seals.split()) for found in self.living]
+        self._opened_by_all = frozenset(set.intersection(*can) if can else ())
         metrics.INSTANCES.set(sum(map(self.counts_as_alive, known)))
         return known
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Callable, Coroutine
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobEvent, event_of_result
+from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.losses import known_code
 from lingua_scheduler.domain.quarantine import Verdict
+from lingua_scheduler.domain.rates import Paces
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.complaints import Complaints
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.judging import Judge
+from lingua_scheduler.services.meaning import meaning_of
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.waiting import WaitingRoom
@@ -29,6 +32,10 @@ _log = logs.get()
 Later = Callable[[], Coroutine[Any, Any, bool]]
 
 _MAY_BE_MISSED = (EndOutcome.GONE, EndOutcome.REPEATED)
+
+# Of one job; nobody reads faster, and nodes are asked for one a second.
+MAX_PARTIALS_PER_S = 20
+MAX_PACED_JOBS = 10_000
 
 _STALE = metrics.by(metrics.STALE, JobEvent.ACCEPT, JobEvent.START, "result", "partial")
 
@@ -70,6 +77,7 @@ class Progress:
         self._assignments = assignments
         self._waiting = waiting
         self._delivery = delivery
+        self._paces = Paces(MAX_PARTIALS_PER_S, MAX_PACED_JOBS)
         self._run_max_ms = run_max_ms
 
     @property
@@ -103,7 +111,7 @@ class Progress:
 
     def ask_to_end(self, report: Report) -> Waiter:
         """`ended` takes the answer."""
-        event, reason = _meaning(report.message)
+        event, reason = meaning_of(report.message)
         return self._jobs.ask_to_end(report.attempt, report.link.epoch, event, reason, quarantine=self._judge.rules)
 
     def advanced(self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, reply: Reply) -> bool:
@@ -123,7 +131,7 @@ class Progress:
         """Whether the result is taken; or, where something else comes first, what has to be waited for."""
         link, message, ended = report.link, report.message, ended_of(reply)
         if ended.verdict is not Verdict.UNCHANGED:
-            self._judge.tell(report.attempt, _meaning(message)[1], ended.verdict)
+            self._judge.tell(report.attempt, meaning_of(message).reason, ended.verdict)
         sent = link.sent.pop(message.job_id, None)
         if sent is not None and sent[0].number == ADOPTED:
             return partial(self._let_go, sent[0], report, ended)
@@ -142,7 +150,7 @@ class Progress:
         foreign = self._relay.foreign(message.job_id, link)
         owner = ended.owner or (foreign.instance if foreign is not None else self._instance)
         if ended.outcome is EndOutcome.ENDED:
-            self._waiting.slot_freed(link.node_id, link.pools)
+            self._waiting.slot_freed(link.node_id, link.serves)
         # If Redis lost the job, or its first answer got lost, the one who waits for exactly this attempt still does.
         elif ended.outcome not in _MAY_BE_MISSED or (foreign is None and self._assignments.find(attempt) is None):
             _STALE["result"].inc()
@@ -161,7 +169,7 @@ class Progress:
         return True
 
     def _confirm(self, link: NodeLink, message: JobResult) -> None:
-        if message.error is not None and _known_error(message) == ErrorCode.MODEL_NOT_AVAILABLE:
+        if message.error is not None and message.error.code == ErrorCode.MODEL_NOT_AVAILABLE:
             self._complaints.take(link, message.error.details)
         if link.profile.acknowledges:
             link.peer.post(ResultAck(job_id=message.job_id, attempt_id=message.attempt_id))
@@ -176,12 +184,15 @@ class Progress:
     def partial(self, link: NodeLink, message: AsrPartial) -> None:
         """Losable, and never holding anything up; only the node that has the job is believed."""
         assignment = self._assignments.of_node(message.job_id, link.node_id)
-        if assignment is not None:
-            self._delivery.partial(assignment.work, message)
-        elif (foreign := self._relay.foreign(message.job_id, link)) is not None:
-            self._relay.tell_partial(foreign, message)
-        else:
+        foreign = self._relay.foreign(message.job_id, link) if assignment is None else None
+        if assignment is None and foreign is None:
             _STALE["partial"].inc()
+        elif not self._paces.may_show(message.job_id, monotonic()):
+            metrics.PARTIALS_DROPPED.inc()
+        elif assignment is not None:
+            self._delivery.partial(assignment.work, message)
+        elif foreign is not None:
+            self._relay.tell_partial(foreign, message)
 
 
 def attempt_of(link: NodeLink, message: JobAck | JobStarted | JobResult) -> Attempt:
@@ -190,14 +201,3 @@ def attempt_of(link: NodeLink, message: JobAck | JobStarted | JobResult) -> Atte
 
 def _event(message: JobAck | JobStarted) -> JobEvent:
     return JobEvent.ACCEPT if isinstance(message, JobAck) else JobEvent.START
-
-
-def _known_error(message: JobResult) -> str | None:
-    return known_code(message.error.code) if message.error and message.error.code else None
-
-
-def _meaning(message: JobResult) -> tuple[JobEvent, str]:
-    """What a result does to its job, and why it failed, if it did."""
-    error_code = _known_error(message)
-    event = event_of_result(message.success, (message.extra or {}).get("reason"), error_code)
-    return event, "" if message.success else error_code or ErrorCode.PROCESSING_ERROR.value

@@ -22,9 +22,12 @@ class Recovery:
         self._assignments = assignments
         self.tell_lost: Callable[[str, Attempt, str], None] = _tell_nobody
 
-    async def end_overdue(self, attempts: Iterable[Attempt], reason: str) -> int:
-        """All in one write. Others may sweep the same leases at the same time: each ends once."""
-        results = await asyncio.gather(*(self._end(attempt, reason) for attempt in attempts))
+    async def end_overdue(self, attempts: Iterable[Attempt], reason: str, linger_ms: int = 0) -> int:
+        """All in one write. Others may sweep the same leases at the same time: each ends once.
+
+        With `linger_ms` their slots stay taken for a while, because their nodes may still be at them.
+        """
+        results = await asyncio.gather(*(self._end(attempt, reason, linger_ms=linger_ms) for attempt in attempts))
         return sum(results)
 
     async def end_disowned(self, attempts: Iterable[Attempt]) -> int:
@@ -53,8 +56,10 @@ class Recovery:
                 if is_over:
                     self._assignments.settle(attempt, Lost(Loss.RESULT_LOST))
 
-    async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True) -> bool:
-        ended = await self._jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue)
+    async def _end(self, attempt: Attempt, reason: str, *, if_overdue: bool = True, linger_ms: int = 0) -> bool:
+        ended = await self._jobs.end(
+            attempt, "", JobEvent.LOSE_ATTEMPT, reason, if_overdue=if_overdue, linger_ms=linger_ms
+        )
         if ended.outcome is not EndOutcome.ENDED:
             return False
         if ended.owner == self._instance:

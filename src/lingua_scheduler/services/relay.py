@@ -11,7 +11,8 @@ from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
-from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult
+from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult, NodeIncoming
+from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
 from lingua_scheduler.protocol.signals import AttemptAdvanced, PartialHeard
 from lingua_scheduler.services.assignments import Assignments, Lost
 from lingua_scheduler.services.delivery import Delivery
@@ -32,6 +33,7 @@ _log = logs.get()
 MAX_FOREIGN = 20_000
 # A result waits this long for room in a full inbox, and its node with it.
 RESULT_PATIENCE_S = 10.0
+AWAY_PATIENCE_S = 120.0
 TRY_AGAIN_S = 0.05
 
 
@@ -96,9 +98,16 @@ class Relay:
 
     def heard(self, signal: PartialHeard) -> None:
         assignment = self._assignments.find(signal.attempt)
-        partial = codec.decode_node(signal.frame.encode()) if assignment is not None else None
+        partial = self._read_partial(signal.frame) if assignment is not None else None
         if assignment is not None and isinstance(partial, AsrPartial):
             self._delivery.partial(assignment.work, partial)
+
+    def _read_partial(self, frame: str) -> NodeIncoming | None:
+        """None for one that was sealed with a key we do not have; a partial may be missed."""
+        try:
+            return codec.decode_node(self._mailroom.seals.open_signal(frame))
+        except (OtherKey, BrokenSeal):
+            return None
 
     # Jobs of others on nodes here
 
@@ -127,8 +136,7 @@ class Relay:
         self._foreign[attempt.job_id] = Foreign(letter.sender, attempt, passage)
         if len(self._foreign) > MAX_FOREIGN:
             self._foreign.popitem(last=False)
-        if link.profile.reports_jobs:
-            link.sent[attempt.job_id] = (attempt, monotonic())
+        link.remember(attempt)
         if not link.peer.post_frame(message.frame):
             # Which tells the one who sent it, and ends its passage.
             return self._recovery.end_unsent(attempt, Loss.SEND_FAILED)
@@ -147,6 +155,7 @@ class Relay:
             passage.ended(message.reason)
         link = self._registry.find(attempt.node_id)
         if link is not None:
+            link.forget(attempt, message.reason)
             link.peer.post(JobCancel(job_id=attempt.job_id, reason=message.reason))
 
     def foreign(self, job_id: str, link: NodeLink) -> Foreign | None:
@@ -165,11 +174,14 @@ class Relay:
             passage.ended("result" if is_posted else "undelivered")
 
     async def _post_result(self, instance: str, letter: Finished) -> bool:
-        give_up_at = monotonic() + RESULT_PATIENCE_S
+        """While Redis is away, or takes no writes, its owner cannot give it up either, and must not do it again."""
+        give_up_at, waited_from = monotonic() + RESULT_PATIENCE_S, monotonic()
         while monotonic() < give_up_at:
-            with suppress(RedisAway):
+            try:
                 if await self._mailroom.post(instance, letter) is not Posted.FULL:
                     return True
+            except RedisAway:
+                give_up_at = min(monotonic() + RESULT_PATIENCE_S, waited_from + AWAY_PATIENCE_S)
             await asyncio.sleep(TRY_AGAIN_S)
         return False
 
@@ -188,7 +200,8 @@ class Relay:
         self._signal(foreign.instance, AttemptAdvanced(foreign.attempt))
 
     def tell_partial(self, foreign: Foreign, partial: AsrPartial) -> None:
-        self._signal(foreign.instance, PartialHeard(foreign.attempt, codec.encode(partial).decode()))
+        frame = self._mailroom.seals.signal(foreign.instance, codec.encode(partial).decode())
+        self._signal(foreign.instance, PartialHeard(foreign.attempt, frame))
 
     def _signal(self, instance: str, signal: AttemptAdvanced | PartialHeard) -> None:
         with suppress(RedisAway):

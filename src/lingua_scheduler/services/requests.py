@@ -3,22 +3,22 @@
 import asyncio
 import hashlib
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.attempts import Attempt, handle_of
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, Request
-from lingua_scheduler.services.dispatch import Dispatcher
+from lingua_scheduler.services.dispatch import AWAY, REFUSED, Dispatcher
 from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.requests import Claim, Claimed
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
@@ -38,10 +38,26 @@ class Placement(NamedTuple):
     job_id: str
     node_id: str
     attempt_id: int
+    secret: str = ""
+
+    @property
+    def handle(self) -> str:
+        """What its caller knows it by."""
+        return handle_of(self.job_id, self.secret)
 
 
 class Requests:
-    def __init__(self, instance: str, store: Store, dispatcher: Dispatcher, settings: Settings) -> None:
+    """`is_alive` says whether an instance is."""
+
+    def __init__(
+        self,
+        instance: str,
+        store: Store,
+        dispatcher: Dispatcher,
+        settings: Settings,
+        is_alive: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        self.is_alive = is_alive
         self._instance = instance
         self._store = store
         self._dispatcher = dispatcher
@@ -66,11 +82,11 @@ class Requests:
         while True:
             is_over = monotonic() > give_up_at
             # A token a try: what an earlier one bound and could not send must not look like ours.
-            claim = Claim(request, secrets.token_hex(8), self._instance, payload)
+            claim = Claim(request, secrets.token_hex(8), self._instance, payload, work.secret)
             try:
-                claimed = await self._store.insist(partial(self._claim, claim), self._patience_s)
+                claimed = await self._store.insist(partial(self._claim, claim), self._patience_s, bears_refusal=False)
             except RedisAway as error:
-                return _redis_away(str(error))
+                return _redis_away(REFUSED if isinstance(error, WritesRefused) else AWAY)
             _CLAIMS[claimed.outcome].inc()
             if is_over and claimed.outcome in (ClaimOutcome.CLAIMED, ClaimOutcome.PENDING):
                 await self.release(claim)
@@ -89,12 +105,23 @@ class Requests:
                     if not await self.release(claim):
                         return _redis_away("the request could not be bound to its job")
                 case ClaimOutcome.BOUND:
-                    return Placement(claimed.job_id, claimed.node_id, claimed.attempt)
+                    if not is_over and await self._is_forsaken(claimed.job_id):
+                        await self.release(msgspec.structs.replace(claim, token=claimed.token))
+                        continue
+                    return Placement(claimed.job_id, claimed.node_id, claimed.attempt, claimed.secret)
                 case ClaimOutcome.CONFLICT:
                     return Refusal(ErrorCode.REQUEST_CONFLICT, "this request_id was used for something else")
                 case ClaimOutcome.PENDING:
                     await asyncio.sleep(min(look_s, claimed.left_ms / 1000))
                     look_s = min(look_s * 2, MAX_LOOK_S)
+
+    async def _is_forsaken(self, job_id: str) -> bool:
+        """Whether the instance that has the job died: its outcome comes to nobody, so a repeat begins anew."""
+        try:
+            record = await self._store.jobs.find(job_id)
+            return record is not None and not await self.is_alive(record.owner)
+        except RedisAway:
+            return False
 
     async def bind(self, claim: Claim, attempt: Attempt) -> bool:
         """False when the claim is lost, or nobody can say: then the job must not run."""

@@ -10,6 +10,9 @@ from lingua_scheduler.services.work import Outcome
 from lingua_scheduler.settings import CallsSettings
 from lingua_scheduler.telemetry import metrics
 
+# Of a result without its texts.
+ENVELOPE_BYTES = 512
+
 
 class _Kept(msgspec.Struct, frozen=True, gc=False):
     result: FetchedResult
@@ -29,8 +32,9 @@ class Results:
         return len(self._kept)
 
     def keep(self, result: FetchedResult, now_s: float) -> None:
-        texts = (result.text_asr, result.text_translated, result.tts_audio)
-        size_bytes = sum(sys.getsizeof(text) for text in texts if text)
+        detail = result.error.detail if result.error else None
+        texts = (result.job_id, result.text_asr, result.text_translated, result.tts_audio, detail)
+        size_bytes = ENVELOPE_BYTES + sum(sys.getsizeof(text) for text in texts if text)
         self._drop(result.job_id)
         self._kept[result.job_id] = _Kept(result, size_bytes, now_s + self._settings.keep_ms / 1000)
         self._held_bytes += size_bytes

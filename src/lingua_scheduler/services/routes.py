@@ -1,7 +1,6 @@
 """The way to a node: through its socket here, or by letter to the instance that holds it."""
 
 from contextlib import suppress
-from time import monotonic
 from typing import Protocol
 
 from lingua_scheduler.domain.attempts import Attempt
@@ -36,12 +35,11 @@ class Here:
         self._waiting = waiting
 
     async def send(self, attempt: Attempt, order: JobAssign) -> bool:
-        link = self._link
-        if link.profile.reports_jobs:
-            link.sent[attempt.job_id] = (attempt, monotonic())
-        return link.peer.post(order)
+        self._link.remember(attempt)
+        return self._link.peer.post(order)
 
-    def cancel(self, attempt: Attempt, order: JobCancel) -> None:  # noqa: ARG002 (elsewhere it says where)
+    def cancel(self, attempt: Attempt, order: JobCancel) -> None:
+        self._link.forget(attempt, order.reason or "")
         self._link.peer.post(order)
 
     async def reports_jobs(self, attempt: Attempt) -> bool:  # noqa: ARG002
@@ -49,7 +47,7 @@ class Here:
 
     def freed(self, attempt: Attempt) -> None:
         self._link.sent.pop(attempt.job_id, None)
-        self._waiting.slot_freed(self._link.node_id, self._link.pools)
+        self._waiting.slot_freed(self._link.node_id, self._link.serves)
 
 
 class Elsewhere:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
@@ -48,11 +48,16 @@ class TooManyWatchers(Exception):
     """Somebody else has to stop watching first."""
 
 
+class TooManyOfAddress(TooManyWatchers):
+    """Others may still watch."""
+
+
 class Watcher:
     """Somebody who follows: hears that there is something, and asks for what it has not seen yet."""
 
-    def __init__(self, snapshots: "Snapshots") -> None:
+    def __init__(self, snapshots: "Snapshots", meter: str = "") -> None:
         self._snapshots = snapshots
+        self.meter = meter
         self._serial = 0
         self._events_seen = snapshots.events_total
         self.news = asyncio.Event()
@@ -101,6 +106,7 @@ class Snapshots:
         # Called with every new picture; may do little.
         self.on_picture: list[Callable[[Picture], None]] = []
         self._watchers: set[Watcher] = set()
+        self._of_address: Counter[str] = Counter()
         self._building: asyncio.Task[Picture] | None = None
         self._cold_at_s = float("-inf")
         self._took_s = 0.0
@@ -134,18 +140,28 @@ class Snapshots:
             self._building.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self._building)
 
-    def subscribe(self) -> Watcher:
-        """To be used in a `with` block. Raises TooManyWatchers."""
+    def subscribe(self, meter: str = "") -> Watcher:
+        """To be used in a `with` block. Raises TooManyWatchers. Without a meter its address has no limit."""
+        if meter and self._of_address[meter] >= self._settings.max_watchers_per_address:
+            raise TooManyOfAddress
         if len(self._watchers) >= self._settings.max_watchers:
             raise TooManyWatchers
-        watcher = Watcher(self)
+        watcher = Watcher(self, meter)
         self._watchers.add(watcher)
+        if meter:
+            self._of_address[meter] += 1
         # The builder may be in the middle of a longer pause.
         self._hurry.set()
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
+        if watcher not in self._watchers:
+            return
         self._watchers.discard(watcher)
+        if watcher.meter:
+            self._of_address[watcher.meter] -= 1
+            if not self._of_address[watcher.meter]:
+                del self._of_address[watcher.meter]
 
     async def run(self) -> None:
         """Build for ever, at the pace of those who watch; a failure is no reason to stop."""

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from lingua_scheduler.domain.catalogue import OfferedService
 from lingua_scheduler.domain.figures import OTHER
 from lingua_scheduler.domain.languages import AUTO
-from lingua_scheduler.domain.pairs import is_echo, name_of
+from lingua_scheduler.domain.pairs import is_echo, name_of, unlisted
 from lingua_scheduler.domain.picture import InstanceLook, Level, NodeLook, Picture
 from lingua_scheduler.protocol.http_stats import (
     ClusterInstance,
@@ -85,6 +85,7 @@ def figures_of(picture: Picture) -> FlatFigures:
     now, ended = picture.now, picture.jobs_ended
     levels = Counter(alarm.level for alarm in picture.alarms)
     pairs = [pair for pair in picture.pairs if not is_echo(name_of(pair))]
+    wide_pairs = unlisted(picture)
     return FlatFigures(
         at_ms=picture.at_ms,
         redis_up=not picture.is_stale,
@@ -96,8 +97,8 @@ def figures_of(picture: Picture) -> FlatFigures:
         sessions=now.sessions,
         nodes=len(picture.nodes),
         nodes_ready=sum(node.state == _READY for node in picture.nodes),
-        pairs=len(pairs),
-        pairs_served=sum(pair.nodes > 0 for pair in pairs),
+        pairs=len(pairs) + wide_pairs,
+        pairs_served=sum(pair.nodes > 0 for pair in pairs) + wide_pairs,
         slots_total=now.slots_total,
         slots_taken=now.slots_taken,
         jobs_waiting=now.jobs_waiting,

@@ -1,8 +1,10 @@
 """What a client's message asks for, as terms."""
 
+import msgspec
+
 from lingua_scheduler.domain.terms import Pipeline, Terms
 from lingua_scheduler.protocol.session import SessionInit, Utterance
-from lingua_scheduler.protocol.shapes import PipelineChoice
+from lingua_scheduler.protocol.shapes import FeatureFlags, PipelineChoice
 
 DEFAULT_INTERVAL_MS = 1000
 
@@ -17,11 +19,17 @@ def terms_of(source: SessionInit | Utterance, choice: PipelineChoice | None = No
         lang_b=source.lang_b,
         auto_langs=tuple(source.auto_langs) if source.auto_langs else None,
         dialect=source.dialect,
-        features=source.features,
+        features=_flags(source.features),
         pipeline=Pipeline() if choice is None else _pipeline(choice),
-        enable_streaming_asr=bool(source.enable_streaming_asr),
+        enable_streaming_asr=source.enable_streaming_asr is not False,
         partial_update_interval_ms=DEFAULT_INTERVAL_MS if interval_ms is None else interval_ms,
     )
+
+
+def _flags(features: FeatureFlags | None) -> dict[str, bool] | None:
+    if features is None:
+        return None
+    return {name: flag for name, flag in msgspec.structs.asdict(features).items() if flag is not None} or None
 
 
 def _pipeline(choice: PipelineChoice) -> Pipeline:
@@ -29,6 +37,6 @@ def _pipeline(choice: PipelineChoice) -> Pipeline:
         use_asr=choice.use_asr,
         use_nmt=choice.use_nmt,
         use_tts=choice.use_tts,
-        use_semantic=True if choice.use_semantic is None else choice.use_semantic,
+        use_semantic=choice.use_semantic,
         use_tone=bool(choice.use_tone),
     )

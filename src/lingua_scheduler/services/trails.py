@@ -49,7 +49,7 @@ class Leg:
 class Trail:
     """From the first sound, or from the call, to the outcome. `root` is the span all others hang under."""
 
-    __slots__ = ("_began_s", "_gap", "_legs", "_outcome", "_root", "_said_s", "_settled_s", "_traces", "_wall")
+    __slots__ = ("_began_s", "_legs", "_outcome", "_root", "_said_s", "_settled_s", "_traces", "_wall")
 
     def __init__(self, traces: Traces, wall: Wall, root: "Span", began_s: float, said_s: float) -> None:
         self._traces = traces
@@ -59,7 +59,6 @@ class Trail:
         self._said_s = said_s
         self._settled_s: float | None = None
         self._legs: list[Leg] = []
-        self._gap = ""
         self._outcome: dict[str, str] = {"lingua.outcome": "abandoned"}
 
     @property
@@ -99,16 +98,11 @@ class Trail:
         self._outcome |= {"lingua.outcome": state.value, "lingua.job_id": job_id}
         if error is not None:
             self._outcome["lingua.error"] = error.value
-        if self._gap:
-            self._outcome["lingua.delivery"] = self._gap
-            self.finish()
 
-    def left(self, gap: str, *, is_heard: bool) -> None:
-        """Its turn among the answers came; `gap` when it was not there by then, and something else was said."""
-        self._gap = gap
-        if not gap:
-            self._outcome["lingua.delivery"] = "sent" if is_heard else "parked"
-            self.finish()
+    def left(self, *, is_late: bool, is_heard: bool) -> None:
+        """The answer is on its way, or waits for a client that is away; late when a later one was before it."""
+        self._outcome["lingua.delivery"] = ("late" if is_late else "sent") if is_heard else "parked"
+        self.finish()
 
     def finish(self) -> None:
         """Make the spans. Nothing is settled when everything stops before there is an outcome."""

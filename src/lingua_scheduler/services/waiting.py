@@ -20,6 +20,10 @@ def retry_queue(pool: str) -> str:
     return f"retry {pool}"
 
 
+# Dismissed jobs that are remembered in case they are only just beginning to wait.
+DISMISSED_MAX = 1_000
+
+
 class _Waiter:
     __slots__ = ("is_in_line", "ticket", "woken")
 
@@ -49,6 +53,8 @@ class WaitingRoom:
         self._poked: set[str] = set()
         # Those that can be sent away by name.
         self._by_job: dict[str, _Waiter] = {}
+        # Jobs that were dismissed and did not wait just then.
+        self._dismissed: dict[str, None] = {}
         # Told of slots that nobody here waits for.
         self.on_unclaimed: Callable[[Collection[str]], None] | None = None
 
@@ -68,6 +74,8 @@ class WaitingRoom:
 
     async def wait(self, pool: str, ticket: int, timeout_s: float, job_id: str = "") -> bool:
         """True when it is worth trying again; then `tried` must be called. False when time ran out, or on `dismiss`."""
+        if job_id in self._dismissed:
+            return False
         waiter = _Waiter(ticket, asyncio.get_running_loop().create_future())
         queue = self._queues.setdefault(pool, [])
         insort(queue, waiter)
@@ -147,7 +155,12 @@ class WaitingRoom:
     def dismiss(self, job_id: str) -> None:
         """Nobody wants this job any more: it waits no longer."""
         waiter = self._by_job.get(job_id)
-        if waiter is not None and not waiter.woken.done():
+        if waiter is None:
+            # It may be about to wait.
+            self._dismissed[job_id] = None
+            if len(self._dismissed) > DISMISSED_MAX:
+                del self._dismissed[next(iter(self._dismissed))]
+        elif not waiter.woken.done():
             waiter.woken.set_result(False)
 
     def by_pool(self) -> dict[str, int]:

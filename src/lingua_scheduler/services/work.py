@@ -49,6 +49,8 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     turn_id: str
     reason: CutReason
     padding_ms: int
+    # Its session was held by another instance that is gone, so nodes of that one may be on their way too.
+    is_adopted: bool = False
     # How nodes know the session, when that is not its name.
     node_session_id: str = ""
     # When all of it had been said, on the clock of the process.
@@ -61,17 +63,16 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     request: Request | None = None
     # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
     may_send: Callable[[Attempt], Awaitable[bool]] | None = None
+    # Asked for over HTTP: `session_id` is a name the caller chose, and nobody's socket hears of it.
+    is_call: bool = False
+    # What the caller must name to fetch the result.
+    secret: str = ""
     # How long it may wait in line for a slot, when the caller said so.
     wait_s: float | None = None
     # Whether anybody still waits for it.
     is_wanted: Callable[[], bool] | None = None
     # Marked on the way, when somebody traces.
     trail: Trail | None = None
-
-    @property
-    def is_adopted(self) -> bool:
-        """Its session was held by another instance, so nodes of that one may be on their way too."""
-        return self.node_session_id not in ("", self.session_id)
 
     @property
     def is_part(self) -> bool:
@@ -101,6 +102,13 @@ class Try(msgspec.Struct, gc=False):
     # Where the last attempt was, or where the job was written down when it began to wait.
     shard: int = -1
     tried: tuple[str, ...] = ()
+    # How many job ids the utterance had before this one, and how many attempts it had under them.
+    renewal: int = 0
+    attempts_before: int = 0
+    # Whether the node that had it last may come back for it, in its own time.
+    awaits_return: bool = False
+    # Shards that may have taken it: Redis went away before it had answered.
+    doubtful: tuple[int, ...] = ()
     # No longer than this, on the monotonic clock.
     give_up_at: float = float("inf")
 

@@ -2,19 +2,25 @@
 
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.reading import is_node, is_shard
+from lingua_scheduler.store.unreadable import Unreadable
 
 
 class Affinity:
-    def __init__(self, line: Line, keys: Keys) -> None:
+    def __init__(self, line: Line, keys: Keys, unreadable: Unreadable) -> None:
         self._line = line
         self._keys = keys
+        self._unreadable = unreadable
 
     async def read(self, key: str) -> tuple[str, int] | None:
         """The node and its shard, or None when nothing is bound (any more)."""
         bound = await self._line.call("GET", self._keys.affinity(key))
         if bound is None:
             return None
-        shard, node_id = bound.split(" ", 1)
+        shard, _, node_id = bound.partition(" ")
+        if not (is_shard(shard) and is_node(node_id)):
+            self._unreadable.met("affinity", self._keys.affinity(key))
+            return None
         return node_id, int(shard)
 
     async def bind(self, key: str, node_id: str, shard: int, ttl_ms: int) -> None:

@@ -6,12 +6,15 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from lingua_scheduler.domain.attempts import Attempt, parse_lease
+from lingua_scheduler.domain.attempts import Attempt, parse_leases
 from lingua_scheduler.domain.findings import Finding, FindingKind, confirmed
 from lingua_scheduler.domain.jobs import LIVE, JobEvent
 from lingua_scheduler.domain.nodes import RemoveOutcome
+from lingua_scheduler.domain.reach import wide_pool
 from lingua_scheduler.store.connection import Reply
+from lingua_scheduler.store.inspection import Inspection
 from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.reading import is_node, is_pool, owner_of
 from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.store import Store
 
@@ -26,9 +29,12 @@ GONE_MS = 60_000
 ALIVE_MS = 45_000
 # The largest `pools.max_shards`.
 MOST_SHARDS = 1_000
+# The largest `pools.shard_size`.
+MOST_IN_SHARD = 1_000
 ORPHAN = "orphan"
+ROUNDS = 3
 
-_SHARD_KEY = re.compile(r"\{s(\d+)\}:(?:(node|pool|record):)?(.*)")
+_SHARD_KEY = re.compile(r"\{s(\d{1,4})\}:(?:(node|pool|record):)?(.*)", re.DOTALL)
 _INSTANCE_KEY = re.compile(r"\{instance:([^}]+)\}:(inbox|dead)")
 
 
@@ -41,6 +47,8 @@ class Inventory(NamedTuple):
     streams: dict[str, set[str]]
     # Jobs in a live state without a lease, as far as one look can tell: shard and id.
     jobs: list[tuple[int, str]]
+    # Keys that hold something no scheduler can have written, as far as one look can tell.
+    strange: list[str]
 
 
 class Checkup:
@@ -49,7 +57,8 @@ class Checkup:
         self._call = store.line.call
         self._keys = store.keys
         self._say = on_step
-        self._inventory = Inventory({}, {}, [])
+        self._inventory = Inventory({}, {}, [], [])
+        self._inspection = Inspection(store)
 
     async def look(self, settle_s: float = SETTLE_S) -> list[Finding]:
         """Everything that is wrong, and still is a moment later."""
@@ -61,6 +70,17 @@ class Checkup:
         await asyncio.sleep(settle_s)
         return confirmed(first, await self._look_once())
 
+    async def put_right(self, settle_s: float = SETTLE_S) -> tuple[list[Finding], list[Finding]]:
+        """Repair all that can be; what was found, and what is left. What one round removes may show what it hid."""
+        found = left = await self.look(settle_s)
+        for _ in range(ROUNDS):
+            if not any(finding.is_repairable for finding in left):
+                break
+            await self.repair(left)
+            left = await self.look(settle_s)
+            found = sorted({*found, *left})
+        return found, left
+
     async def repair(self, findings: Iterable[Finding]) -> None:
         """Put right what was found; every step looks again, in Redis, before it changes anything."""
         by_kind: dict[FindingKind, list[Finding]] = defaultdict(list)
@@ -68,21 +88,26 @@ class Checkup:
         for finding in findings:
             by_kind[finding.kind].append(finding)
             shards.update(self._shards_of(finding))
+        # First, because all else is compared with what is there.
+        await self._inspection.remove({finding.key for finding in by_kind[FindingKind.UNREADABLE]})
         for finding in by_kind[FindingKind.OWNER_GONE]:
             await self._remove_node(finding)
         for kind in (FindingKind.LEASE_OF_NOBODY, FindingKind.LEASE_WITHOUT_JOB):
             for finding in by_kind[kind]:
-                await self._end(parse_lease(finding.subject, self._shard_of(finding)))
+                for overdue in parse_leases([finding.subject], self._shard_of(finding)):
+                    await self._end(overdue)
         for finding in by_kind[FindingKind.JOB_WITHOUT_LEASE]:
             job_id, _, attempt = finding.subject.rpartition("#")
             await self._store.jobs.abandon(self._shard_of(finding), job_id, int(attempt), ORPHAN)
+        for finding in by_kind[FindingKind.DEFINITION_MISSING]:
+            await self._restore_definition(self._shard_of(finding), finding.subject)
         for shard in shards:
             await self._audit_shard(shard, repair=True)
             await self._store.nodes.rebuild(shard)
         for finding in by_kind[FindingKind.PLACE_OF_NOBODY]:
             await self._store.nodes.unplace(finding.subject, Place(*map(int, finding.detail.split())))
         for finding in by_kind[FindingKind.NODE_WITHOUT_PLACE]:
-            await self._store.nodes.restore_place(finding.subject, int(finding.detail))
+            await self._store.nodes.restore_place(finding.subject, Place(int(finding.detail), 1), MOST_IN_SHARD)
         await self._audit_placement(repair=True)
         for finding in by_kind[FindingKind.INBOX_OF_GONE]:
             await self._call("DEL", finding.key)
@@ -90,15 +115,18 @@ class Checkup:
     # Looking
 
     async def _take_inventory(self) -> Inventory:
-        inventory = Inventory(defaultdict(set), defaultdict(set), [])
+        inventory = Inventory(defaultdict(set), defaultdict(set), [], [])
         for shard in await self._store.nodes.shards():
             pools = await self._call("HKEYS", self._keys.shard(shard).summary)
-            inventory.things[shard].update(f"pool:{pool}" for pool in pools)
+            pools += await self._call("HKEYS", self._keys.shard(shard).wide)
+            inventory.things[shard].update(f"pool:{pool}" for pool in pools if is_pool(pool))
         count = 0
         async for keys in self._scan():
             count += len(keys)
             self._say(f"{count} keys looked at")
             jobs = []
+            strange = await self._inspection.look([f"{self._keys.prefix}:{key}" for key in keys])
+            inventory.strange.extend(sorted({finding.key for finding in strange}))
             for key in keys:
                 if match := _SHARD_KEY.match(key):
                     shard, kind, name = int(match[1]), match[2], match[3]
@@ -106,7 +134,7 @@ class Checkup:
                     things = inventory.things[shard]
                     if kind == "record":
                         jobs.append((shard, name))
-                    elif kind:
+                    elif (kind == "pool" and is_pool(name)) or (kind == "node" and is_node(name)):
                         things.add(f"{kind}:{name}")
                 elif match := _INSTANCE_KEY.match(key):
                     inventory.streams[match[1]].add(match[2])
@@ -126,7 +154,8 @@ class Checkup:
                     break
 
     async def _look_once(self) -> list[Finding]:
-        found = await self._jobs_without_lease(self._inventory.jobs)
+        found = await self._inspection.look(self._inventory.strange)
+        found += await self._jobs_without_lease(self._inventory.jobs)
         for shard in self._inventory.things:
             found += await self._audit_shard(shard, repair=False)
             found += await self._leases_without_job(shard)
@@ -140,7 +169,7 @@ class Checkup:
         where = {
             "free_of_nobody": keys.free, "free_wrong": keys.free, "seen_of_nobody": keys.seen, "never_seen": keys.seen,
             "held_wrong": keys.held, "limit_of_nobody": keys.limits, "lease_of_nobody": keys.leases,
-            "summary_wrong": keys.summary,
+            "summary_wrong": keys.summary, "definition_missing": keys.wide, "definition_of_nobody": keys.wide,
         }  # fmt: skip
         found = []
         for some in _portions(sorted(self._inventory.things.get(shard, ()))):
@@ -154,15 +183,12 @@ class Checkup:
         return found
 
     async def _audit_placement(self, *, repair: bool) -> list[Finding]:
-        load = self._keys.load
-        reply = await self._store.scripts.run(
-            "placement_audit", placement=self._keys.placement, load=load, most=MOST_SHARDS, repair=int(repair)
-        )
-        return [Finding(FindingKind(kind), load, shard, detail) for kind, shard, detail in _triples(reply)]
+        reply = await self._store.nodes.recount_places(MOST_SHARDS, repair=repair)
+        return [Finding(FindingKind(kind), self._keys.load, shard, detail) for kind, shard, detail in _triples(reply)]
 
     async def _leases_without_job(self, shard: int) -> list[Finding]:
         keys = self._keys.shard(shard)
-        attempts = [parse_lease(lease, shard) for lease in await self._call("ZRANGE", keys.leases, 0, -1)]
+        attempts = parse_leases(await self._call("ZRANGE", keys.leases, 0, -1), shard)
         found = []
         # An attempt number of 0 is a job a node runs that Redis knew nothing of: it has no record, and needs none.
         for some in _portions([attempt for attempt in attempts if attempt.number]):
@@ -179,7 +205,7 @@ class Checkup:
         for some in _portions(jobs):
             texts = await asyncio.gather(*(self._call("GET", self._keys.shard(s).job(job)) for s, job in some))
             live = [
-                (Attempt(job, int(record["attempt"]), record["node"], shard), record["state"])
+                (Attempt(job, int(record["attempt"]), record.get("node", ""), shard), record["state"])
                 for (shard, job), record in zip(some, map(fields_of, texts), strict=True)
                 if record.get("state") in LIVE
             ]
@@ -216,17 +242,18 @@ class Checkup:
         return found
 
     async def _find_gone_instances(self) -> list[Finding]:
-        alive = await self._alive_instances()
-        if alive is None:
+        known, alive = await self._instances()
+        if not known:
+            # No instance tells of itself, so nothing can be said about any.
             return []
         found = []
         for shard in self._inventory.things:
             keys = self._keys.shard(shard)
             flat = await self._call("HGETALL", keys.owners)
             for node_id, owner in zip(flat[::2], flat[1::2], strict=True):
-                _, instance, link, *_ = owner.split(" ")
-                if instance not in alive:
-                    found.append(Finding(FindingKind.OWNER_GONE, keys.owners, node_id, f"{instance} {link}"))
+                held = owner_of(owner)
+                if held is not None and held.instance not in alive:
+                    found.append(Finding(FindingKind.OWNER_GONE, keys.owners, node_id, f"{held.instance} {held.link}"))
         for instance, streams in self._inventory.streams.items():
             if instance in alive:
                 continue
@@ -234,18 +261,19 @@ class Checkup:
                 key = self._keys.mail(instance, stream)
                 kind = FindingKind.INBOX_OF_GONE if stream == "inbox" else FindingKind.LETTERS_OF_GONE
                 length = await self._call("XLEN", key)
-                if length or (stream == "inbox" and await self._call("EXISTS", key)):
+                # An empty inbox goes with its instance, when that is forgotten (`instances.forget_ms`).
+                is_forgotten = stream == "inbox" and instance not in known
+                if length or (is_forgotten and await self._call("EXISTS", key)):
                     found.append(Finding(kind, key, instance, str(length)))
         return found
 
-    async def _alive_instances(self) -> set[str] | None:
-        """Who has beaten lately; None when no instance tells, so nothing can be said about any."""
+    async def _instances(self) -> tuple[set[str], set[str]]:
+        """All that are known, and those of them that have beaten lately."""
         flat = await self._call("ZRANGE", self._keys.alive, 0, -1, "WITHSCORES")
-        if not flat:
-            return None
         now_s, _ = await self._call("TIME")
         oldest_ms = int(now_s) * 1000 - GONE_MS
-        return {name for name, beat_ms in zip(flat[::2], flat[1::2], strict=True) if float(beat_ms) >= oldest_ms}
+        beats = list(zip(flat[::2], flat[1::2], strict=True))
+        return {name for name, _ in beats}, {name for name, beat_ms in beats if float(beat_ms) >= oldest_ms}
 
     # Repairing
 
@@ -260,6 +288,15 @@ class Checkup:
             await self._end(attempt)
         if place is not None and place.shard == shard:
             await self._store.nodes.unplace(finding.subject, place)
+
+    async def _restore_definition(self, shard: int, pool: str) -> None:
+        """Every member has a copy, and a pool's name stands for one definition for ever."""
+        keys = self._keys.shard(shard)
+        for node_id in await self._call("SMEMBERS", keys.pool(pool)):
+            definition = await self._call("HGET", keys.node(node_id), "reach")
+            if definition and wide_pool(definition) == pool:
+                await self._call("HSET", keys.wide, pool, definition)
+                return
 
     async def _end(self, attempt: Attempt) -> None:
         await self._store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, ORPHAN)

@@ -19,7 +19,19 @@ from redis.exceptions import (
 )
 
 from lingua_scheduler.store.addresses import Address, ClusterUrl
-from lingua_scheduler.store.connection import Argument, Command, RedisAway, ServerLine, Waiter, answers, ask
+from lingua_scheduler.store.connection import (
+    Argument,
+    Command,
+    Mend,
+    NotDone,
+    RedisAway,
+    ServerLine,
+    Waiter,
+    WritesRefused,
+    answers,
+    ask,
+    probe_of,
+)
 from lingua_scheduler.store.layout import SLOTS, Layout, key_of, read_layout, slot_of
 
 # Not carried out, and may be elsewhere or later. (To redis-py MOVED is an ASK, and MASTERDOWN a CLUSTERDOWN.)
@@ -33,6 +45,10 @@ LOOK_EVERY_S = 10.0
 LOOK_AGAIN_S = 0.25
 LOOK_AT_MOST_EVERY_S = 0.05
 ASK_AT_ONCE = 3
+# A slot whose commands were refused until we gave up counts as away for so long after the last refusal.
+STUCK_S = 2.0
+# Names to try for a key that a server has.
+MOST_NAMES = 1_000
 
 
 class Detour:
@@ -60,6 +76,7 @@ class ClusterLine:
         timeout_ms: int,
         max_pending: int,
         prepare: Callable[[ServerLine], Awaitable[None]],
+        mend: Mend | None = None,
         is_raw: bool = False,
     ) -> None:
         self._url = url
@@ -67,12 +84,15 @@ class ClusterLine:
         self._max_pending = max_pending
         self._is_raw = is_raw
         self._new_line = partial(
-            ServerLine, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+            ServerLine, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, mend=mend, is_raw=is_raw
         )
         self._lines: dict[Address, ServerLine] = {}
         self._owners: list[ServerLine | None] = [None] * SLOTS
         self._nodes: frozenset[Address] = frozenset(url.seeds)
         self._detours: dict[Waiter, Detour] = {}
+        # Slots that are half migrated, or served by nobody for too long: why, and until when that counts.
+        self._stuck: dict[int, tuple[str, float]] = {}
+        self._probe_prefix = ""
         # Something does not fit our map; the node named last knows best.
         self._outdated = asyncio.Event()
         self._ask_first: Address | None = None
@@ -112,8 +132,19 @@ class ClusterLine:
     def call(self, *command: Argument) -> Waiter:
         line = self._owners[slot_of(key_of(command))]
         if line is None:
-            raise RedisAway(self._failure)
+            raise NotDone(self._failure)
         return line.call(*command)
+
+    def watch_writes(self, key_prefix: str) -> None:
+        self._probe_prefix = key_prefix
+        for line in self._lines.values():
+            line.probe = partial(self._probe, line)
+
+    def _probe(self, line: ServerLine) -> Command | None:
+        """A write to a key of this server, if it has any."""
+        keys = (f"{self._probe_prefix}:{{probe:{number}}}" for number in range(MOST_NAMES))
+        key = next((key for key in keys if self._owners[slot_of(key)] is line), None)
+        return None if key is None else probe_of(key)
 
     async def another_connection(self) -> AbstractConnection:
         """To any node that is there."""
@@ -135,7 +166,9 @@ class ClusterLine:
                 # No line counts them: each has left the one that refused it.
                 waiter.set_exception(RedisAway(f"{self._max_pending} commands are looking for their server already"))
                 return
-            detour = self._detours[waiter] = Detour(self._loop.time() + self._timeout_s)
+            # Where others have just waited in vain, nobody else need.
+            patience_s = 0.0 if self._stuck and slot_of(key_of(command)) in self._stuck else self._timeout_s
+            detour = self._detours[waiter] = Detour(self._loop.time() + patience_s)
             waiter.add_done_callback(self._detours.pop)
         detour.hops += 1
         detour.reason = f"{type(error).__name__} from {asked}: {error}"
@@ -167,9 +200,16 @@ class ClusterLine:
     def _try_later(self, waiter: Waiter, command: Command, detour: Detour) -> None:
         pause_s = min(FIRST_PAUSE_S * 2 ** min(detour.hops, 10), LAST_PAUSE_S)
         if self._loop.time() + pause_s > detour.give_up_at:
-            waiter.set_exception(RedisAway(detour.reason))
+            waiter.set_exception(WritesRefused(detour.reason))
+            self._stick(slot_of(key_of(command)), detour.reason)
         else:
             self._loop.call_later(pause_s, self._try_again, waiter, command, detour)
+
+    def _stick(self, slot: int, reason: str) -> None:
+        if self._probe_prefix:
+            self._stuck[slot] = (reason, self._loop.time() + STUCK_S)
+            self._settle()
+            self._loop.call_later(STUCK_S + LAST_PAUSE_S, self._settle)
 
     def _try_again(self, waiter: Waiter, command: Command, detour: Detour) -> None:
         if waiter.done():
@@ -261,6 +301,8 @@ class ClusterLine:
             return self._url.connect(address)
 
         line = self._lines[address] = self._new_line(make_connection, on_error=partial(self._refused, address))
+        if self._probe_prefix:
+            line.probe = partial(self._probe, line)
         line.on_up = self._settle
         line.on_down = lambda _: self._settle()
         return line
@@ -291,7 +333,11 @@ class ClusterLine:
         down = (
             f"{node}: {line.failure}" for node, line in self._lines.items() if line in owners and not line.up.is_set()
         )
-        return next(down, "")
+        if gap := next(down, ""):
+            return gap
+        now_s = self._loop.time()
+        self._stuck = {slot: stuck for slot, stuck in self._stuck.items() if stuck[1] > now_s}
+        return next((f"slot {slot}: {reason}" for slot, (reason, _) in self._stuck.items()), "")
 
     async def _drop_unused(self) -> None:
         """Leave who serves no slot any more, and those who took some over but were only asked on the way."""

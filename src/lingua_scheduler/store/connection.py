@@ -1,7 +1,9 @@
 """One connection to one server, shared by all callers: ordered replies, one write per event-loop tick, bounded."""
 
 import asyncio
+import hashlib
 import math
+import re
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
 from time import monotonic
@@ -9,7 +11,16 @@ from typing import Any, Protocol, TypeVar
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import BusyLoadingError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    NoPermissionError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from lingua_scheduler.store.wire import Wire
 from lingua_scheduler.telemetry import metrics
@@ -22,12 +33,43 @@ Waiter = asyncio.Future[Reply]
 
 FIRST_RETRY_S = 0.02
 LAST_RETRY_S = 1.0
+# Redis answers but takes no writes: out of memory, a full disk, too few replicas. For us it is away.
+# (redis-py takes the code off the first; 6.2 wraps all of them in the script's own error.)
+CANNOT_WRITE = re.compile(r"\b(OOM|MISCONF|NOREPLICAS)\b|used memory > 'maxmemory'")
+# What we may not do: either one command, or all that we live by. The next write of our own tells.
+NOT_ALLOWED = re.compile(r"\bNOPERM\b|ACL failure in script|user executing the script can't (?:run|access)")
+# Codes that say nothing about the server as a whole: a mistake of whoever called, a matter of one key, or of where a
+# Cluster keeps it, which is looked after elsewhere. Any other code, such as BUSY, means: not now.
+ABOUT_ONE_COMMAND = re.compile(
+    "ERR|WRONGTYPE|NOSCRIPT|NOGROUP|NOPROTO|NOTBUSY|BUSYGROUP|BUSYKEY|UNKILLABLE|EXECABORT|INPROG"
+    "|READONLY|MOVED|ASK|TRYAGAIN|CLUSTERDOWN|CROSSSLOT"
+)
+_CODE = re.compile(r"([A-Z]{3,}) ")
+_CODE_INSIDE = re.compile(r": -([A-Z]{3,}) ")
+# Changes nothing, and needs the rights that all scripts need.
+PROBE_SOURCE = "return redis.call('ZADD', KEYS[1], 'XX', 0, '-')"
+PROBE_SHA = hashlib.sha1(PROBE_SOURCE.encode(), usedforsecurity=False).hexdigest()
+# Between two writes that are made to see whether it takes them: while it does, and while it does not. So many that
+# follow each other must succeed before it counts as there again.
+PROBE_S = 1.0
+PROBE_AGAIN_S = 0.25
+PROBES_TO_RETURN = 2
 # Round trips are measured no more often than this, however much there is to do.
 SAMPLE_EVERY_S = 0.01
+# Redis 6.2 wraps the errors of scripts, so it may stand anywhere.
+WRONG_TYPE = "WRONGTYPE"
 
 
 class RedisAway(Exception):
     """Redis cannot be reached, does not answer in time, or has too much waiting: the one surprise we plan for."""
+
+
+class NotDone(RedisAway):
+    """And the command was certainly not carried out."""
+
+
+class WritesRefused(NotDone):
+    """It answers, and takes no writes. That may last: whoever can is told at once instead of waiting."""
 
 
 class Line(Protocol):
@@ -45,6 +87,9 @@ class Line(Protocol):
     def call(self, *command: Argument) -> Waiter:
         """Queue a command; the future holds its reply, or RedisAway, or the server's error."""
 
+    def watch_writes(self, key_prefix: str) -> None:
+        """From now on a server that refuses writes is away, until it takes them again."""
+
     async def another_connection(self) -> AbstractConnection:
         """Not connected yet, for what cannot share the line, such as listening."""
 
@@ -56,6 +101,8 @@ def give_error(waiter: Waiter, _command: Command, error: RedisError) -> None:
     """The caller gets the error; but a server that may not write now is as good as away, and is left."""
     if isinstance(error, BusyLoadingError):
         away = RedisAway("the server is loading its data")
+    elif isinstance(error, MasterDownError):
+        away = RedisAway("the server is a replica that has lost its master")
     elif isinstance(error, ReadOnlyError) or "-READONLY " in str(error):  # Redis 6.2 wraps the errors of scripts
         away = RedisAway("the server has become a replica")
     else:
@@ -63,6 +110,10 @@ def give_error(waiter: Waiter, _command: Command, error: RedisError) -> None:
         return
     waiter.set_exception(away)
     raise away
+
+
+# Looks after a command that met a key of another type than we keep there.
+Mend = Callable[["ServerLine", Waiter, Command, RedisError], None]
 
 
 class ServerLine:
@@ -80,8 +131,10 @@ class ServerLine:
         max_pending: int,
         prepare: Callable[["ServerLine"], Awaitable[None]],
         on_error: Callable[[Waiter, Command, RedisError], None] = give_error,
+        mend: Mend | None = None,
         is_raw: bool = False,
     ) -> None:
+        self._mend = mend
         self._make_connection = make_connection
         self._timeout_s = timeout_ms / 1000
         self._max_pending = max_pending
@@ -97,6 +150,14 @@ class ServerLine:
         self._sampled: Waiter | None = None
         self._sampled_at = 0.0
         self.failure = "not connected yet"
+        # A write that changes nothing; None: nobody minds whether writes are taken.
+        self.probe: Callable[[], Command | None] | None = None
+        self._probing: Waiter | None = None
+        # Those who were not allowed what they asked for, until it is known whether anything is.
+        self._doubted: list[tuple[Waiter, RedisError]] = []
+        self._in_doubt = asyncio.Event()
+        # Why the server takes no writes, though it is there.
+        self.refusal = ""
         self._task: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop
         self.up = asyncio.Event()
@@ -127,8 +188,12 @@ class ServerLine:
 
     def call(self, *command: Argument) -> Waiter:
         if not self.up.is_set():
-            raise RedisAway(self.failure)
+            raise WritesRefused(self.refusal) if self.refusal else NotDone(self.failure)
         return self.send(command)
+
+    def watch_writes(self, key_prefix: str) -> None:
+        command = probe_of(f"{key_prefix}:{{probe}}")
+        self.probe = lambda: command
 
     def servers(self) -> "list[ServerLine]":
         return [self]
@@ -147,7 +212,7 @@ class ServerLine:
             self._oldest_since = self._loop.time()
         if not self._outgoing:
             self._loop.call_soon(self._flush)
-        self._outgoing.append(hiredis.pack_command(command))  # type: ignore[arg-type]  # its stub says one-tuple
+        self._outgoing.append(_packed(command))
         self._waiters.append((waiter, command))
         return waiter
 
@@ -197,15 +262,14 @@ class ServerLine:
         """Serve callers until the connection breaks; the failure is kept for those who call meanwhile."""
         self._wire = Wire(connection, self._settle, is_raw=self._is_raw)
         ends = [self._wire.ended, *(asyncio.create_task(watch) for watch in self._watches())]
-        preparing = asyncio.ensure_future(self._prepare(self))
+        preparing = asyncio.ensure_future(self._set_up())
         try:
             await asyncio.wait([preparing, *ends], return_when=asyncio.FIRST_COMPLETED)
             if not preparing.done():
                 raise RedisAway(f"the connection broke while it was being set up: {_why_ended(ends)}")
             await preparing
-            self.up.set()
-            if self.on_up is not None:
-                self.on_up()
+            if not self.refusal:
+                self._come_up()
             if not ready.done():
                 ready.set_result(None)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
@@ -216,17 +280,88 @@ class ServerLine:
                 task.cancel()
             await asyncio.gather(preparing, *ends, return_exceptions=True)
 
+    async def _set_up(self) -> None:
+        await self._prepare(self)
+        self.refusal = await self._try_to_write()
+
+    def _come_up(self) -> None:
+        self.up.set()
+        if self.on_up is not None:
+            self.on_up()
+
     def _watches(self) -> list[Coroutine[Any, Any, None]]:
         """What runs while a connection is good; the first to end says why it no longer is."""
-        return [self._watch()]
+        return [self._watch(), self._watch_writes()]
+
+    async def _watch_writes(self) -> None:
+        taken = 0
+        while True:
+            await self._wait_for_doubt(PROBE_AGAIN_S if self.refusal else PROBE_S)
+            refusal = await self._try_to_write()
+            self._settle_doubts(refusal)
+            if refusal:
+                taken = 0
+                self._refuse_all(refusal)
+            elif self.refusal:
+                taken += 1
+                if taken >= PROBES_TO_RETURN:
+                    self.refusal = ""
+                    self._come_up()
+
+    async def _try_to_write(self) -> str:
+        """Why writes are not taken; empty when they are, or nobody can say."""
+        command = None if self.probe is None else self.probe()
+        if command is None:
+            return ""
+        try:
+            try:
+                await self._probe_with(command)
+            except NoScriptError:
+                await self._probe_with(("EVAL", PROBE_SOURCE, *command[2:]))
+        except ReadOnlyError as error:
+            raise RedisAway("the server has become a replica") from error
+        except (ClusterDownError, BusyLoadingError, NoPermissionError) as error:
+            return str(error)
+        except ResponseError as error:
+            return str(error) if is_refusal(error) or NOT_ALLOWED.search(str(error)) else ""
+        return ""
+
+    def _probe_with(self, command: Command) -> Waiter:
+        self._probing = self.send(command)
+        return self._probing
+
+    async def _wait_for_doubt(self, at_most_s: float) -> None:
+        try:
+            async with asyncio.timeout(at_most_s):
+                await self._in_doubt.wait()
+        except TimeoutError:
+            return
+        self._in_doubt.clear()
+
+    def _settle_doubts(self, refusal: str) -> None:
+        """Who was not allowed something hears that Redis is away, if it allows nothing, and else the error."""
+        doubted, self._doubted = self._doubted, []
+        for waiter, error in doubted:
+            if not waiter.done():
+                waiter.set_exception(WritesRefused(refusal) if refusal else error)
+
+    def _refuse_all(self, refusal: str) -> None:
+        """Nobody is served until writes are taken again; the connection stays, to find that out."""
+        self.refusal = self.failure = refusal
+        if self.up.is_set():
+            self.up.clear()
+            if self.on_down is not None:
+                self.on_down(refusal)
 
     async def _drop(self, connection: AbstractConnection | None) -> None:
         was_up = self.up.is_set()
         self.up.clear()
+        self.refusal = ""
         self._outgoing.clear()
         self._sampled = None
         waiters, self._waiters = self._waiters, deque()
-        for waiter, _ in waiters:
+        doubted, self._doubted = self._doubted, []
+        for waiter, _ in (*waiters, *doubted):
             if not waiter.done():
                 waiter.set_exception(RedisAway(self.failure))
         if connection is not None:
@@ -265,7 +400,18 @@ class ServerLine:
     def _refused(self, waiter: Waiter, command: Command, error: RedisError) -> None:
         if waiter.done():
             return
-        if self.up.is_set():
+        if waiter is self._probing:
+            waiter.set_exception(error)
+        elif self.probe is not None and self.up.is_set() and is_not_allowed(error):
+            self._doubted.append((waiter, error))
+            self._in_doubt.set()
+        elif is_refusal(error):
+            waiter.set_exception(WritesRefused(str(error)))
+            if self.probe is not None:
+                self._refuse_all(str(error))
+        elif self._mend is not None and self.up.is_set() and WRONG_TYPE in str(error):
+            self._mend(self, waiter, command, error)
+        elif self.up.is_set():
             self._on_error(waiter, command, error)
         else:
             give_error(waiter, command, error)
@@ -276,6 +422,40 @@ class ServerLine:
             await asyncio.sleep(self._timeout_s / 4)
             if self._waiters and self._loop.time() - self._oldest_since > self._timeout_s:
                 raise RedisAway(f"no answer for {self._timeout_s:g} s")
+
+
+def probe_of(key: str) -> Command:
+    """A write that finds nothing to change, and leaves nothing behind; by a script, as nearly all of ours are."""
+    return ("EVALSHA", PROBE_SHA, 1, key)
+
+
+def is_refusal(error: RedisError) -> bool:
+    """The server as a whole takes nothing, or no writes; what a Cluster looks elsewhere for is none."""
+    if CANNOT_WRITE.search(str(error)):
+        return True
+    if type(error) is not ResponseError or is_not_allowed(error):
+        return False
+    # redis-py has taken off the codes it knows.
+    code = _CODE_INSIDE.search(str(error)) if error.status_code else _CODE.match(str(error))
+    return code is not None and ABOUT_ONE_COMMAND.fullmatch(code[1]) is None
+
+
+def is_not_allowed(error: RedisError) -> bool:
+    return isinstance(error, NoPermissionError) or NOT_ALLOWED.search(str(error)) is not None
+
+
+def _packed(command: Command) -> bytes:
+    packed: bytes
+    try:
+        packed = hiredis.pack_command(command)  # type: ignore[arg-type]  # its stub says one-tuple
+    except UnicodeEncodeError:
+        # Bytes that are no text came as surrogates, and go back as they were.
+        packed = hiredis.pack_command(tuple(_raw(word) for word in command))  # type: ignore[arg-type]
+    return packed
+
+
+def _raw(word: Argument) -> Argument:
+    return word.encode("utf-8", "surrogateescape") if isinstance(word, str) else word
 
 
 def _why_ended(ends: Iterable[asyncio.Future[None]]) -> str:

@@ -50,11 +50,13 @@ class EmbeddedServer:
         data_dir: Path,
         binary: str = "",
         on_event: Callable[[str, dict[str, object]], None] | None = None,
+        max_memory_mb: int = 0,
     ) -> None:
         self.data_dir = data_dir.absolute()
         self.on_event = on_event
         self.restarts = 0
         self._binary = binary
+        self._max_memory_mb = max_memory_mb
         self._log = self.data_dir / "redis.log"
         self._socket = self.data_dir / "redis.sock"
         self._claim = contextlib.ExitStack()
@@ -171,7 +173,7 @@ class EmbeddedServer:
                 log_start_bytes = log.tell()
                 process = self._process = await asyncio.create_subprocess_exec(
                     self._binary,
-                    *server_arguments(self.data_dir, self._socket, self._log),
+                    *server_arguments(self.data_dir, self._socket, self._log, self._max_memory_mb),
                     stdin=self._server_lock,
                     stdout=log,  # what it says before it knows where to log
                     stderr=log,
@@ -254,7 +256,7 @@ def backoff_s(quick_deaths: int) -> float:
     return min(BACKOFF_FIRST_S * 2.0**doublings, BACKOFF_MAX_S) if quick_deaths else 0.0
 
 
-def server_arguments(data_dir: Path, socket: Path, log: Path) -> list[str]:
+def server_arguments(data_dir: Path, socket: Path, log: Path, max_memory_mb: int = 0) -> list[str]:
     """The whole configuration: given options and no file, a server reads no file, the system's neither."""
     options = {
         "port": "0",
@@ -267,6 +269,8 @@ def server_arguments(data_dir: Path, socket: Path, log: Path) -> list[str]:
         # Each rewrite copies the memory it holds; by default a busy scheduler caused one every 20 s.
         "auto-aof-rewrite-min-size": "256mb",
         "save": "",
+        # Full, it refuses writes, which counts as away; without a limit the system would end it, or something else.
+        "maxmemory": f"{max_memory_mb}mb",
         "maxmemory-policy": "noeviction",
         "daemonize": "no",
         "logfile": str(log),

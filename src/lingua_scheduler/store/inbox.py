@@ -17,6 +17,7 @@ from lingua_scheduler.domain.instances import (
 from lingua_scheduler.settings import InboxSettings
 from lingua_scheduler.store.connection import Argument, Line, RedisAway
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.reading import whole
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.together import Kind, Together
 
@@ -65,9 +66,13 @@ class Claimed(NamedTuple):
 
 
 class DeadLetter(NamedTuple):
+    """`body_bytes` is how long its body was; speech in it is not kept."""
+
     instance: str
     entry: Entry
     reason: str
+    subject: str
+    body_bytes: int
 
     @property
     def letter_id(self) -> str:
@@ -149,7 +154,9 @@ class Inboxes:
         )
         return ReleaseOutcome(reply[0])
 
-    async def bury(self, instance: str, entry: Entry, reason: str, limits: Limits) -> BuryOutcome:
+    async def bury(
+        self, instance: str, entry: Entry, reason: str, limits: Limits, *, subject: str = "", keeps_body: bool = False
+    ) -> BuryOutcome:
         reply = await self._scripts.run(
             "inbox_bury",
             inbox=self._keys.inbox(instance),
@@ -157,6 +164,8 @@ class Inboxes:
             group=GROUP,
             entry=entry.entry_id,
             reason=reason,
+            subject=subject,
+            keep_body=int(keeps_body),
             deliveries=entry.deliveries,
             max_dead=limits.max_dead,
             keep_ms=limits.keep_ms,
@@ -244,7 +253,9 @@ def _entry(entry_id: str | bytes, fields: Sequence[Any], deliveries: int = 1) ->
 
 def _dead_letter(instance: str, entry_id: str, fields: Sequence[str]) -> DeadLetter:
     named = dict(zip(fields[::2], fields[1::2], strict=True))
-    return DeadLetter(instance, _entry(entry_id, fields, int(named["deliveries"])), named["reason"])
+    entry = _entry(entry_id, fields, whole(named.get("deliveries")))
+    body_bytes = whole(named.get("body_bytes", len(entry.body)))
+    return DeadLetter(instance, entry, named.get("reason", "unknown"), named.get("subject", ""), body_bytes)
 
 
 def _text(value: str | bytes) -> str:

@@ -1,14 +1,17 @@
 """Presence: which instances are alive, by their beats on Redis's clock."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from redis.exceptions import ResponseError
 
 from lingua_scheduler.domain.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
-from lingua_scheduler.store.connection import Line, RedisAway, Reply
+from lingua_scheduler.store.connection import Line, Reply
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.scripts import CANNOT_WRITE, Scripts
+from lingua_scheduler.store.reading import is_instance, is_text
+from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.unreadable import Unreadable
+
+CLOCK_TOLERANCE_MS = 1_000
 
 
 class Me(NamedTuple):
@@ -21,10 +24,12 @@ class Me(NamedTuple):
     version: str
     started_at_ms: int
     address: str = ""
+    seals: str = ""
 
 
 class Instances:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable) -> None:
+        self._unreadable = unreadable
         self._keys = {"alive": keys.instances_alive, "about": keys.instances_about}
         self._figures = keys.figures
         self._line = line
@@ -58,24 +63,26 @@ class Instances:
     async def known(self) -> dict[str, Instance]:
         """All that are known, dead or alive, in one call."""
         reply = await self._scripts.run("instances_list", **self._keys)
-        return {
-            instance: _instance(instance, silent_ms, about)
-            for instance, silent_ms, about in zip(reply[::3], reply[1::3], reply[2::3], strict=True)
-        }
+        found = {}
+        for name, silent_ms, about in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+            instance = _instance(name, silent_ms, about) if is_instance(name) else None
+            if instance is None:
+                self._unreadable.met("about", name)
+            else:
+                found[name] = instance
+        return found
 
     async def show(self, instance: str, figures: bytes) -> None:
         """Tell the others what this one counts."""
-        try:
-            await self._line.call("HSET", self._figures, instance, figures)
-        except ResponseError as error:
-            if not CANNOT_WRITE.search(str(error)):
-                raise
-            raise RedisAway(str(error)) from error
+        await self._line.call("HSET", self._figures, instance, figures)
 
     async def shown(self) -> dict[str, str]:
         """What each of them told last; one that left told nothing."""
         flat = await self._line.call("HGETALL", self._figures)
-        return dict(zip(flat[::2], flat[1::2], strict=True))
+        shown = dict(zip(flat[::2], flat[1::2], strict=True))
+        readable = {name: text for name, text in shown.items() if is_instance(name) and is_text(text)}
+        self._unreadable.met("figures", self._figures, len(shown) - len(readable))
+        return readable
 
     async def _beat(self, verb: str, me: Me, dead_ms: int) -> Reply:
         about = {name: value for name, value in me._asdict().items() if name not in ("instance_id", "incarnation")}
@@ -90,8 +97,17 @@ class Instances:
         )
 
 
-def _instance(instance: str, silent_ms: int, about: str) -> Instance:
+# What an instance says of itself; another release may say more.
+_ABOUT = msgspec.json.Decoder(dict[str, str | int])
+
+
+def _instance(instance: str, silent_ms: int, about: str) -> Instance | None:
     incarnation, _, profile = about.partition(" ")
-    said = msgspec.json.decode(profile)
-    known = {name: said[name] for name in Instance._fields if name in said}
-    return Instance(instance, max(0, silent_ms), incarnation, **known)
+    try:
+        said = _ABOUT.decode(profile)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    known: dict[str, Any] = {name: said[name] for name in Instance._fields if name in said}
+    # A beat of the future is from before the clock was put back: whoever lives has beaten since.
+    silent_ms = max(0, silent_ms) if silent_ms > -CLOCK_TOLERANCE_MS else -silent_ms
+    return Instance(instance, silent_ms, incarnation, **known)

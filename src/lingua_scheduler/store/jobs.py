@@ -1,5 +1,6 @@
 """Jobs, attempts and leases in Redis: every step is one script, settled there."""
 
+import asyncio
 import random
 from functools import lru_cache
 from typing import Any
@@ -14,9 +15,11 @@ from lingua_scheduler.domain.attempts import (
     DispatchOutcome,
     EndOutcome,
     NoteOutcome,
-    parse_lease,
+    is_job_id,
+    parse_leases,
 )
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
+from lingua_scheduler.domain.nodes import Features
 from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
 from lingua_scheduler.store.connection import Line, Reply, Waiter
 from lingua_scheduler.store.keys import Keys, ShardKeys
@@ -24,6 +27,7 @@ from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records, one_line
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.together import Kind, Together
+from lingua_scheduler.store.unreadable import Unreadable
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -37,13 +41,15 @@ _ADVANCE_OUTCOMES = {outcome.value: outcome for outcome in AdvanceOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
 _VERDICTS = {verdict.value or "-": verdict for verdict in Verdict}
 DICE = random.Random()
+# How far a look for overdue leases reaches behind what is none.
+OVERDUE_PAGES = 10
 
 
 @lru_cache(maxsize=4_096)
-def _owner_of(text: str) -> tuple[str, Owner, bool]:
-    """The epoch of a node, who holds it, and whether it acknowledges; a node gets many jobs between two changes."""
-    epoch, instance, link, acknowledges = text.split(" ")
-    return epoch, Owner(instance, link), acknowledges == "1"
+def _owner_of(text: str) -> tuple[str, Owner, Features]:
+    """The epoch of a node, who holds it, and what it announced; a node gets many jobs between two changes."""
+    epoch, instance, link, features = text.split(" ")
+    return epoch, Owner(instance, link), Features.parse(features)
 
 
 class DispatchRules(msgspec.Struct, frozen=True, eq=False, gc=False):
@@ -73,6 +79,8 @@ class JobOrder(msgspec.Struct, frozen=True, gc=False):
     needs: tuple[str, ...] = ()
     # Whether a quarantined node is better than none.
     is_last_resort: bool = True
+    # Wide pools of the shard whose nodes serve all of `pools`.
+    wide: tuple[str, ...] = ()
 
 
 class Dispatched(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +88,7 @@ class Dispatched(msgspec.Struct, frozen=True, gc=False):
     node_id: str = ""
     epoch: str = ""
     owner: Owner = Owner("", "")
-    acknowledges: bool = False
+    features: Features = Features()
 
 
 class Ended(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +99,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     verdict: Verdict = Verdict.UNCHANGED
 
 
-_DispatchGroup = tuple[tuple[str, ...], str, tuple[str, ...], bool, DispatchRules]
+_DispatchGroup = tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...], bool, DispatchRules]
 _EndGroup = tuple[JobEvent, str, bool, int, QuarantineRules | None]
 
 
@@ -110,8 +118,8 @@ class JobNote(msgspec.Struct, frozen=True, gc=False):
 class Jobs(Records):
     """What happens to jobs; how they are looked up is in `Records`."""
 
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts, max_pending: int) -> None:
-        super().__init__(line, keys)
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable, max_pending: int) -> None:
+        super().__init__(line, keys, unreadable)
         self._scripts = scripts
         self._together = Together(scripts, max_pending)
 
@@ -132,7 +140,7 @@ class Jobs(Records):
         return self._together.join(
             _DISPATCH,
             keys,
-            (order.pools, order.owner, order.needs, order.is_last_resort, rules),
+            (order.pools, order.wide, order.owner, order.needs, order.is_last_resort, rules),
             keys.job(order.job_id),
             f"{order.job_id} {order.attempt} {order.run_ms} {order.utterance_index} {wish}\n{session_id}",
         )
@@ -142,6 +150,8 @@ class Jobs(Records):
 
     def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
         """As `advance`, for those who read the reply themselves, with `advanced_of`."""
+        if not is_job_id(attempt.job_id):
+            return _answered(AdvanceOutcome.STALE.value)
         keys = self._keys.shard(attempt.shard)
         return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
@@ -178,6 +188,8 @@ class Jobs(Records):
         quarantine: QuarantineRules | None = None,
     ) -> Waiter:
         """As `end`, for those who read the reply themselves, with `ended_of`."""
+        if not is_job_id(attempt.job_id):
+            return _answered(EndOutcome.GONE.value)
         keys = self._keys.shard(attempt.shard)
         group = event, reason, if_overdue, linger_ms, quarantine
         return self._together.join(_END, keys, group, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
@@ -278,8 +290,11 @@ class Jobs(Records):
         return bool(record) and not (is_same and record.get("state") in LIVE)
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
-        leases = await self._scripts.run("leases_overdue", self._keys.shard(shard), most=most)
-        return [parse_lease(lease, shard) for lease in leases]
+        strange, *leases = await self._scripts.run(
+            "leases_overdue", self._keys.shard(shard), most=most, pages=OVERDUE_PAGES
+        )
+        self._unreadable.met("leases", self._keys.shard(shard).leases, int(strange))
+        return parse_leases(leases, shard)
 
 
 def dispatched_of(reply: Reply) -> Dispatched:
@@ -304,15 +319,22 @@ def ended_of(reply: Reply) -> Ended:
     return Ended(outcome, "" if owner == "-" else owner, session_id, int(utterance), _VERDICTS[verdict])
 
 
+def _answered(reply: Reply) -> Waiter:
+    """For a node that speaks of a job that cannot be ours: Redis need not be asked."""
+    waiter: Waiter = asyncio.get_running_loop().create_future()
+    waiter.set_result(reply)
+    return waiter
+
+
 def _word(text: str) -> str:
     return text if text.isprintable() and " " not in text else quote(text)
 
 
 def _of_dispatches(keys: ShardKeys, group: _DispatchGroup, job_keys: list[str], orders: list[str]) -> dict[str, Any]:
-    pools, owner, needs, is_last_resort, rules = group
+    pools, wide, owner, needs, is_last_resort, rules = group
     return {
         "pool": keys.pool(pools[0]),
-        "job_keys": [*job_keys, *map(keys.pool, pools[1:])],
+        "job_keys": [*job_keys, *map(keys.pool, pools[1:] + wide)],
         "sample": rules.sample,
         "sample_k": rules.sample_k,
         "ack_ms": rules.ack_ms,
@@ -327,6 +349,7 @@ def _of_dispatches(keys: ShardKeys, group: _DispatchGroup, job_keys: list[str], 
         "instance": owner,
         "needs": " ".join(needs),
         "last": int(is_last_resort),
+        "wides": len(wide),
         "orders": orders,
     }
 
@@ -337,6 +360,9 @@ def _of_advances(_keys: ShardKeys, event: JobEvent, job_keys: list[str], moves: 
 
 def _of_ends(_keys: ShardKeys, group: _EndGroup, job_keys: list[str], ends: list[str]) -> dict[str, Any]:
     event, reason, if_overdue, linger_ms, quarantine = group
+    if quarantine is not None and event is JobEvent.FIND_NO_TEXT:
+        # Saying that there is nothing to hear proves nothing.
+        quarantine = quarantine._replace(believed_after=0)
     return {
         "job_keys": job_keys,
         "rules": "" if quarantine is None else " ".join(map(str, quarantine)),

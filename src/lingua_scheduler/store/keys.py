@@ -1,6 +1,7 @@
 """Every key name, and what lives under it. Keys of one script share one hash tag."""
 
 import hashlib
+import re
 from typing import NamedTuple
 
 
@@ -23,6 +24,9 @@ SHARD_KEYS = {
     "summary": "pairs",
     "recent": "recent",
     "looks": "looks",
+    "queues": "queues",
+    "wide": "wide",
+    "trust": "trust",
 }
 
 
@@ -43,6 +47,9 @@ class ShardKeys:
         self.summary = self.named["summary"]
         self.recent = self.named["recent"]
         self.looks = self.named["looks"]
+        self.queues = self.named["queues"]
+        self.wide = self.named["wide"]
+        self.trust = self.named["trust"]
         self._node = f"{base}:node:"
         self._pool = f"{base}:pool:"
         self._job = f"{base}:record:"
@@ -78,6 +85,19 @@ class Keys:
         self.version = f"{prefix}:{{meta}}:version"
         self.alive = f"{prefix}:{{instances}}:alive"
 
+    def family_of(self, key: str) -> "Family | None":
+        """What is kept under a key, by its name; None for what is none of ours."""
+        start = f"{self._prefix}:"
+        if not key.startswith(start):
+            return None
+        name = key[len(start) :]
+        return next((family for family in FAMILIES if family.pattern.fullmatch(name)), None)
+
+    def aside(self, key: str) -> str:
+        """Where a key of another type than we keep there is put, in the same slot."""
+        head, brace, tail = key.partition("}")
+        return f"{head}{brace}:{ASIDE}{tail or ':value'}"
+
     @property
     def prefix(self) -> str:
         return self._prefix
@@ -112,6 +132,10 @@ class Keys:
     def parked(self, session_id: str) -> str:
         return f"{self._prefix}:{{session:{session_id}}}:parked"
 
+    def past(self, node_id: str) -> str:
+        """Of a node that left."""
+        return f"{self._prefix}:{{node:{node_id}}}:past"
+
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
         if keys is None:
@@ -119,14 +143,31 @@ class Keys:
         return keys
 
 
+# Part of the names of what was set aside.
+ASIDE = "unreadable"
+
 TABLE = (
     KeyDoc("…:{s7}:node:<id>", "hash", "profile of a node: what it said of itself, its pools, its state"),
     KeyDoc("…:{s7}:pool:<src>:<tgt>:<facet>", "set", "ids of the nodes that serve the pair, as speech or as text"),
+    KeyDoc("…:{s7}:pool:*:<digest>:text", "set", "ids of the wide nodes that serve the same pairs, more than 256"),
+    KeyDoc("…:{s7}:wide", "hash", "wide pool → the languages its nodes serve as JSON; goes with its last member"),
     KeyDoc("…:{s7}:seen", "zset", "node → the moment until which it counts as alive (ms, Redis's clock)"),
     KeyDoc("…:{s7}:free", "zset", "node → free slots; only nodes that take work"),
     KeyDoc("…:{s7}:held", "zset", "node → live leases"),
-    KeyDoc("…:{s7}:limits", "hash", "node → slots it allows"),
-    KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, whether it acknowledges"),
+    KeyDoc("…:{s7}:limits", "hash", "node → slots it may use: what it claims, as far as it is believed"),
+    KeyDoc(
+        "…:{s7}:trust",
+        "hash",
+        "node → slots believed, good results since they grew, slots claimed; only nodes that claimed more than a new "
+        "one is believed to have",
+    ),
+    KeyDoc(
+        "…:{node:<id>}:past",
+        "string",
+        "of a node that left: slots believed, quarantined until, last outcomes; when it comes back they count; expires",
+    ),
+    KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, what it announced: 1 if it acknowledges"),
+    KeyDoc("…:{s7}:queues", "hash", "node → jobs that wait for its GPU, as it says; only nodes that have some"),
     KeyDoc("…:{s7}:leases", "zset", "job#attempt#node → deadline (ms, Redis's clock)"),
     KeyDoc(
         "…:{s7}:trouble",
@@ -158,21 +199,35 @@ TABLE = (
     KeyDoc("…:{instances}:alive", "zset", "instance → its last beat (ms, Redis's clock)"),
     KeyDoc("…:{instances}:about", "hash", "instance → incarnation of its process, and host, pid, version … as JSON"),
     KeyDoc("…:{instances}:figures", "hash", "instance → what it counts (sessions, jobs, latencies) as JSON; no text"),
-    KeyDoc("…:{instance:<id>}:inbox", "stream", "letters to an instance; the one place where speech passes through"),
-    KeyDoc("…:{instance:<id>}:dead", "stream", "letters that could not be handled, with the reason; bounded"),
+    KeyDoc(
+        "…:{instance:<id>}:inbox",
+        "stream",
+        "letters to an instance; speech passes through here, sealed if all instances have the cluster key",
+    ),
+    KeyDoc(
+        "…:{instance:<id>}:dead",
+        "stream",
+        "letters that could not be handled, with the reason, without speech and text; bounded",
+    ),
     KeyDoc("…:{instance:<id>}:adopter", "hash", "who looks after a dead instance's inbox, in which epoch, until when"),
     KeyDoc("…:{pools}:leader", "string", "the leading instance and its epoch; expires unless it is renewed"),
     KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
-    KeyDoc("…:{pools}:config", "hash", "the published pool map, its version, when and by whom it was built"),
+    KeyDoc(
+        "…:{pools}:config",
+        "hash",
+        "the published pool map, the languages of its wide pools, its version, when and by whom it was built",
+    ),
     KeyDoc(
         "…:{session:<id>}",
         "hash",
-        "owner, digest of the resume token, what the client asked for, the latest utterances as frame numbers; expires",
+        "owner, digest of the resume token, what the client asked for, the latest utterances as frame numbers; of one "
+        "that is found by its id a digest of its client's address, and whether its socket is gone; expires",
     ),
     KeyDoc(
         "…:{session:<id>}:parked",
         "list",
-        "outcomes on their way to a client that is away, until it comes back or the grace period ends",
+        "outcomes on their way to a client that is away, sealed with its resume token, until it comes back or the "
+        "grace period ends",
     ),
     KeyDoc("…:{meta}:version", "string", "version of all this; a release that does not know it refuses to start"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
@@ -180,7 +235,35 @@ TABLE = (
         "…:{request:<digest>}",
         "hash",
         "of a request id within its tenant and session: claim token and instance, digest of what is asked for, lease, "
-        "and once it has one its job, node and attempt; expires",
+        "and once it has one its job, node, attempt and the secret to fetch the result with; expires",
+    ),
+    KeyDoc(
+        "…:{…}:unreadable:<name>",
+        "any",
+        "a key that held another type than we keep there, set aside so that service goes on; expires after a day",
     ),
     KeyDoc("…:signals", "channel", "losable messages between instances; nothing is stored"),
 )
+
+
+class Family(NamedTuple):
+    """Keys of one kind."""
+
+    name: str
+    type: str
+    # Of their names without the prefix.
+    pattern: re.Pattern[str]
+
+
+def _family(doc: KeyDoc) -> Family:
+    """From its entry in the table, so that no key is without one."""
+    shape = doc.pattern.removeprefix("…:")
+    words = re.findall(r"[a-z]+", re.sub(r"<[^>]*>", "", shape.removeprefix("{s7}")))
+    name = words[0] if shape.startswith("{s7}") else words[-1]
+    pattern = re.escape(shape).replace(re.escape("{s7}"), r"\{s\d{1,4}\}").replace("…", r"[^}]+")
+    # What stands within braces has none itself; anything else may be anything.
+    pattern = re.sub(r"(\\\{[a-z]+:)<[^>]*>", r"\1[^}]+", pattern)
+    return Family(name, doc.type, re.compile(re.sub(r"<[^>]*>", ".+", pattern), re.DOTALL))
+
+
+FAMILIES = tuple(_family(doc) for doc in TABLE if doc.type != "channel")

@@ -18,7 +18,7 @@ KEY_AFTER_STREAMS: frozenset[Argument] = frozenset({"XREAD", "XREADGROUP"})
 
 @lru_cache(maxsize=8192)
 def slot_of(key: Argument) -> int:
-    return key_slot(key if isinstance(key, bytes) else str(key).encode())
+    return key_slot(key if isinstance(key, bytes) else str(key).encode("utf-8", "surrogateescape"))
 
 
 def key_of(command: Command) -> Argument:

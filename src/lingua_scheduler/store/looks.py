@@ -5,12 +5,13 @@ import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from lingua_scheduler.domain.nodes import Load, Machine, NodeState
 from lingua_scheduler.domain.pools import Facet
+from lingua_scheduler.domain.reach import Reach, is_wide, reach_named
 from lingua_scheduler.store.connection import Line, Reply
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.reading import Profile, is_node, is_shard, is_text, owner_of, profile_of, whole
+from lingua_scheduler.store.unreadable import Unreadable
 
 # Seven commands a shard, and a line has only so many waiting.
 SHARDS_TOGETHER = 20
@@ -18,6 +19,7 @@ READ_TOGETHER = 100
 # Ways to say it that are remembered; a fleet has as many as it has kinds of nodes.
 REMEMBERED_MAX = 50_000
 _UNSAID = "-"
+_STATES = frozenset(NodeState)
 _UNSEEN = (NodeState.REGISTERING.value, _UNSAID, "0", _UNSAID, _UNSAID, _UNSAID)
 
 
@@ -31,6 +33,9 @@ class Said(NamedTuple):
     machine: Machine
     speech: list[str]
     text: list[str]
+    # Of a wide node instead: the name of its pool, and what that stands for.
+    wide: str = ""
+    reach: Reach | None = None
 
 
 class Row(NamedTuple):
@@ -54,12 +59,13 @@ class Row(NamedTuple):
     unavailable: tuple[tuple[str, int], ...]
 
 
-class _Profile(msgspec.Struct):
-    version: str = ""
-    platform: str = ""
-    services: list[str] = []
-    types: list[str] = []
-    machine: Machine = Machine()
+class _Stored(NamedTuple):
+    """What is written of one node."""
+
+    serves: str
+    profile: str
+    # Of a wide node.
+    reach: str
 
 
 def digest_of(pools: Iterable[str], profile: str) -> str:
@@ -77,19 +83,22 @@ def look_of(digest: str, alive_ms: int, load: Load) -> str:
 
 
 class Looks:
-    def __init__(self, line: Line, keys: Keys) -> None:
+    def __init__(self, line: Line, keys: Keys, unreadable: Unreadable) -> None:
         self._line = line
         self._keys = keys
+        self._unreadable = unreadable
         self._said: dict[str, Said] = {}
 
     async def rows(self) -> AsyncIterator[list[Row]]:
         """Shard by shard, so that nobody waits for the whole fleet to be read."""
-        shards = [int(shard) for shard in await self._line.call("ZRANGE", self._keys.load, 0, -1)]
-        shards.sort()
+        named = await self._line.call("ZRANGE", self._keys.load, 0, -1)
+        shards = sorted(int(shard) for shard in named if is_shard(shard))
         for first in range(0, len(shards), SHARDS_TOGETHER):
             some = shards[first : first + SHARDS_TOGETHER]
             for shard, columns in zip(some, await asyncio.gather(*map(self._columns, some)), strict=True):
-                yield _rows(shard, columns)
+                rows, strange = _rows(shard, columns)
+                self._unreadable.met("owners", self._keys.shard(shard).owners, strange)
+                yield rows
                 await asyncio.sleep(0)
 
     async def said(self, rows: Sequence[Row]) -> dict[str, Said]:
@@ -103,8 +112,8 @@ class Looks:
             some = unheard[first : first + READ_TOGETHER]
             for row, said in zip(some, await asyncio.gather(*map(self._read, some)), strict=True):
                 # It may have changed its mind, or left, since its columns were read: then the next look tells.
-                if said is not None and digest_of(said[0].split(), said[1]) == row.digest:
-                    self._said[row.digest] = _said(*said)
+                if said is not None and digest_of(said.serves.split(), said.profile) == row.digest:
+                    self._said[row.digest] = _said(said)
             await asyncio.sleep(0)
         return self._said
 
@@ -121,49 +130,63 @@ class Looks:
             self._line.call("ZRANGE", keys.sick, *scored),
         )
 
-    async def _read(self, row: Row) -> tuple[str, str] | None:
+    async def _read(self, row: Row) -> _Stored | None:
         key = self._keys.shard(row.shard).node(row.node_id)
-        serves, profile = await self._line.call("HMGET", key, "serves", "profile")
-        return None if profile is None else (serves or "", profile)
+        serves, profile, reach = await self._line.call("HMGET", key, "serves", "profile", "reach")
+        stored = _Stored(serves or "", profile or "", reach or "")
+        if profile is not None and not all(map(is_text, stored)):
+            self._unreadable.met("node", key)
+            return None
+        return None if profile is None else stored
 
 
-def _rows(shard: int, columns: list[Reply]) -> list[Row]:
+def _rows(shard: int, columns: list[Reply]) -> tuple[list[Row], int]:
+    """And how many could not be read."""
     owners, limits, looks, seen, held, free, sick = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in columns)
     lacks: dict[str, list[tuple[str, int]]] = {}
     for name, until in sick.items():
         node_id, _, service = name.partition(" ")
         if service:
-            lacks.setdefault(node_id, []).append((service, int(float(until))))
-    rows = []
+            lacks.setdefault(node_id, []).append((service, whole(until)))
+    rows, strange = [], 0
     for node_id, owner in sorted(owners.items()):
+        held_by = owner_of(owner)
+        if held_by is None or not is_node(node_id):
+            strange += 1
+            continue
         words = looks.get(node_id, "").split(" ")
-        state, digest, alive_ms, *load = words if len(words) == len(_UNSEEN) else _UNSEEN
+        is_seen = len(words) == len(_UNSEEN) and words[0] in _STATES and is_text(words[1])
+        state, digest, alive_ms, *load = words if is_seen else _UNSEEN
         rows.append(
             Row(
                 node_id=node_id,
                 shard=shard,
-                instance=owner.split(" ", 2)[1],
+                instance=held_by.instance,
                 state=state,
                 digest=digest,
-                alive_until_ms=int(float(seen.get(node_id, 0))),
-                alive_ms=int(alive_ms),
-                max_jobs=int(limits.get(node_id, 0)),
-                held=int(float(held.get(node_id, 0))),
-                free=int(float(free[node_id])) if node_id in free else None,
-                load=Load(*(None if said == _UNSAID else float(said) for said in load)),
-                quarantined_until_ms=int(float(sick.get(node_id, 0))),
+                alive_until_ms=whole(seen.get(node_id)),
+                alive_ms=whole(alive_ms),
+                max_jobs=whole(limits.get(node_id)),
+                held=whole(held.get(node_id)),
+                free=whole(free[node_id]) if node_id in free else None,
+                load=Load(*(None if said == _UNSAID else float(whole(said)) for said in load)),
+                quarantined_until_ms=whole(sick.get(node_id)),
                 unavailable=tuple(lacks.get(node_id, ())),
             )
         )
-    return rows
+    return rows, strange
 
 
-def _said(serves: str, profile: str) -> Said:
-    said = msgspec.json.decode(profile, type=_Profile)
+def _said(stored: _Stored) -> Said:
+    said = profile_of(stored.profile) or Profile()
     pairs: dict[str, list[str]] = {facet: [] for facet in Facet}
-    for pool in serves.split():
+    wide = ""
+    for pool in stored.serves.split():
         pair, _, facet = pool.rpartition(":")
-        pairs[facet].append(pair)
+        if is_wide(pool):
+            wide = pool
+        elif facet in pairs:
+            pairs[facet].append(pair)
     return Said(
         said.version,
         said.platform,
@@ -172,6 +195,8 @@ def _said(serves: str, profile: str) -> Said:
         said.machine,
         sorted(pairs[Facet.SPEECH]),
         sorted(pairs[Facet.TEXT]),
+        wide,
+        reach_named(wide, stored.reach) if wide else None,
     )
 
 

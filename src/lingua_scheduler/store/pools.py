@@ -2,19 +2,23 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from lingua_scheduler.domain.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
+from lingua_scheduler.domain.reach import Reach, is_wide, readable
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.reading import is_instance, is_pool, is_shard, is_text, whole
 from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.unreadable import Unreadable
 
-# A published map is a copy for all; this reads it back as it was built.
+# A published map is a copy for all; these read it back as it was built.
 _MAP = msgspec.json.Decoder(dict[str, list[tuple[int, int]]])
+_WIDE = msgspec.json.Decoder(dict[str, str])
 
 
 class Published(NamedTuple):
@@ -29,59 +33,110 @@ class Published(NamedTuple):
 
 
 class Pools:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts) -> None:
+    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable) -> None:
         self._line = line
         self._keys = keys
         self._scripts = scripts
+        self._unreadable = unreadable
+        # Wide pools whose definition was read.
+        self._known: dict[str, Reach] = {}
 
     async def build_map(self) -> PoolMap:
-        """From the summaries of the shards; all of them are asked in one write."""
-        shards = [int(shard) for shard in await self._line.call("ZRANGE", self._keys.load, 0, -1)]
+        """From the summaries of the shards; all of them are asked in one write.
+
+        The definitions of wide pools are asked for after the summaries: a pool that has members then has one too.
+        """
+        shards = [int(shard) for shard in await self._line.call("ZRANGE", self._keys.load, 0, -1) if is_shard(shard)]
         summaries = await asyncio.gather(
             *(self._line.call("HGETALL", self._keys.shard(shard).summary) for shard in shards)
         )
         nodes: dict[str, dict[int, int]] = {}
+        # Each wide pool is looked up in one shard.
+        wanted: dict[int, list[str]] = {}
         for shard, summary in zip(shards, summaries, strict=True):
             for pool, count in zip(summary[::2], summary[1::2], strict=True):
+                if not (count.isdecimal() and is_pool(pool)):
+                    self._unreadable.met("pairs", pool)
+                    continue
+                if is_wide(pool):
+                    wanted.setdefault(shard, []).append(pool)
                 nodes.setdefault(pool, {})[shard] = int(count)
-        return PoolMap(nodes)
+        return PoolMap(nodes, await self._reaches(wanted) if wanted else None)
 
-    async def members(self, pool: str, shards: Iterable[int], most: int) -> dict[str, int]:
-        """The nodes of a pool with their shards, at most so many."""
+    async def _reaches(self, wanted: Mapping[int, Sequence[str]]) -> dict[str, Reach]:
+        """What wide pools stand for; those nobody has heard of yet are read, those nobody can read are left out."""
+        unknown = {
+            shard: names
+            for shard, pools in wanted.items()
+            if (names := [pool for pool in pools if pool not in self._known])
+        }
+        replies = await asyncio.gather(
+            *(self._line.call("HMGET", self._keys.shard(shard).wide, *names) for shard, names in unknown.items())
+        )
+        read: dict[str, str] = {}
+        for names, texts in zip(unknown.values(), replies, strict=True):
+            read |= {name: text if is_text(text) else "?" for name, text in zip(names, texts, strict=True) if text}
+        named = {pool for pools in wanted.values() for pool in pools}
+        # A name stands for one definition for ever, so what is known stays right; what is not named is forgotten.
+        self._known = {pool: reach for pool, reach in (self._known | readable(read)).items() if pool in named}
+        for pool in sorted(read.keys() - self._known.keys()):
+            self._unreadable.met("wide", pool)
+        return dict(self._known)
+
+    async def members(self, pool: str, pool_map: PoolMap, most: int) -> dict[str, int]:
+        """The nodes that serve a pool with their shards, at most so many."""
         found: dict[str, int] = {}
-        for shard in sorted(shards):
+        for shard in sorted(pool_map.nodes_of(pool)):
             if len(found) >= most:
                 break
-            found |= dict.fromkeys(await self._line.call("SMEMBERS", self._keys.shard(shard).pool(pool)), shard)
+            for name in (pool, *pool_map.wide_in(shard, (pool,))):
+                found |= dict.fromkeys(await self._line.call("SMEMBERS", self._keys.shard(shard).pool(name)), shard)
         return dict(sorted(found.items())[:most])
 
     async def published(self) -> Published:
         version, at_ms, *about = await self._line.call(
             "HMGET", self._keys.map_config, "version", "generated_at_ms", "generated_by", "epoch", "digest"
         )
-        return Published() if version is None else Published(int(version), int(at_ms), *about)
+        return self._published(version, at_ms, about) or Published()
+
+    def _published(self, version: str | None, at_ms: str | None, about: list[str | None]) -> Published | None:
+        if version is None:
+            return None
+        said = [word for word in about if word is not None and is_text(word)]
+        if not (version.isdecimal() and (at_ms or "").isdecimal()) or len(said) < len(about):
+            self._unreadable.met("config", self._keys.map_config)
+            return None
+        return Published(int(version), whole(at_ms), *said)
 
     async def read_published(self) -> tuple[Published, PoolMap] | None:
         """What was written together; None when nobody has published a map."""
-        version, at_ms, *about, encoded = await self._line.call(
-            "HMGET", self._keys.map_config, "version", "generated_at_ms", "generated_by", "epoch", "digest", "map"
-        )
-        if version is None:
+        fields = ("version", "generated_at_ms", "generated_by", "epoch", "digest", "map", "wide")
+        version, at_ms, *about, encoded, wide = await self._line.call("HMGET", self._keys.map_config, *fields)
+        published = self._published(version, at_ms, about)
+        if published is None:
             return None
-        pool_map = PoolMap({pool: dict(shards) for pool, shards in _MAP.decode(encoded).items()})
-        return Published(int(version), int(at_ms), *about), pool_map
+        try:
+            pool_map = PoolMap({pool: dict(shards) for pool, shards in _MAP.decode(encoded).items()}, _reaches(wide))
+        except (msgspec.MsgspecError, UnicodeError, TypeError):
+            self._unreadable.met("config", self._keys.map_config)
+            return None
+        return published, pool_map
 
     async def publish(self, term: Term, pool_map: PoolMap) -> tuple[PublishOutcome, int]:
         """The map itself travels only when it is not there yet."""
-        nodes = {pool: sorted(shards.items()) for pool, shards in sorted(pool_map.nodes.items())}
+        nodes = {pool: sorted(shards.items()) for pool, shards in sorted(pool_map.counts.items())}
         encoded = msgspec.json.encode(nodes).decode()
-        digest = hashlib.sha1(encoded.encode(), usedforsecurity=False).hexdigest()
-        outcome, version = await self._publish(term, digest, "")
+        # Apart from the map, which a scheduler that knows no wide pools reads too. The names in the map stand for the
+        # definitions, but one that could not be read when the map was made may be there by now.
+        definitions = {pool: wide.reach.encoded() for pool, wide in pool_map.wide.items()}
+        wide = msgspec.json.encode(definitions).decode() if definitions else ""
+        digest = hashlib.sha1((encoded + wide).encode(), usedforsecurity=False).hexdigest()
+        outcome, version = await self._publish(term, digest)
         if outcome is PublishOutcome.UNKNOWN:
-            outcome, version = await self._publish(term, digest, encoded)
+            outcome, version = await self._publish(term, digest, encoded, wide)
         return outcome, version
 
-    async def _publish(self, term: Term, digest: str, encoded: str) -> tuple[PublishOutcome, int]:
+    async def _publish(self, term: Term, digest: str, encoded: str = "", wide: str = "") -> tuple[PublishOutcome, int]:
         reply = await self._scripts.run(
             "map_publish",
             leader=self._keys.leader,
@@ -90,6 +145,7 @@ class Pools:
             epoch=term.epoch,
             digest=digest,
             map=encoded,
+            definitions=wide,
         )
         return PublishOutcome(reply[0]), int(reply[1]) if len(reply) > 1 else 0
 
@@ -113,4 +169,17 @@ class Pools:
 
     async def leader(self) -> Term | None:
         known = await self._line.call("GET", self._keys.leader)
-        return None if known is None else Term(*known.split(" "))
+        instance, _, epoch = (known or "").partition(" ")
+        if is_instance(instance) and epoch.isdecimal():
+            return Term(instance, epoch)
+        if known is not None:
+            self._unreadable.met("leader", self._keys.leader)
+        return None
+
+
+def _reaches(wide: str | None) -> dict[str, Reach]:
+    """Published by a scheduler that knows wide pools, or by one that does not."""
+    try:
+        return readable(_WIDE.decode(wide)) if wide else {}
+    except (msgspec.MsgspecError, UnicodeError):
+        return {}

@@ -3,11 +3,14 @@
 import asyncio
 from typing import NamedTuple
 
-from lingua_scheduler.domain.attempts import parse_lease, shard_of
+from lingua_scheduler.domain.attempts import parse_leases, shard_of, without_secret
 from lingua_scheduler.domain.history import Step, steps_of
 from lingua_scheduler.domain.jobs import LIVE, JobState
+from lingua_scheduler.domain.names import shown_session
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.reading import is_shard, is_text
+from lingua_scheduler.store.unreadable import Unreadable
 
 # How many entries of recent jobs a shard keeps, about; those that began together share one.
 RECENT_MAX = 2_000
@@ -50,16 +53,22 @@ class JobRecord(NamedTuple):
 
 
 class Records:
-    def __init__(self, line: Line, keys: Keys) -> None:
+    def __init__(self, line: Line, keys: Keys, unreadable: Unreadable) -> None:
         self._line = line
         self._keys = keys
+        self._unreadable = unreadable
 
     async def read(self, shard: int, job_id: str) -> dict[str, str]:
         """Empty when there is no such job."""
-        return fields_of(await self._line.call("GET", self._keys.shard(shard).job(job_id)))
+        text = await self._line.call("GET", self._keys.shard(shard).job(job_id))
+        fields = fields_of(text)
+        if text is not None and not fields:
+            self._unreadable.met("record", job_id)
+        return fields
 
     async def find(self, job_id: str) -> JobRecord | None:
         """Begin in the shard the id names, and follow the pointers a job leaves behind."""
+        job_id = without_secret(job_id)
         shard = shard_of(job_id)
         if shard is None or len(job_id) > ID_MAX_CHARS:
             return None
@@ -72,6 +81,7 @@ class Records:
                 record, moved_to = _record(job_id, shard, fields), int(fields.get("moved_to", -1))
             except ValueError:
                 # It looked like a record, but somebody else wrote there.
+                self._unreadable.met("record", job_id)
                 break
             if found is not None and record.attempt <= found.attempt:
                 # It came back from there: only what it went through is news.
@@ -84,14 +94,15 @@ class Records:
 
     async def latest(self, *, state: str = "", session: str = "", limit: int = 50) -> list[JobRecord]:
         """The latest jobs of all shards, newest first; how far back one look reaches is bounded."""
-        limit, session = min(limit, LISTED_MAX), one_line(session)
-        shards = sorted({0, *map(int, await self._line.call("ZRANGE", self._keys.load, 0, -1))})
+        # Compared as it is shown: whoever does not know the whole id does not learn more of it by asking.
+        limit, session = min(limit, LISTED_MAX), shown_session(one_line(session))
+        shards = sorted({0, *map(int, filter(is_shard, await self._line.call("ZRANGE", self._keys.load, 0, -1)))})
         is_choosy = bool(state or session)
         each = max(1, min(RECENT_MAX if is_choosy else limit, LOOKED_AT_MAX // len(shards)))
         began: dict[str, tuple[int, int, int]] = {}
         for entries in await asyncio.gather(*(self._recent(shard, each) for shard in shards)):
             for moment, job_id, of_session in entries:
-                if not session or of_session == session:
+                if not session or shown_session(of_session) == session:
                     began[job_id] = min(moment, began.get(job_id, moment))
         if not state or state in LIVE:
             # Running for so long that others have pushed it out of the recent ones; its age is not known here.
@@ -114,13 +125,16 @@ class Records:
         for moment, flat in entries:
             ms, _, serial = moment.partition("-")
             # `job` id `session` id, and so on: jobs that began together share an entry, in their order.
+            if len(flat) % 4 or not all(map(is_text, flat)):
+                self._unreadable.met("recent", self._keys.shard(shard).recent)
+                continue
             began = zip(flat[1::4], flat[3::4], strict=True)
             found += (((int(ms), int(serial), place), job, session) for place, (job, session) in enumerate(began))
         return found[:most]
 
     async def _leased(self, shard: int, most: int) -> list[str]:
         leases = await self._line.call("ZRANGE", self._keys.shard(shard).leases, 0, most - 1)
-        return [parse_lease(lease, shard).job_id for lease in leases]
+        return [attempt.job_id for attempt in parse_leases(leases, shard)]
 
 
 def one_line(text: str) -> str:
@@ -131,7 +145,7 @@ def one_line(text: str) -> str:
 def fields_of(text: str | None) -> dict[str, str]:
     """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`.
     Empty for what is no record, there too."""
-    if text is None:
+    if text is None or not is_text(text):
         return {}
     head, *lines = text.split("\n")
     words = head.split(" ", len(_WORDS))
@@ -180,4 +194,4 @@ def _in_order(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def _is_wanted(record: JobRecord, state: str, session: str) -> bool:
-    return (not state or record.state == state) and (not session or record.session_id == session)
+    return (not state or record.state == state) and (not session or shown_session(record.session_id) == session)

@@ -15,6 +15,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     token: str
     instance: str
     payload: str
+    # What its caller must name to fetch the result; a repeat learns it too.
+    secret: str = ""
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
@@ -23,6 +25,9 @@ class Claimed(msgspec.Struct, frozen=True, gc=False):
     job_id: str = ""
     node_id: str = ""
     attempt: int = 0
+    secret: str = ""
+    # Of whoever bound it.
+    token: str = ""
     # Of a claim that somebody else holds.
     left_ms: int = 0
 
@@ -44,7 +49,7 @@ class Requests:
         )
         match ClaimOutcome(reply[0]):
             case ClaimOutcome.BOUND:
-                return Claimed(ClaimOutcome.BOUND, reply[1], reply[2], int(reply[3]))
+                return Claimed(ClaimOutcome.BOUND, reply[1], reply[2], int(reply[3]), reply[4], reply[5])
             case ClaimOutcome.PENDING:
                 return Claimed(ClaimOutcome.PENDING, left_ms=int(reply[1]))
             case outcome:
@@ -58,6 +63,7 @@ class Requests:
             job=attempt.job_id,
             node=attempt.node_id,
             attempt=attempt.number,
+            secret=claim.secret,
             keep_ms=keep_ms,
         )
         return BindOutcome(reply[0])

@@ -16,14 +16,16 @@ DIRECT = frozenset(
             # On every connection, and in a Cluster.
             "AUTH PING SELECT INFO SCRIPT|LOAD SCRIPT|EXISTS EVALSHA EVAL MULTI DISCARD CLUSTER|SLOTS ASKING",
             # Single commands where nothing races.
-            "GET SET DEL EXISTS SCAN TIME HGET HGETALL HKEYS HMGET HRANDFIELD HSET HVALS SMEMBERS ZMSCORE",
-            "ZRANGE ZSCORE XLEN",
+            "GET SET DEL EXISTS SCAN TIME HGET HGETALL HKEYS HMGET HRANDFIELD HSET HVALS SCARD SMEMBERS ZMSCORE",
+            "ZRANGE ZSCORE XLEN LRANGE TYPE RENAME PTTL",
             # Mail and signals between instances.
             "XADD XACK XDEL XGROUP|CREATE XPENDING XRANGE",
             "XREADGROUP XREVRANGE PUBLISH SUBSCRIBE UNSUBSCRIBE",
         )
     ).split()
 )
+# To set aside what is not ours and to find it; a user made before we needed them can do without.
+OPTIONAL = frozenset({"TYPE", "RENAME", "PTTL"})
 # Asked before there is a user, so nobody can be refused it.
 NEVER_REFUSED = frozenset({"AUTH"})
 # Not to be queued in a transaction, or carried out at once even there.
@@ -67,7 +69,7 @@ async def missing(line: ServerLine, library: Mapping[str, Script], key_prefix: s
         # What follows would be carried out.
         return ["multi"]
     refused: dict[str, str] = {}
-    names = sorted(commands(library) - NOT_ASKED_FOR)
+    names = sorted(commands(library) - NOT_ASKED_FOR - OPTIONAL)
     fillers = [key, *["0"] * MOST_WORDS]
     for count in range(MOST_WORDS):
         asked = [line.prepare_call(*name.split("|"), *fillers[:count]) for name in names]

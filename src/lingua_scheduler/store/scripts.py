@@ -8,20 +8,17 @@ from importlib import resources
 from operator import itemgetter
 from typing import NamedTuple
 
-from redis.exceptions import NoScriptError, ResponseError
+from redis.exceptions import NoScriptError
 
-from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply, ServerLine, Waiter
+from lingua_scheduler.store.connection import Argument, Line, Reply, ServerLine, Waiter
 from lingua_scheduler.store.keys import SHARD_KEYS, ShardKeys
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 _BIND = re.compile(r"^local (\w+)\s*= (?:\{unpack\()?(KEYS|ARGV)(?:, |\[)(\d+)(\]|\)\})", re.MULTILINE)
 _OF_SHARD = frozenset(SHARD_KEYS)
 CLOCK = "now_ms"
-# Redis answers but takes no writes: out of memory, a full disk, too few replicas. For us it is away.
-# (redis-py takes the code off the first; 6.2 wraps all of them in the script's own error.)
-CANNOT_WRITE = re.compile(r"\b(OOM|MISCONF|NOREPLICAS)\b|used memory > 'maxmemory'")
 
-Value = Argument | Sequence[str]
+Value = Argument | Sequence[str] | Sequence[bytes]
 
 
 class ScriptError(Exception):
@@ -72,12 +69,9 @@ class Scripts:
 
     async def run(self, name: str, shard: ShardKeys | None = None, /, **values: Value) -> Reply:
         try:
-            try:
-                return await self.ask(name, shard, values)
-            except NoScriptError:
-                return await self.ask(name, shard, values, with_source=True)
-        except ResponseError as error:
-            raise meaning_of(error) from error
+            return await self.ask(name, shard, values)
+        except NoScriptError:
+            return await self.ask(name, shard, values, with_source=True)
 
     def ask(self, name: str, shard: ShardKeys | None, values: dict[str, Value], *, with_source: bool = False) -> Waiter:
         """As `run`, for those who read the answer themselves.
@@ -91,10 +85,6 @@ class Scripts:
         if with_source:
             return self._line.call("EVAL", script.source, key_count, *rest)
         return self._line.call("EVALSHA", script.sha, key_count, *rest)
-
-
-def meaning_of(error: ResponseError) -> Exception:
-    return RedisAway(str(error)) if CANNOT_WRITE.search(str(error)) else error
 
 
 async def load(line: ServerLine, library: dict[str, Script]) -> None:

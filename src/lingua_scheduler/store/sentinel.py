@@ -9,7 +9,7 @@ from typing import Any
 from redis.asyncio.connection import AbstractConnection
 
 from lingua_scheduler.store.addresses import Address, SentinelUrl
-from lingua_scheduler.store.connection import RedisAway, Reply, ServerLine, answers, ask
+from lingua_scheduler.store.connection import Mend, RedisAway, Reply, ServerLine, answers, ask
 
 CHECK_EVERY_S = 1.0
 
@@ -22,10 +22,16 @@ class SentinelLine(ServerLine):
         timeout_ms: int,
         max_pending: int,
         prepare: Callable[[ServerLine], Awaitable[None]],
+        mend: Mend | None = None,
         is_raw: bool = False,
     ) -> None:
         super().__init__(
-            self._connect_to_master, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+            self._connect_to_master,
+            timeout_ms=timeout_ms,
+            max_pending=max_pending,
+            prepare=prepare,
+            mend=mend,
+            is_raw=is_raw,
         )
         self._url = url
         self._master: Address | None = None

@@ -17,7 +17,24 @@ class SessionRecord(NamedTuple):
     generation: int
     cuts: str
     binding: str
-    outcomes: tuple[str, ...]
+    outcomes: tuple[bytes, ...]
+
+
+class HeldBy(NamedTuple):
+    """A session that a living socket speaks for, as far as its owner told."""
+
+    owner: str
+
+    @property
+    def instance(self) -> str:
+        return self.owner.rpartition(" ")[0]
+
+
+class Hold(NamedTuple):
+    """Whose a session is: the one who holds it, and its generation, which rises with every claim (a fencing token)."""
+
+    owner: str
+    generation: int = 1
 
 
 class Sessions:
@@ -26,62 +43,122 @@ class Sessions:
         self._keys = keys
         self._scripts = scripts
 
-    async def open(self, session_id: str, owner: str, token: str, init: str, keep_ms: int) -> OpenOutcome:
+    async def open(
+        self,
+        session_id: str,
+        hold: Hold,
+        token: str,
+        init: str,
+        keep_ms: int,
+        *,
+        is_found_by_id: bool = False,
+        cuts: str = "",
+        binding: str = "",
+        address: str = "",
+        is_away: bool = False,
+    ) -> OpenOutcome:
+        """Write a session down, at its beginning or after Redis has lost its record."""
         reply = await self._scripts.run(
             "session_open",
             session=self._keys.session(session_id),
-            owner=owner,
+            owner=hold.owner,
             token=_digest(token),
             init=init,
+            by_id=int(is_found_by_id),
+            generation=hold.generation,
+            cuts=cuts,
+            binding=binding,
+            address=_digest(f"{session_id} {address}") if is_found_by_id else "",
+            away=int(is_away),
             keep_ms=keep_ms,
         )
         return OpenOutcome(reply[0])
 
-    async def claim(self, session_id: str, owner: str, token: str, keep_ms: int) -> SessionRecord | None:
+    async def claim(
+        self, session_id: str, owner: str, token: str, keep_ms: int, *, address: str = ""
+    ) -> SessionRecord | None:
         """Take the session over; None when there is none, or the token is not its own."""
+        claimed = await self._claim(session_id, owner, _digest(token), address, "", keep_ms)
+        return claimed if isinstance(claimed, SessionRecord) else None
+
+    async def claim_by_id(
+        self, session_id: str, owner: str, address: str, keep_ms: int, *, dead: HeldBy | None = None
+    ) -> SessionRecord | HeldBy | None:
+        """Without a token: one that was opened to be found by its id, from this address, while no socket speaks for it.
+
+        `dead` names an owner that died without telling that its socket is gone.
+        """
+        return await self._claim(session_id, owner, "", address, dead.owner if dead is not None else "", keep_ms)
+
+    async def _claim(
+        self, session_id: str, owner: str, token: str, address: str, dead: str, keep_ms: int
+    ) -> SessionRecord | HeldBy | None:
         reply = await self._scripts.run(
             "session_claim",
             session=self._keys.session(session_id),
             parked=self._keys.parked(session_id),
             owner=owner,
-            token=_digest(token),
+            token=token,
+            address=_digest(f"{session_id} {address}"),
+            dead=dead,
             keep_ms=keep_ms,
         )
-        if ClaimOutcome(reply[0]) is ClaimOutcome.UNKNOWN:
-            return None
-        return SessionRecord(reply[1], int(reply[2]), reply[3], reply[4], tuple(reply[5:]))
+        match ClaimOutcome(reply[0]):
+            case ClaimOutcome.UNKNOWN:
+                return None
+            case ClaimOutcome.HELD:
+                return HeldBy(reply[1])
+            case ClaimOutcome.CLAIMED:
+                frames = tuple(frame.encode("utf-8", "surrogateescape") for frame in reply[5:])
+                return SessionRecord(reply[1], int(reply[2]), reply[3], reply[4], frames)
 
-    async def note(self, session_id: str, owner: str, cuts: str, binding: str, keep_ms: int) -> OwnedOutcome:
+    async def note(
+        self,
+        session_id: str,
+        hold: Hold,
+        cuts: str,
+        binding: str,
+        keep_ms: int,
+        *,
+        address: str | None = None,
+        is_away: bool = False,
+    ) -> OwnedOutcome:
+        """`address` of one that is found by its id."""
         reply = await self._scripts.run(
             "session_note",
             session=self._keys.session(session_id),
-            owner=owner,
+            owner=hold.owner,
+            generation=hold.generation,
             cuts=cuts,
             binding=binding,
+            address="" if address is None else _digest(f"{session_id} {address}"),
+            away=int(is_away),
             keep_ms=keep_ms,
         )
         return OwnedOutcome(reply[0])
 
     async def park(
-        self, session_id: str, owner: str, outcomes: Sequence[str], *, most: int, keep_ms: int
+        self, session_id: str, hold: Hold, outcomes: Sequence[bytes], *, most: int, keep_ms: int
     ) -> OwnedOutcome:
         reply = await self._scripts.run(
             "session_park",
             session=self._keys.session(session_id),
             parked=self._keys.parked(session_id),
-            owner=owner,
+            owner=hold.owner,
+            generation=hold.generation,
             most=most,
             keep_ms=keep_ms,
             outcomes=outcomes,
         )
         return OwnedOutcome(reply[0])
 
-    async def close(self, session_id: str, owner: str) -> OwnedOutcome:
+    async def close(self, session_id: str, hold: Hold) -> OwnedOutcome:
         reply = await self._scripts.run(
             "session_close",
             session=self._keys.session(session_id),
             parked=self._keys.parked(session_id),
-            owner=owner,
+            owner=hold.owner,
+            generation=hold.generation,
         )
         return OwnedOutcome(reply[0])
 

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
@@ -13,12 +14,13 @@ from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of
 from lingua_scheduler.store.affinity import Affinity
 from lingua_scheduler.store.cluster import ClusterLine
-from lingua_scheduler.store.connection import FIRST_RETRY_S, Line, RedisAway, ServerLine
+from lingua_scheduler.store.connection import FIRST_RETRY_S, Line, RedisAway, ServerLine, WritesRefused
 from lingua_scheduler.store.inbox import Inboxes
 from lingua_scheduler.store.instances import Instances
 from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.looks import Looks
+from lingua_scheduler.store.mending import Mender
 from lingua_scheduler.store.nodes import Nodes
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.requests import Requests
@@ -27,6 +29,7 @@ from lingua_scheduler.store.services import Services
 from lingua_scheduler.store.sessions import Sessions
 from lingua_scheduler.store.signals import Signals
 from lingua_scheduler.store.surveys import Surveys
+from lingua_scheduler.store.unreadable import Unreadable
 from lingua_scheduler.store.versions import Versions
 
 T = TypeVar("T")
@@ -61,27 +64,29 @@ class Store:
         self._timeout_ms = timeout_ms
         self._max_pending = max_pending
         self._address = url
+        keys = Keys(key_prefix)
+        self.unreadable = unreadable = Unreadable()
+        self._mend = Mender(keys, self._library["key_set_aside"].source, unreadable).mend
         try:
             self.line = self._line_to(url, self._prepare)
         except ValueError as error:
             raise StoreError(f"{shown(url)} is not a Redis address: {error}") from error
         self.url = shown(url)
         self.version = ""
-        keys = Keys(key_prefix)
         scripts = lua.Scripts(self.line, self._library, clock)
         self.keys = keys
         self.scripts = scripts
-        self.nodes = Nodes(self.line, keys, scripts)
-        self.jobs = Jobs(self.line, keys, scripts, max_pending)
+        self.nodes = Nodes(self.line, keys, scripts, unreadable)
+        self.jobs = Jobs(self.line, keys, scripts, unreadable, max_pending)
         self.services = Services(keys, scripts)
-        self.pools = Pools(self.line, keys, scripts)
-        self.affinity = Affinity(self.line, keys)
-        self.instances = Instances(self.line, keys, scripts)
+        self.pools = Pools(self.line, keys, scripts, unreadable)
+        self.affinity = Affinity(self.line, keys, unreadable)
+        self.instances = Instances(self.line, keys, scripts, unreadable)
         self.inboxes = Inboxes(self.line, keys, scripts, max_pending)
         self.sessions = Sessions(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
-        self.looks = Looks(self.line, keys)
-        self.surveys = Surveys(self.line, keys, scripts)
+        self.looks = Looks(self.line, keys, unreadable)
+        self.surveys = Surveys(self.line, keys, scripts, unreadable)
         self.signals = Signals(self.line, keys.signals)
         self.versions = Versions(self.line, keys, scripts)
 
@@ -117,17 +122,20 @@ class Store:
     async def close(self) -> None:
         await self.line.close()
 
-    async def insist(self, call: Callable[[], Awaitable[T]], timeout_s: float) -> T:
-        """Make a call that must not be lost, again when Redis is back. Only for scripts that are safe to repeat."""
+    async def insist(self, call: Callable[[], Awaitable[T]], timeout_s: float, *, bears_refusal: bool = True) -> T:
+        """Make a call that must not be lost, again when Redis is back. Only for scripts that are safe to repeat.
+
+        A server that is there and refuses writes may do so for long: not everybody waits for that (`bears_refusal`).
+        """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + timeout_s
         pause_s = FIRST_RETRY_S
         while True:
             try:
                 return await call()
-            except RedisAway:
+            except RedisAway as error:
                 left_s = give_up_at - loop.time()
-                if left_s <= 0:
+                if left_s <= 0 or (isinstance(error, WritesRefused) and not bears_refusal):
                     raise
             # A line may be up and refuse us all the same, because too much waits or a part of a Cluster is away.
             # Thousands may be refused, and ask again.
@@ -147,6 +155,24 @@ class Store:
     def is_ready(self) -> bool:
         return self.line.up.is_set()
 
+    async def memory_used(self) -> float | None:
+        """Of the memory a server may use, the fullest one's share; None where there is no limit."""
+        replies = await asyncio.gather(*(line.call("INFO", "memory") for line in self.line.servers()))
+        facts = [_info(reply) for reply in replies]
+        shares = [
+            int(fact.get("used_memory", 0)) / limit for fact in facts if (limit := int(fact.get("maxmemory", 0))) > 0
+        ]
+        return max(shares, default=None)
+
+    @property
+    def is_refused(self) -> bool:
+        """A server is there, and takes no writes."""
+        return any(line.refusal for line in self.line.servers())
+
+    def watch_writes(self) -> None:
+        """From now on a server that answers and takes no writes counts as away."""
+        self.line.watch_writes(self._key_prefix)
+
     def another_line(self) -> Line:
         """A line of its own to the same Redis, for calls that block; it is not open yet, and its replies are bytes."""
         return self._line_to(self._address, _refuse_replicas, is_raw=True)
@@ -158,17 +184,19 @@ class Store:
 
     def _line_to(self, url: str, prepare: Callable[[ServerLine], Awaitable[None]], *, is_raw: bool = False) -> Line:
         scheme = scheme_of(url)
-        timeout_ms, max_pending = self._timeout_ms, self._max_pending
+        make: Callable[..., Line]
         if scheme in CLUSTER:
-            return ClusterLine(
-                read_cluster(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
-            )
-        if scheme in SENTINEL:
-            return SentinelLine(
-                read_sentinel(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
-            )
-        return ServerLine(
-            read_server(url), timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, is_raw=is_raw
+            make = partial(ClusterLine, read_cluster(url))
+        elif scheme in SENTINEL:
+            make = partial(SentinelLine, read_sentinel(url))
+        else:
+            make = partial(ServerLine, read_server(url))
+        return make(
+            timeout_ms=self._timeout_ms,
+            max_pending=self._max_pending,
+            prepare=prepare,
+            mend=self._mend,
+            is_raw=is_raw,
         )
 
     async def _prepare(self, line: ServerLine) -> None:

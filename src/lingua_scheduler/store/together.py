@@ -11,7 +11,7 @@ from redis.exceptions import NoScriptError, ResponseError
 
 from lingua_scheduler.store.connection import RedisAway, Waiter
 from lingua_scheduler.store.keys import ShardKeys
-from lingua_scheduler.store.scripts import ScriptError, Scripts, meaning_of
+from lingua_scheduler.store.scripts import ScriptError, Scripts
 
 # A script holds up everybody else; so many jobs take it well below a millisecond.
 MOST_TOGETHER = 32
@@ -122,13 +122,14 @@ class Together:
             self._send(place, desk, party, with_source=True)
             return
         if isinstance(error, ResponseError) and len(members) > 1:
-            # One of them upset the script. All are safe to repeat, so each bears its own fate.
+            # One of them upset the script. All are safe to repeat, so each bears its own fate. (A server that takes no
+            # writes is away: that is no error of one of them.)
             desk.under_way += len(members) - 1
             for key in members:
                 self._send(place, desk, party._replace(members={key: members[key]}))
             return
         if error is not None:
-            _fail(members, meaning_of(error) if isinstance(error, ResponseError) else error)
+            _fail(members, error)
         elif len(replies := answer.result()) != len(members):
             _fail(members, ScriptError(f"{party.kind.script} has {len(replies)} answers for {len(members)} calls"))
         else:

@@ -19,13 +19,25 @@ class Versions:
         self._line = line
         self._keys = keys
         self._scripts = scripts
+        # The version that was there last. Redis may lose it while instances of the release before still run.
+        self._found = 0
 
     async def claim(self, known: int = DATA_VERSION, *, finish: bool = False) -> Claimed:
         """Write the version where there is none; `finish` an upgrade, and it is raised over the one before."""
         reply = await self._scripts.run(
-            "version_claim", version=self._keys.version, known=known, oldest=known - 1, finish=int(finish)
+            "version_claim",
+            version=self._keys.version,
+            known=known,
+            oldest=known - 1,
+            finish=int(finish),
+            unmarked=self._found or known,
         )
-        return Claimed(ClaimOutcome(reply[0]), *reply[1:])
+        claimed = Claimed(ClaimOutcome(reply[0]), *reply[1:])
+        if claimed.outcome is ClaimOutcome.OLDER:
+            self._found = int(claimed.stored)
+        elif claimed.outcome in (ClaimOutcome.SAME, ClaimOutcome.RAISED):
+            self._found = known
+        return claimed
 
     async def read(self) -> str | None:
         stored: str | None = await self._line.call("GET", self._keys.version)

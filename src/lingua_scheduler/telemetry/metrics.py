@@ -55,7 +55,21 @@ def by(counter: Counter, *values: str) -> dict[str, Counter]:
 NODES = Gauge("lingua_nodes_connected", "Nodes connected to this instance", registry=REGISTRY)
 SOCKETS = Gauge("lingua_sockets_open", "Open WebSockets by side", ["side"], registry=REGISTRY)
 SESSIONS = Gauge("lingua_sessions_open", "Sessions held by this instance", registry=REGISTRY)
+SESSIONS_RESTORED = Counter(
+    "lingua_session_records_restored",
+    "Records of live sessions that Redis had lost and that were written again",
+    registry=REGISTRY,
+)
+UNREADABLE_DATA = Counter(
+    "lingua_redis_unreadable",
+    "Entries met in Redis that no scheduler can have written, by family of keys",
+    ["family"],
+    registry=REGISTRY,
+)
 AUDIO_HELD = Gauge("lingua_audio_held_bytes", "Audio of all sessions that waits for its translation", registry=REGISTRY)
+SESSION_MISSES = Counter(
+    "lingua_session_misses", "Frames that named a session which is not their socket's", registry=REGISTRY
+)
 PAUSES = Counter("lingua_session_pauses", "Clients asked to pause, by reason", ["reason"], registry=REGISTRY)
 REGISTRATIONS = Counter(
     "lingua_node_registrations", "Registrations of nodes by outcome", ["outcome"], registry=REGISTRY
@@ -90,7 +104,32 @@ COMPLAINTS = Counter(
 )
 STALE = Counter("lingua_messages_stale", "Messages of nodes about an attempt that is over", ["kind"], registry=REGISTRY)
 UNREADABLE = Counter("lingua_frames_refused", "Frames that could not be taken, by side", ["side"], registry=REGISTRY)
+THROTTLED = Counter(
+    "lingua_sockets_throttled",
+    "Times a peer was too fast and its socket was read more slowly",
+    ["side"],
+    registry=REGISTRY,
+)
+CUT_OFF = Counter("lingua_sockets_cut_off", "Sockets closed for what was sent on them", ["reason"], registry=REGISTRY)
+DOOR_REFUSALS = Counter(
+    "lingua_door_refusals", "Requests turned away before they were served, by reason", ["reason"], registry=REGISTRY
+)
+IDLE_CLOSED = Counter(
+    "lingua_idle_closed",
+    "Sockets without a session and sessions without speech that were closed",
+    ["what"],
+    registry=REGISTRY,
+)
+CONNECTIONS_CUT = Counter(
+    "lingua_connections_cut", "Connections that were too slow, or too many, by reason", ["reason"], registry=REGISTRY
+)
 OVERFLOWS = Counter("lingua_outbox_overflows", "Sockets closed because the peer reads too slowly", registry=REGISTRY)
+PARTIALS_DROPPED = Counter(
+    "lingua_partials_dropped",
+    "Partials left out: too many, or read too slowly",
+    registry=REGISTRY,
+)
+OVERTAKEN = Counter("lingua_outcomes_late", "Outcomes that left after one that was said later", registry=REGISTRY)
 QUEUED = Gauge("lingua_jobs_waiting", "Jobs waiting for a free slot", registry=REGISTRY)
 QUEUE_WAIT = Histogram(
     "lingua_job_queue_wait_seconds",
@@ -139,6 +178,21 @@ MAP_BUILDS = Counter(
 )
 CLAIMS = Counter("lingua_request_claims", "Tries to claim a request id by outcome", ["outcome"], registry=REGISTRY)
 CALLS = Gauge("lingua_calls_under_way", "Jobs of HTTP callers without an outcome", registry=REGISTRY)
+OUTGOING_REFUSED = Counter(
+    "lingua_outgoing_calls_refused",
+    "Calls to an address that is not permitted, by what for",
+    ["purpose"],
+    registry=REGISTRY,
+)
+REMEMBERED_BYTES = Gauge(
+    "lingua_outcomes_remembered_bytes", "Outcomes remembered for clients that may come back", registry=REGISTRY
+)
+FORGOTTEN = Counter(
+    "lingua_outcomes_forgotten",
+    "Remembered outcomes that lost their speech, or were dropped, because all of them took too much",
+    ["what"],
+    registry=REGISTRY,
+)
 RESULTS_BYTES = Gauge("lingua_results_kept_bytes", "Results kept for HTTP callers", registry=REGISTRY)
 REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
 REDIS_SECONDS = Histogram(
@@ -161,7 +215,7 @@ RECORDS_SKIPPED = Counter(
 )
 PAIR_NODES = Gauge(
     "lingua_pair_nodes",
-    "Nodes of the whole fleet that take work for a pair, spoken",
+    "Nodes of the whole fleet that take work for a pair, spoken; * stands for nodes with more than 256 pairs",
     ["src", "tgt"],
     registry=REGISTRY,
 )

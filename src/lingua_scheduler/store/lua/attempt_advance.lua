@@ -20,11 +20,12 @@ for i, job_key in ipairs(job_keys) do
   local deadline = redis.call('ZSCORE', leases, lease)
   replies[i] = 'stale'
   if job and job.attempt == attempt and job.node == node and job.epoch == epoch
-    and deadline and tonumber(deadline) > moment then
+    and (not deadline or tonumber(deadline) > moment) then
     if job.state == state then
       replies[i] = 'advanced'
     elseif string.find(before, job.state, 1, true) then
-      redis.call('ZADD', leases, moment + job.run_ms, lease)
+      -- Also a lease that got lost: a live record has one. The count of its node's leases is put right by a check.
+      redis.call('ZADD', leases, moment + (tonumber(job.run_ms) or 0), lease)
       move(job, state, at_ms, '')
       write_record(job_key, job)
       replies[i] = 'advanced'

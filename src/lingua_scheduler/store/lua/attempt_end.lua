@@ -6,19 +6,21 @@
 --          after the other | stale
 --          | alive (to be ended only if overdue, and it is not)
 --          | repeated (the node has said so before; whoever asks may have missed the answer)
---          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job)
+--          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job; its slot is free)
 -- include: clock
 -- include: slots
 -- include: record
 -- include: judging
+-- include: growing
 local leases    = KEYS[1]   -- zset lease -> deadline
 local free      = KEYS[2]   -- zset node -> free slots, only nodes that take work
 local held      = KEYS[3]   -- zset node -> live leases
 local limits    = KEYS[4]   -- hash node -> slots
 local trouble   = KEYS[5]   -- hash node -> its last outcomes, quarantines in a row, when the last began
 local sick      = KEYS[6]   -- zset node -> quarantined until
-local job_keys  = {unpack(KEYS, 7)}  -- strings, the jobs' records
-local rules     = ARGV[1]   -- of quarantine: failures window consecutive first_ms longest_ms
+local trust     = KEYS[7]   -- hash node -> slots believed, good results since, slots claimed; only nodes that claim many
+local job_keys  = {unpack(KEYS, 8)}  -- strings, the jobs' records
+local rules     = ARGV[1]   -- of quarantine: failures window consecutive first_ms longest_ms; good results until more slots are believed
 local overdue   = ARGV[2]   -- 1: only if its deadline has passed
 local before    = ARGV[3]   -- states in which this may happen
 local state     = ARGV[4]
@@ -38,7 +40,10 @@ for i, job_key in ipairs(job_keys) do
   local attempt, node = string.match(lease, '#([^#]*)#(.*)$')
   local is_same = job and job.attempt == attempt and job.node == node
   local current = is_same and string.find(before, job.state, 1, true)
-  if not deadlines[i] then
+  -- A record and its lease end together: a live record without one lost it with other data, and counts all the same.
+  if not deadlines[i] and current and (epoch == '' or job.epoch == epoch) then
+    known[i] = job
+  elseif not deadlines[i] then
     local is_so = epoch ~= '' and is_same and job.epoch == epoch and job.state == state
     replies[i] = is_so and 'repeated' or job and 'stale' or 'gone'
   elseif overdue == '1' and tonumber(deadlines[i]) > moment then
@@ -53,7 +58,7 @@ for i, job_key in ipairs(job_keys) do
       given[node] = (given[node] or 0) + 1
     end
     -- A lease that outlived its attempt gives its slot back, but there is no job left to end.
-    replies[i] = 'stale'
+    replies[i] = job and 'stale' or 'gone'
     known[i] = current and job
   end
 end
@@ -63,9 +68,12 @@ give_back(given, free, held, limits)
 local at_ms = string.format('%.0f', moment)
 -- Usually nobody is in trouble, and a success changes nothing then.
 local is_judged = mark ~= '' and (mark ~= 'o' or redis.call('EXISTS', trouble) == 1)
+local grows_after = tonumber(string.match(rules, ' (%d+)$') or 0)
+local is_trusted_more = mark ~= '' and grows_after > 0 and redis.call('EXISTS', trust) == 1
 for i, job_key in ipairs(job_keys) do
   local job = known[i]
   if job then
+    if is_trusted_more then grow(job.node, mark == 'o', grows_after, trust, free, held, limits) end
     move(job, state, at_ms, reason)
     write_record(job_key, job)
     local verdict = is_judged and judge(job.node, mark, job.dispatched_ms, moment, rules, trouble, sick, limits) or ''

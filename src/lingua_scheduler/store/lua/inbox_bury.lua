@@ -1,20 +1,30 @@
--- inbox_bury: a letter that cannot be handled becomes a dead letter. Of those the oldest give way: there may
--- be speech in them, so neither are they kept for ever, nor any number of them.
+-- inbox_bury: a letter that cannot be handled becomes a dead letter. Of those the oldest give way, and none is kept
+-- for ever. Without `keep_body` only what is written on the envelope stays: there may be speech in the body.
 -- Replies: buried entry | gone (handled or buried already)
 local inbox      = KEYS[1]   -- stream of letters
 local dead       = KEYS[2]   -- stream of dead letters
 local group      = ARGV[1]
 local entry      = ARGV[2]
 local reason     = ARGV[3]
-local deliveries = ARGV[4]
-local max_dead   = ARGV[5]
-local keep_ms    = ARGV[6]
+local subject    = ARGV[4]   -- the job or session it is about, or empty
+local keep_body  = ARGV[5]   -- 1 or 0
+local deliveries = ARGV[6]
+local max_dead   = ARGV[7]
+local keep_ms    = ARGV[8]
 
 local letter = redis.call('XRANGE', inbox, entry, entry)[1]
 redis.call('XACK', inbox, group, entry)
 if not letter then return {'gone'} end
-local fields = letter[2]
-for _, word in ipairs({'reason', reason, 'deliveries', deliveries}) do fields[#fields + 1] = word end
+local fields, body_bytes = letter[2], 0
+for i = 1, #fields, 2 do
+  if fields[i] == 'body' then body_bytes = #fields[i + 1] end
+  -- What is not ours may hold anything, under any name.
+  local is_envelope = fields[i] == 'kind' or fields[i] == 'sender' or fields[i] == 'uid'
+  if keep_body ~= '1' and not is_envelope then fields[i + 1] = '' end
+end
+for _, word in ipairs({'reason', reason, 'subject', subject, 'body_bytes', body_bytes, 'deliveries', deliveries}) do
+  fields[#fields + 1] = word
+end
 local buried = redis.call('XADD', dead, 'MAXLEN', max_dead, '*', unpack(fields))
 redis.call('XTRIM', dead, 'MINID', string.match(buried, '^%d+') - keep_ms)
 redis.call('PEXPIRE', dead, keep_ms)

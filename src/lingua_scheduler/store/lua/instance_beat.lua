@@ -12,11 +12,12 @@ local dead_ms     = ARGV[5]
 local now_ms      = ARGV[6]
 
 local now = clock(now_ms)
-local holder = string.match(redis.call('HGET', about, instance) or '', '^%S+')
+-- What no instance can have written names nobody, and is written again.
+local holder = string.match(redis.call('HGET', about, instance) or '', '^([%w_.-]+) {.*}$')
 local beat = tonumber(redis.call('ZSCORE', alive, instance) or 0)
 local is_alive = beat > now - dead_ms
 if verb == 'join' then
-  if is_alive and holder ~= incarnation then return {'taken', beat} end
+  if is_alive and holder and holder ~= incarnation then return {'taken', beat} end
   redis.call('HSET', about, instance, incarnation .. ' ' .. profile)
   redis.call('ZADD', alive, now, instance)
   return {'joined'}

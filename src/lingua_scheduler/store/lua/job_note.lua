@@ -26,5 +26,5 @@ local record = known or {attempt = '0', node = '-', epoch = '-', run_ms = '-', d
 record.rest = with_line(record.rest, 'detail', detail)
 move(record, state, string.format('%.0f', clock(now_ms)), reason)
 write_record(job_key, record, keep_ms)
-if not known then redis.call('XADD', recent, 'MAXLEN', '~', most, '*', 'job', job, 'session', session) end
+if not known then redis.pcall('XADD', recent, 'MAXLEN', '~', most, '*', 'job', job, 'session', session) end
 return {'noted'}

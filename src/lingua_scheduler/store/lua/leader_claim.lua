@@ -1,17 +1,27 @@
 -- leader_claim: become the leader, or go on being it. Who leads anew gets a higher epoch than anybody before.
+-- What cannot be read or does not expire was written by no leader, and counts for nothing.
 -- Replies: leading epoch | following instance epoch
+-- include: clock
 local leader   = KEYS[1]   -- string: instance and epoch; expires
 local epochs   = KEYS[2]   -- how many leaders there were
 local instance = ARGV[1]
 local lease_ms = ARGV[2]
+local now_ms   = ARGV[3]
 
-local known = redis.call('GET', leader)
-if known then
-  local who, epoch = string.match(known, '^(%S+) (%d+)$')
+local who, epoch = string.match(redis.call('GET', leader) or '', '^([%w_.-]+) (%d+)$')
+-- A user made before we asked for the time left may not ask: then it counts.
+local is_endless = who and redis.pcall('PTTL', leader) == -1
+if who and (who == instance or not is_endless) then
   if who ~= instance then return {'following', who, epoch} end
   redis.call('PEXPIRE', leader, lease_ms)
   return {'leading', epoch}
 end
-local epoch = string.format('%.0f', redis.call('INCR', epochs))
+local risen = redis.pcall('INCR', epochs)
+if type(risen) ~= 'number' then
+  -- Higher than any number of leaders.
+  risen = clock(now_ms)
+  redis.call('SET', epochs, string.format('%.0f', risen))
+end
+epoch = string.format('%.0f', risen)
 redis.call('SET', leader, instance .. ' ' .. epoch, 'PX', lease_ms)
 return {'leading', epoch}

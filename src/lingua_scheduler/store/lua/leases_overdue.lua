@@ -1,8 +1,21 @@
--- leases_overdue: leases of a shard whose deadline has passed, oldest first.
--- Replies: a list of leases, at most `most`
+-- leases_overdue: leases of a shard whose deadline has passed, oldest first. What is no lease of ours is passed over,
+-- as far as `pages` of `most` entries reach, so that it does not hide those behind it.
+-- Replies: a list of how many were passed over, then leases, at most `most`
 -- include: clock
+-- include: lease
 local leases = KEYS[1]   -- zset lease -> deadline
 local most   = ARGV[1]
-local now_ms = ARGV[2]
+local pages  = ARGV[2]
+local now_ms = ARGV[3]
 
-return redis.call('ZRANGEBYSCORE', leases, '-inf', clock(now_ms), 'LIMIT', 0, most)
+local reply, strange, moment = {0}, 0, clock(now_ms)
+most = tonumber(most)
+for page = 0, pages - 1 do
+  local some = redis.call('ZRANGEBYSCORE', leases, '-inf', moment, 'LIMIT', page * most, most)
+  for _, lease in ipairs(some) do
+    if not read_lease(lease) then strange = strange + 1 elseif #reply <= most then reply[#reply + 1] = lease end
+  end
+  if #reply > most or #some < most then break end
+end
+reply[1] = strange
+return reply

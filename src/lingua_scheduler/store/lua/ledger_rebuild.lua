@@ -1,14 +1,20 @@
--- ledger_rebuild: count the leases of a shard anew and put right what `held` and `free` say.
--- Replies: rebuilt wrong (how many nodes were off)
+-- ledger_rebuild: count the leases of a shard anew and put right what `held` and `free` say. What is no lease of ours
+-- is removed, because it holds no slot and nobody could ever end it.
+-- Replies: rebuilt wrong strange (how many nodes were off, and entries removed)
+-- include: lease
 local free   = KEYS[1]   -- zset node -> free slots
 local held   = KEYS[2]   -- zset node -> live leases
 local limits = KEYS[3]   -- hash node -> slots
 local leases = KEYS[4]   -- zset lease -> deadline
 
-local counted, wrong = {}, 0
+local counted, wrong, strange = {}, 0, 0
 for _, lease in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
-  local node = string.match(lease, '#[^#]*#(.*)$')
-  counted[node] = (counted[node] or 0) + 1
+  local _, _, node = read_lease(lease)
+  if node then
+    counted[node] = (counted[node] or 0) + 1
+  else
+    strange = strange + redis.call('ZREM', leases, lease)
+  end
 end
 local believed = redis.call('ZRANGE', held, 0, -1, 'WITHSCORES')
 for i = 1, #believed, 2 do
@@ -26,10 +32,12 @@ end
 local offered = redis.call('ZRANGE', free, 0, -1, 'WITHSCORES')
 for i = 1, #offered, 2 do
   local node = offered[i]
-  local right = math.max(0, (redis.call('HGET', limits, node) or 0) - (redis.call('ZSCORE', held, node) or 0))
-  if right ~= tonumber(offered[i + 1]) then
+  -- A limit that cannot be read says nothing: whoever has the node writes it again.
+  local limit = redis.call('HGET', limits, node) or '0'
+  local right = string.match(limit, '^%d+$') and #limit <= 9 and math.max(0, limit - (redis.call('ZSCORE', held, node) or 0))
+  if right and right ~= tonumber(offered[i + 1]) then
     redis.call('ZADD', free, right, node)
     wrong = wrong + 1
   end
 end
-return {'rebuilt', wrong}
+return {'rebuilt', wrong, strange}

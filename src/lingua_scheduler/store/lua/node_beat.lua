@@ -1,23 +1,35 @@
 -- node_beat: a node is alive and nothing that decides about it changed; its looks may have.
--- Replies: alive | gone (not registered: register it again) | superseded (another connection owns it)
+-- Replies: alive trust (slots believed, good results since, slots claimed; empty: all it claims) | gone (not registered, or its slots cannot be read: write it again) | superseded (another connection owns it)
 -- include: clock
 local seen     = KEYS[1]   -- zset node -> alive until
-local owners   = KEYS[2]   -- hash node -> epoch instance connection acknowledges
+local owners   = KEYS[2]   -- hash node -> epoch instance connection features
 local looks    = KEYS[3]   -- hash node -> its state and how it looks
+local queues   = KEYS[4]   -- hash node -> jobs that wait for its GPU, only nodes that have some
+local trust    = KEYS[5]   -- hash node -> slots believed, good results since, slots claimed
+local limits   = KEYS[6]   -- hash node -> slots
 local node     = ARGV[1]
 local instance = ARGV[2]
 local link     = ARGV[3]
 local alive_ms = ARGV[4]
 local look     = ARGV[5]   -- how it looks by now; empty: as before
-local now_ms   = ARGV[6]
+local queue    = ARGV[6]   -- how many jobs wait for its GPU; empty: as many as before
+local now_ms   = ARGV[7]
 
 local owner = redis.call('HGET', owners, node)
-if not owner then return {'gone'} end
-local owner_instance, owner_link = string.match(owner, '^%d+ (%S+) (%S+) ')
+local owner_instance, owner_link = string.match(owner or '', '^%d+ (%S+) (%S+) ')
+-- An owner that cannot be read is none.
+if not owner_instance then return {'gone'} end
 if owner_instance ~= instance or owner_link ~= link then return {'superseded'} end
+local limit = redis.call('HGET', limits, node) or ''
+if not string.match(limit, '^%d+$') or #limit > 9 then return {'gone'} end
 redis.call('ZADD', seen, clock(now_ms) + alive_ms, node)
 if look ~= '' then
   local state = string.match(redis.call('HGET', looks, node) or '', '^%S+')
   if state then redis.call('HSET', looks, node, state .. ' ' .. look) end
 end
-return {'alive'}
+if queue == '0' then
+  redis.call('HDEL', queues, node)
+elseif queue ~= '' then
+  redis.call('HSET', queues, node, queue)
+end
+return {'alive', redis.call('HGET', trust, node) or ''}

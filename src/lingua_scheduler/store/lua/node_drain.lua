@@ -8,13 +8,14 @@ local held     = KEYS[3]             -- zset node -> live leases
 local limits   = KEYS[4]             -- hash node -> slots
 local summary  = KEYS[5]             -- hash pool -> nodes
 local looks    = KEYS[6]             -- hash node -> its state and how it looks
-local pools    = {unpack(KEYS, 7)}   -- sets of node ids, one for each of `serves`
+local wide     = KEYS[7]             -- hash wide pool -> its definition
+local pools    = {unpack(KEYS, 8)}   -- sets of node ids, one for each of `serves`
 local node     = ARGV[1]
 local drain    = ARGV[2]             -- 1: drain, empty: resume
 local state    = ARGV[3]             -- the state it is written with
 local serves   = ARGV[4]             -- pools the caller believes it serves
 
-local stored = redis.call('HMGET', node_key, 'serves', 'drain', 'takes')
+local stored = redis.call('HMGET', node_key, 'serves', 'drain', 'takes', 'reach')
 if not stored[1] then return {'gone'} end
 if stored[1] ~= serves then return {'moved', stored[1]} end
 local running = tonumber(redis.call('ZSCORE', held, node) or 0)
@@ -24,14 +25,15 @@ local look = string.match(redis.call('HGET', looks, node) or '', '^%S+ (.*)$')
 if look then redis.call('HSET', looks, node, state .. ' ' .. look) end
 local names = words(serves)
 if drain == '1' then
-  move_pools(node, names, {}, names, pools, summary)
+  move_pools(node, names, {}, names, pools, summary, wide)
   redis.call('ZREM', free, node)
   redis.call('HSET', node_key, 'drain', '1', 'pools', '', 'state', state)
   return {'drained', running}
 end
-move_pools(node, {}, names, names, pools, summary)
+move_pools(node, {}, names, names, pools, summary, wide)
+if stored[4] and serves ~= '' then redis.call('HSET', wide, serves, stored[4]) end
 if stored[3] == '1' then
-  redis.call('ZADD', free, math.max(0, redis.call('HGET', limits, node) - running), node)
+  redis.call('ZADD', free, math.max(0, (tonumber(redis.call('HGET', limits, node) or 0) or 0) - running), node)
 end
 redis.call('HSET', node_key, 'drain', '', 'pools', serves, 'state', state)
 return {'resumed'}

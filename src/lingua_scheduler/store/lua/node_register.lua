@@ -1,30 +1,44 @@
 -- node_register: write a node and put it into its pools, or change what it serves.
 -- A registration raises the node's epoch, unless the same process comes back, and makes the leases of the former
 -- epoch overdue: whoever asked ends them, or any sweep does. An update keeps the epoch and needs its connection.
+-- A connection that gives signs of life keeps its node: another one gets it only with the same `boot_id`, or after it has
+-- found out that nobody answers on the former (`over`).
+-- To restore is to update where data got lost: all is written, also what should be there, and a node that is not there
+-- comes back in the epoch its connection had, so that its leases and its word still count.
+-- What it runs without a lease is adopted before any of its slots is offered.
 -- A node that somebody drains stays out of the pools until it is resumed or registers anew.
--- Replies: registered epoch lease… | moved pools (it stood in other pools than the caller believed; ask again)
+-- Replies: registered epoch adopted (job ids in one word list) lease…
+--          | moved pools (it stood in other pools than the caller believed; ask again)
+--          | held instance connection (a registration while another process has the node, and gives signs of life)
 --          | superseded (an update by a connection that no longer owns the node) | gone (an update of a node not there)
 -- include: clock
 -- include: words
 -- include: moving
+-- include: lease
 -- include: leased
+-- include: adopting
+-- include: believing
 local node_key = KEYS[1]             -- hash, the profile
 local seen     = KEYS[2]             -- zset node -> alive until
 local free     = KEYS[3]             -- zset node -> free slots
 local held     = KEYS[4]             -- zset node -> live leases
 local limits   = KEYS[5]             -- hash node -> slots
-local owners   = KEYS[6]             -- hash node -> epoch instance connection acknowledges
+local owners   = KEYS[6]             -- hash node -> epoch instance connection features
 local leases   = KEYS[7]             -- zset lease -> deadline
 local summary  = KEYS[8]             -- hash pool -> nodes
 local looks    = KEYS[9]             -- hash node -> its state and how it looks
-local pools    = {unpack(KEYS, 10)}  -- sets of node ids, one for each of `names`
+local wide     = KEYS[10]            -- hash wide pool -> its definition
+local trust    = KEYS[11]            -- hash node -> slots believed, good results since, slots claimed
+local trouble  = KEYS[12]            -- hash node -> its last outcomes
+local sick     = KEYS[13]            -- zset node -> quarantined until
+local pools    = {unpack(KEYS, 14)}  -- sets of node ids, one for each of `names`
 local node     = ARGV[1]
-local verb     = ARGV[2]             -- register | update
+local verb     = ARGV[2]             -- register | update | restore
 local instance = ARGV[3]
 local link     = ARGV[4]             -- the connection's id
 local boot_id  = ARGV[5]
-local acks     = ARGV[6]             -- 1: the node acknowledges jobs
-local limit    = ARGV[7]
+local features = ARGV[6]             -- 1 if the node acknowledges jobs, else 0; then a letter for each other feature
+local claimed  = ARGV[7]             -- slots
 local takes    = ARGV[8]             -- 1: the node takes work
 local alive_ms = ARGV[9]
 local was      = ARGV[10]            -- pools the caller believes it is in
@@ -33,20 +47,35 @@ local names    = ARGV[12]            -- both lists together, in the order of `po
 local state    = ARGV[13]
 local draining = ARGV[14]            -- the state of a node that is being drained
 local look     = ARGV[15]            -- how it looks, beside its state
-local now_ms   = ARGV[16]
-local profile  = {unpack(ARGV, 17)}  -- field, value, …
+local reach    = ARGV[16]            -- the definition of the wide pool it serves; empty when it is not wide
+local over     = ARGV[17]            -- instance and connection that nobody answers on any more; empty: none is known
+local former   = ARGV[18]            -- to restore: the epoch its connection had
+local running  = ARGV[19]            -- jobs it runs, as far as anybody knows
+local bound_ms = ARGV[20]            -- how long what is adopted holds its slot
+local believed = ARGV[21]            -- of the slots of a node that has not proved itself; 0: all it claims
+local past     = ARGV[22]            -- what is remembered of it: slots believed, quarantine, last outcomes; or empty
+local now_ms   = ARGV[23]
+local profile  = {unpack(ARGV, 24)}  -- field, value, …
 
 local stored = redis.call('HMGET', node_key, 'pools', 'boot_id', 'drain')
 local owner = redis.call('HGET', owners, node)
 local epoch, owner_instance, owner_link = string.match(owner or '', '^(%d+) (%S+) (%S+) ')
-if verb == 'update' and not owner then return {'gone'} end
-if verb == 'update' and (owner_instance ~= instance or owner_link ~= link) then return {'superseded'} end
+-- An owner that cannot be read is none.
+if verb == 'update' and not epoch then return {'gone'} end
+local is_others = epoch and (owner_instance ~= instance or owner_link ~= link)
+if verb ~= 'register' and is_others then return {'superseded'} end
+local moment = clock(now_ms)
+local is_same_process = epoch and boot_id ~= '' and stored[2] == boot_id
+local is_deserted = is_others and over == owner_instance .. ' ' .. owner_link
+local is_alive = tonumber(redis.call('ZSCORE', seen, node) or 0) > moment
+if verb == 'register' and is_others and is_alive and not (is_same_process or is_deserted) then
+  return {'held', owner_instance, owner_link}
+end
 if (stored[1] or '') ~= was then return {'moved', stored[1] or ''} end
 
-local moment = clock(now_ms)
-local reply = {'registered', 0}
+local reply = {'registered', 0, ''}
 local drain = stored[3] or ''
-if verb == 'register' and not (epoch and boot_id ~= '' and stored[2] == boot_id) then
+if verb == 'register' and not is_same_process then
   epoch = string.format('%.0f', math.max(moment, (tonumber(epoch) or 0) + 1))
   drain = ''
   for _, lease in ipairs(leases_of(node, leases)) do
@@ -54,18 +83,31 @@ if verb == 'register' and not (epoch and boot_id ~= '' and stored[2] == boot_id)
     reply[#reply + 1] = lease
   end
 end
+if verb == 'restore' and not epoch then epoch = former ~= '' and former or string.format('%.0f', moment) end
 reply[2] = epoch
-redis.call('HSET', owners, node, epoch .. ' ' .. instance .. ' ' .. link .. ' ' .. acks)
+redis.call('HSET', owners, node, epoch .. ' ' .. instance .. ' ' .. link .. ' ' .. features)
+bring_back(node, past, not owner, trust, sick, trouble)
+local limit = believe(node, claimed, believed, trust)
 redis.call('HSET', limits, node, limit)
 redis.call('ZADD', seen, moment + alive_ms, node)
 redis.call('HSET', node_key, 'serves', now, 'takes', takes, 'boot_id', boot_id, 'drain', drain, unpack(profile))
+-- Kept with the node too: it may be drained and resumed when nobody else is in its pool.
+if reach == '' then redis.call('HDEL', node_key, 'reach') else redis.call('HSET', node_key, 'reach', reach) end
 if drain == '1' then now, takes, state = '', '0', draining end
+local leased = tonumber(redis.call('ZSCORE', held, node) or 0)
+if verb ~= 'update' then
+  local adopted
+  adopted, leased = adopt(node, words(running), moment + bound_ms, moment, leases)
+  reply[3] = table.concat(adopted, ' ')
+  if leased > 0 then redis.call('ZADD', held, leased, node) else redis.call('ZREM', held, node) end
+end
 if takes == '1' then
-  redis.call('ZADD', free, math.max(0, limit - (redis.call('ZSCORE', held, node) or 0)), node)
+  redis.call('ZADD', free, math.max(0, limit - leased), node)
 else
   redis.call('ZREM', free, node)
 end
-move_pools(node, words(was), words(now), words(names), pools, summary)
+move_pools(node, words(was), words(now), words(names), pools, summary, wide, verb == 'restore')
+if reach ~= '' and now ~= '' then redis.call('HSET', wide, now, reach) end
 redis.call('HSET', node_key, 'pools', now, 'state', state)
 redis.call('HSET', looks, node, state .. ' ' .. look)
 return reply

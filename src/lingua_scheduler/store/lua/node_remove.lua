@@ -1,27 +1,32 @@
 -- node_remove: take a node out of everything. Its leases become overdue: the caller ends them, or any sweep does.
 -- `link` names the connection that must still own it; empty: only if its time is up.
--- Replies: removed lease… | moved pools (ask again with these) | gone | superseded | alive
+-- Replies: removed past lease… (what is to be remembered of it: slots believed, quarantine, last outcomes; or empty) | moved pools (ask again with these) | gone | superseded | alive
 -- include: clock
 -- include: words
 -- include: moving
+-- include: lease
 -- include: leased
 local node_key = KEYS[1]             -- hash, the profile
 local seen     = KEYS[2]             -- zset node -> alive until
 local free     = KEYS[3]             -- zset node -> free slots
 local limits   = KEYS[4]             -- hash node -> slots
-local owners   = KEYS[5]             -- hash node -> epoch instance connection acknowledges
+local owners   = KEYS[5]             -- hash node -> epoch instance connection features
 local leases   = KEYS[6]             -- zset lease -> deadline
 local summary  = KEYS[7]             -- hash pool -> nodes
 local trouble  = KEYS[8]             -- hash node -> its last outcomes
 local sick     = KEYS[9]             -- zset node -> quarantined until, node service -> unavailable until
 local looks    = KEYS[10]            -- hash node -> its state and how it looks
-local pools    = {unpack(KEYS, 11)}  -- sets of node ids, one for each of `was`
+local queues   = KEYS[11]            -- hash node -> jobs that wait for its GPU
+local wide     = KEYS[12]            -- hash wide pool -> its definition
+local trust    = KEYS[13]            -- hash node -> slots believed, good results since, slots claimed
+local pools    = {unpack(KEYS, 14)}  -- sets of node ids, one for each of `names`
 local node     = ARGV[1]
 local instance = ARGV[2]
 local link     = ARGV[3]
-local was      = ARGV[4]             -- pools the caller believes it is in
-local services = ARGV[5]             -- kinds of service it may lack
-local now_ms   = ARGV[6]
+local was      = ARGV[4]             -- what the caller believes its profile says of its pools
+local names    = ARGV[5]             -- those of it that are pools, in the order of `pools`
+local services = ARGV[6]             -- kinds of service it may lack
+local now_ms   = ARGV[7]
 
 local owner = redis.call('HGET', owners, node)
 if not owner then return {'gone'} end
@@ -30,23 +35,28 @@ if link == '' then
   if alive_until and tonumber(alive_until) > clock(now_ms) then return {'alive'} end
 else
   local owner_instance, owner_link = string.match(owner, '^%d+ (%S+) (%S+) ')
-  if owner_instance ~= instance or owner_link ~= link then return {'superseded'} end
+  -- One that cannot be read is nobody's who would come back.
+  if owner_instance and (owner_instance ~= instance or owner_link ~= link) then return {'superseded'} end
 end
 local stored = redis.call('HGET', node_key, 'pools') or ''
 if stored ~= was then return {'moved', stored} end
 
-local reply = {'removed'}
+local past = (redis.call('HGET', trust, node) or '') .. '|' .. (redis.call('ZSCORE', sick, node) or '')
+  .. '|' .. (redis.call('HGET', trouble, node) or '')
+local reply = {'removed', past == '||' and '' or past}
 for _, lease in ipairs(leases_of(node, leases)) do
   redis.call('ZADD', leases, 0, lease)
   reply[#reply + 1] = lease
 end
-move_pools(node, words(was), {}, words(was), pools, summary)
+move_pools(node, words(names), {}, words(names), pools, summary, wide)
 redis.call('ZREM', seen, node)
 redis.call('ZREM', free, node)
 redis.call('HDEL', limits, node)
 redis.call('HDEL', owners, node)
 redis.call('HDEL', trouble, node)
+redis.call('HDEL', trust, node)
 redis.call('HDEL', looks, node)
+redis.call('HDEL', queues, node)
 redis.call('ZREM', sick, node)
 for _, service in ipairs(words(services)) do redis.call('ZREM', sick, node .. ' ' .. service) end
 redis.call('DEL', node_key)

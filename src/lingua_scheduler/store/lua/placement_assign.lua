@@ -9,12 +9,17 @@ local shard_size = ARGV[2]
 local max_shards = ARGV[3]
 
 local kept, serial = string.match(redis.call('HGET', placement, node) or '', '^(%d+) (%d+)$')
-if kept then
+if kept and tonumber(kept) < tonumber(max_shards) then
   redis.call('HSET', placement, node, kept .. ' ' .. serial + 1)
   return {'kept', tonumber(kept), serial + 1}
 end
 
 local shard = redis.call('ZRANGE', room, 0, 0)[1]
+while shard and not (string.match(shard, '^%d+$') and tonumber(shard) < tonumber(max_shards)) do
+  -- An index that is made anew as nodes come and go: what is no shard leaves it.
+  redis.call('ZREM', room, shard)
+  shard = redis.call('ZRANGE', room, 0, 0)[1]
+end
 if not shard then
   -- Shards are used in order and never forgotten, so their count is the next number.
   shard = redis.call('ZCARD', load)

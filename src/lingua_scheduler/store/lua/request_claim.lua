@@ -1,6 +1,6 @@
 -- request_claim: be the one who places the job of a request, for a while; a repeat learns whose turn it is.
 -- A claim that lapsed before it was bound has no job, so the next caller takes over; the token tells the two apart.
--- Replies: claimed | bound job node attempt | pending left_ms (somebody else is at it)
+-- Replies: claimed | bound job node attempt secret token | pending left_ms (somebody else is at it)
 --          | conflict (the id was used for something else)
 -- include: clock
 local request  = KEYS[1]   -- hash, the request
@@ -12,10 +12,12 @@ local keep_ms  = ARGV[5]
 local now_ms   = ARGV[6]
 
 local moment = clock(now_ms)
-local known = redis.call('HMGET', request, 'token', 'payload', 'until', 'job', 'node', 'attempt')
-if known[1] and tonumber(known[3]) > moment then
+local known = redis.call('HMGET', request, 'token', 'payload', 'until', 'job', 'node', 'attempt', 'key')
+-- What cannot be read has lapsed.
+local is_bound = known[4] and known[5] and string.match(known[6] or '', '^%d+$')
+if known[1] and (tonumber(known[3] or 0) or 0) > moment and (is_bound or not known[4]) then
   if known[2] ~= payload then return {'conflict'} end
-  if known[4] then return {'bound', known[4], known[5], known[6]} end
+  if known[4] then return {'bound', known[4], known[5], known[6], known[7] or '', known[1]} end
   if known[1] ~= token then return {'pending', known[3] - moment} end
 end
 redis.call('DEL', request)

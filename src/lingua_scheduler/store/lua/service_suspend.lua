@@ -4,7 +4,7 @@
 -- include: clock
 -- include: words
 local sick        = KEYS[1]   -- zset node -> quarantined until, node service -> unavailable until
-local owners      = KEYS[2]   -- hash node -> epoch instance connection acknowledges
+local owners      = KEYS[2]   -- hash node -> epoch instance connection features
 local complaints  = KEYS[3]   -- zset complaint -> when it was taken, only those of the window
 local node        = ARGV[1]
 local complaint   = ARGV[2]   -- digest of service and version

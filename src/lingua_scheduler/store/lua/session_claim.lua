@@ -1,16 +1,31 @@
 -- session_claim: the client came to another instance with its token; from here on that one owns the session.
--- Replies: claimed init generation cuts binding outcome… | unknown (no such session, or not its token)
+-- A session that was opened to be found by its id is claimed without a token, from the address it was opened from, while
+-- no socket speaks for it. A record without an address is of a release that did not write it down.
+-- Replies: claimed init generation cuts binding outcome… | held owner (by its id, and its socket lives, as far as its
+--          owner told) | unknown (no such session, or not this client's)
 local session = KEYS[1]   -- hash, the session
 local parked  = KEYS[2]   -- list of outcomes nobody may have heard
 local owner   = ARGV[1]   -- instance and serial of whoever claims it
-local token   = ARGV[2]   -- digest of the token
-local keep_ms = ARGV[3]
+local token   = ARGV[2]   -- digest of the token; empty: by its id
+local address = ARGV[3]   -- digest of where the client comes from
+local dead    = ARGV[4]   -- an owner that is known to be dead, and its socket with it
+local keep_ms = ARGV[5]
 
-local known = redis.call('HMGET', session, 'token', 'owner', 'init', 'generation', 'cuts', 'binding')
-if not known[1] or known[1] ~= token then return {'unknown'} end
-local generation = known[4]
-if known[2] ~= owner then generation = redis.call('HINCRBY', session, 'generation', 1) end
-redis.call('HSET', session, 'owner', owner)
+local known = redis.call('HMGET', session, 'token', 'owner', 'init', 'generation', 'cuts', 'binding', 'by_id',
+  'address', 'away')
+if not known[1] or not known[3] then return {'unknown'} end
+if token == '' then
+  if known[7] ~= '1' or (known[8] and known[8] ~= address) then return {'unknown'} end
+  if known[9] == '0' and known[2] and known[2] ~= dead then return {'held', known[2]} end
+elseif known[1] ~= token then
+  return {'unknown'}
+end
+-- One that cannot be read begins anew.
+local generation = string.match(known[4] or '', '^%d+$') or 1
+if known[2] ~= owner then generation = generation + 1 end
+generation = string.format('%.0f', generation)
+redis.call('HSET', session, 'owner', owner, 'generation', generation)
+if known[7] == '1' then redis.call('HSET', session, 'address', address, 'away', '0') end
 redis.call('PEXPIRE', session, keep_ms)
-return {'claimed', known[3], tostring(generation), known[5] or '', known[6] or '',
+return {'claimed', known[3], generation, known[5] or '', known[6] or '',
   unpack(redis.call('LRANGE', parked, 0, -1))}

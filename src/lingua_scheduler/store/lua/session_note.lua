@@ -1,12 +1,20 @@
 -- session_note: what another instance would need to know to go on with the session.
--- Replies: noted | taken (it is another owner's by now, or gone)
-local session = KEYS[1]   -- hash, the session
-local owner   = ARGV[1]
-local cuts    = ARGV[2]   -- the latest utterances and the frames they were made of
-local binding = ARGV[3]   -- the node its open turn sticks to
-local keep_ms = ARGV[4]
+-- The generation is a fencing token: it rises with every claim. A record of a lower one was written by a former owner
+-- after Redis had lost the record of this one.
+-- Replies: noted | taken (another owner has claimed it) | gone (there is no record, or a former owner's: open it again)
+-- include: owning
+local session    = KEYS[1]   -- hash, the session
+local owner      = ARGV[1]
+local generation = ARGV[2]   -- of the caller's claim
+local cuts       = ARGV[3]   -- the latest utterances and the frames they were made of
+local binding    = ARGV[4]   -- the node its open turn sticks to
+local address    = ARGV[5]   -- digest of where its client comes from, if it is found by its id
+local away       = ARGV[6]   -- 1: no socket speaks for it
+local keep_ms    = ARGV[7]
 
-if redis.call('HGET', session, 'owner') ~= owner then return {'taken'} end
+local whose = owned_by(session, owner, generation)
+if whose ~= 'mine' then return {whose} end
 redis.call('HSET', session, 'cuts', cuts, 'binding', binding)
+if address ~= '' then redis.call('HSET', session, 'address', address, 'away', away) end
 redis.call('PEXPIRE', session, keep_ms)
 return {'noted'}

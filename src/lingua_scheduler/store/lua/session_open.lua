@@ -1,14 +1,25 @@
--- session_open: a session begins here.
--- Replies: opened | taken (there is a session of this name)
-local session = KEYS[1]   -- hash, the session
-local owner   = ARGV[1]   -- instance and serial of whoever holds its socket
-local token   = ARGV[2]   -- digest of the token to resume with
-local init    = ARGV[3]   -- what the client asked for
-local keep_ms = ARGV[4]
+-- session_open: a session begins here, or its record, which Redis has lost, is written again.
+-- Replies: opened | taken (there is a session of this name, or another owner has claimed it)
+-- include: owning
+local session    = KEYS[1]   -- hash, the session
+local owner      = ARGV[1]   -- instance and serial of whoever holds its socket
+local token      = ARGV[2]   -- digest of the token to resume with
+local init       = ARGV[3]   -- what the client asked for
+local by_id      = ARGV[4]   -- 1: its client may claim it by its id
+local generation = ARGV[5]   -- how often it was claimed, and once for its beginning
+local cuts       = ARGV[6]   -- the latest utterances and the frames they were made of
+local binding    = ARGV[7]   -- the node its open turn sticks to
+local address    = ARGV[8]   -- digest of where its client comes from, if it is found by its id
+local away       = ARGV[9]   -- 1: no socket speaks for it
+local keep_ms    = ARGV[10]
 
-if redis.call('EXISTS', session) == 1 then
-  return {redis.call('HGET', session, 'owner') == owner and 'opened' or 'taken'}
+local whose = owned_by(session, owner, generation)
+if whose == 'taken' then return {'taken'} end
+if whose == 'gone' then
+  redis.call('DEL', session)
+  redis.call('HSET', session, 'owner', owner, 'token', token, 'init', init, 'by_id', by_id, 'generation', generation)
 end
-redis.call('HSET', session, 'owner', owner, 'token', token, 'init', init, 'generation', 1)
+if address ~= '' then redis.call('HSET', session, 'address', address, 'away', away) end
+if cuts ~= '' then redis.call('HSET', session, 'cuts', cuts, 'binding', binding) end
 redis.call('PEXPIRE', session, keep_ms)
 return {'opened'}

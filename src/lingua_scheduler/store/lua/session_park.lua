@@ -1,13 +1,16 @@
 -- session_park: outcomes for a client that is away, or that a breaking socket may have swallowed.
--- Replies: parked | taken (the session is another owner's by now, or gone)
-local session  = KEYS[1]             -- hash, the session
-local parked   = KEYS[2]             -- list of outcomes nobody may have heard
-local owner    = ARGV[1]
-local most     = ARGV[2]             -- so many are kept, the latest
-local keep_ms  = ARGV[3]
-local outcomes = {unpack(ARGV, 4)}
+-- Replies: parked | taken (another owner has claimed it) | gone (there is no record: open it again, then park)
+-- include: owning
+local session    = KEYS[1]   -- hash, the session
+local parked     = KEYS[2]   -- list of outcomes nobody may have heard
+local owner      = ARGV[1]
+local generation = ARGV[2]   -- of the caller's claim
+local most       = ARGV[3]   -- so many are kept, the latest
+local keep_ms    = ARGV[4]
+local outcomes   = {unpack(ARGV, 5)}
 
-if redis.call('HGET', session, 'owner') ~= owner then return {'taken'} end
+local whose = owned_by(session, owner, generation)
+if whose ~= 'mine' then return {whose} end
 for _, outcome in ipairs(outcomes) do
   -- Said twice it is parked once.
   redis.call('LREM', parked, 0, outcome)

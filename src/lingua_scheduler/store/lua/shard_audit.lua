@@ -4,14 +4,16 @@
 -- Replies: a list of kind, subject, detail, kind, subject, detail …
 -- include: clock
 -- include: words
+-- include: lease
 local seen     = KEYS[1]             -- zset node -> alive until
 local free     = KEYS[2]             -- zset node -> free slots
 local held     = KEYS[3]             -- zset node -> live leases
 local limits   = KEYS[4]             -- hash node -> slots
-local owners   = KEYS[5]             -- hash node -> epoch instance connection acknowledges
+local owners   = KEYS[5]             -- hash node -> epoch instance connection features
 local leases   = KEYS[6]             -- zset lease -> deadline
 local summary  = KEYS[7]             -- hash pool -> nodes
-local things   = {unpack(KEYS, 8)}   -- pools and profiles, one for each of `names`
+local wide     = KEYS[8]             -- hash wide pool -> its definition
+local things   = {unpack(KEYS, 9)}   -- pools and profiles, one for each of `names`
 local names    = ARGV[1]             -- pool:<name> or node:<id>, in the order of `things`
 local repair   = ARGV[2]             -- 1: put it right
 local alive_ms = ARGV[3]             -- for how long a node counts as alive of which nothing is known
@@ -25,9 +27,11 @@ local mend = repair == '1'
 
 for _, node in ipairs(redis.call('HKEYS', owners)) do known[node] = true end
 for _, lease in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
-  local node = string.match(lease, '#[^#]*#(.*)$')
-  counted[node] = (counted[node] or 0) + 1
-  if not known[node] then tell('lease_of_nobody', lease, node) end
+  local _, _, node = read_lease(lease)
+  if node then
+    counted[node] = (counted[node] or 0) + 1
+    if not known[node] then tell('lease_of_nobody', lease, node) end
+  end
 end
 for column, key in pairs({seen = seen, free = free}) do
   for _, node in ipairs(redis.call('ZRANGE', key, 0, -1)) do
@@ -49,7 +53,8 @@ for node in pairs(known) do
     if mend then redis.call('ZADD', seen, clock(now_ms) + alive_ms, node) end
   end
   local open = redis.call('ZSCORE', free, node)
-  local right = math.max(0, (redis.call('HGET', limits, node) or 0) - (counted[node] or 0))
+  local limit = tonumber(redis.call('HGET', limits, node) or 0) or 0
+  local right = math.max(0, limit - (counted[node] or 0))
   if open and tonumber(open) ~= right then tell('free_wrong', node, open .. ' ' .. right) end
 end
 local believed = redis.call('ZRANGE', held, 0, -1, 'WITHSCORES')
@@ -79,6 +84,14 @@ for i, name in ipairs(words(names)) do
       tell('summary_wrong', of, (summed or 0) .. ' ' .. size)
       if mend and size == 0 then redis.call('HDEL', summary, of) end
       if mend and size > 0 then redis.call('HSET', summary, of, size) end
+    end
+    if string.sub(of, 1, 2) == '*:' then
+      local is_defined = redis.call('HEXISTS', wide, of) == 1
+      if size > 0 and not is_defined then tell('definition_missing', of) end
+      if size == 0 and is_defined then
+        tell('definition_of_nobody', of)
+        if mend then redis.call('HDEL', wide, of) end
+      end
     end
   end
 end

@@ -2,14 +2,15 @@
 -- An older version is left as it is while instances of that release may run, and raised only when somebody asks.
 -- Replies: written | same | raised | older stored (the release before ours wrote it, and may still run)
 --          | too_old stored | newer stored
-local version = KEYS[1]   -- string, the version of everything under this prefix
-local known   = ARGV[1]   -- the version this release writes
-local oldest  = ARGV[2]   -- the oldest it can work with
-local finish  = ARGV[3]   -- 1: no older release runs any more
+local version  = KEYS[1]   -- string, the version of everything under this prefix
+local known    = ARGV[1]   -- the version this release writes
+local oldest   = ARGV[2]   -- the oldest it can work with
+local finish   = ARGV[3]   -- 1: no older release runs any more
+local unmarked = ARGV[4]   -- what to write where there is none
 
 local stored = redis.call('GET', version)
 if not stored then
-  redis.call('SET', version, known)
+  redis.call('SET', version, finish == '1' and known or unmarked)
   return {'written'}
 end
 if stored == known then return {'same'} end

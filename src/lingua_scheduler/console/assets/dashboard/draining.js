@@ -3,6 +3,7 @@ import { part, post } from "./api.js";
 import { confirm } from "./dialogs.js";
 import { h, setText, show } from "./dom.js";
 import { number, pairName } from "./format.js";
+import { wideInWords } from "./wide.js";
 import { t } from "./words.js";
 import { world } from "./world.js";
 
@@ -13,11 +14,13 @@ const began = new Map();
 export function askToDrain(nodeId) {
   const node = world.nodes.get(nodeId);
   const lost = [...world.pairs.values()].filter((pair) => pair.hangs_on === nodeId && pair.src !== pair.tgt);
+  const wide = [...world.wide.values()].filter((one) => one.hangs_on === nodeId);
   const held = node?.held ?? 0;
   const body = [h("p", {}, t(held ? "drain.what" : "drain.what_idle", { n: held, count: number(held) }))];
-  if (lost.length) {
+  if (lost.length || wide.length) {
     const named = lost.slice(0, SHOWN).map((pair) => h("li", {}, pairName(`${pair.src}:${pair.tgt}`)));
     if (lost.length > SHOWN) named.push(h("li", {}, t("drain.more_pairs", { n: lost.length - SHOWN })));
+    named.unshift(...wide.map((one) => h("li", {}, wideInWords(one))));
     body.push(h("p", { class: "warn" }, t("drain.lost_pairs")), h("ul", {}, named));
   }
   confirm({

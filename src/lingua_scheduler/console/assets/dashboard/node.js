@@ -126,7 +126,7 @@ export class Node {
     setText(fields.shard, number(node.shard));
     setText(
       fields.pairs,
-      t("node.pair_counts", { speech: number(node.speech.length), text: number(node.text.length) }),
+      t("node.pair_counts", { speech: number(factsOf(node).speech.size), text: number(factsOf(node).text.size) }),
     );
     const { languages } = factsOf(node);
     if (this.shown !== languages) {

@@ -7,6 +7,7 @@ import { milliseconds, number, rate } from "./format.js";
 import { command, empty, heading, LoadBar, Mark, nodeCommand, nodeLink, pairLink, seen, StateMark } from "./parts.js";
 import { href } from "./routes.js";
 import { jobStateWord } from "./telling.js";
+import { roomInWords, wideInWords } from "./wide.js";
 import { t } from "./words.js";
 import { headroom, headroomLevel, sickNodes, world } from "./world.js";
 
@@ -96,7 +97,7 @@ export class Overview {
     if (changed.has("jobs_ended")) {
       OUTCOMES.forEach((state, place) => setText(this.ended[place], number(picture.jobs_ended[state] ?? 0)));
     }
-    if (changed.has("pairs")) this.showPairs();
+    if (changed.has("pairs", "wide")) this.showPairs();
     this.tick();
   }
 
@@ -109,6 +110,8 @@ export class Overview {
     const thin = pairs.sort((one, other) => thinness(one) - thinness(other) || one.slots - other.slots);
     this.thinRows.show(thin.slice(0, SHOWN), (pair) => `${pair.src}:${pair.tgt}`);
     show(this.pairNote, thin.length === 0);
+    const wide = [...world.wide.values()].map((one) => `${wideInWords(one)}: ${roomInWords(one)}`);
+    setText(this.pairNote, wide.slice(0, SHOWN).join(" · ") || t("pairs.none"));
   }
 
   /** What also changes while nothing happens: how long ago everything was. */

@@ -4,6 +4,7 @@ import { h, Keyed, setText, show } from "./dom.js";
 import { number, pairName } from "./format.js";
 import { inWords } from "./matrix.js";
 import { back, empty, heading, LoadBar, nodeLink, seen, StateMark } from "./parts.js";
+import { lookUp } from "./wide.js";
 import { t } from "./words.js";
 import { factsOf, world } from "./world.js";
 
@@ -40,7 +41,7 @@ export class Pair {
   }
 
   update() {
-    const look = world.pairs.get(this.pair);
+    const look = lookUp(this.pair);
     const [src = "", tgt = ""] = this.pair.split(":");
     const known = look ?? { src, tgt, nodes: 0, slots: 0, free: 0, text_nodes: 0, hangs_on: "" };
     setText(this.words, inWords(known));

@@ -20,6 +20,8 @@ export const world = {
   picture: null,
   nodes: new Map(),
   pairs: new Map(),
+  // Nodes that serve too many pairs to list, by the name of their pool.
+  wide: new Map(),
   // Oldest first, both.
   history: [],
   events: [],
@@ -57,10 +59,11 @@ function readClock({ at_ms: atMs, is_stale: isStale }) {
 }
 
 export function takePicture({ picture, history, events }, changed) {
-  const { nodes, pairs, ...rest } = picture;
+  const { nodes, pairs, wide = [], ...rest } = picture;
   world.picture = rest;
   world.nodes = new Map(nodes.map((node) => [node.node_id, node]));
   world.pairs = new Map(pairs.map((pair) => [`${pair.src}:${pair.tgt}`, pair]));
+  world.wide = new Map(wide.map((one) => [one.name, one]));
   world.history = history;
   world.events = events;
   readClock(picture);
@@ -80,6 +83,7 @@ export function takeChange(change, changed) {
   }
   readClock(change);
   changed.keys.add("now");
+  takeWide(change, changed);
   takeEntries(world.nodes, change.nodes, changed.nodes);
   takeEntries(world.pairs, change.pairs, changed.pairs);
   if (changed.nodes.size) changed.keys.add("nodes");
@@ -96,6 +100,16 @@ function takeEntries(entries, given, changed) {
     else entries.set(key, value);
     changed.add(key);
   }
+}
+
+/** Their languages came with the name; only how busy they are changes. */
+function takeWide({ wide, wide_loads: loads = {} }, changed) {
+  for (const [name, [nodes, slots, free, textNodes, only]] of Object.entries(loads)) {
+    const known = world.wide.get(name);
+    if (known) world.wide.set(name, { ...known, nodes, slots, free, text_nodes: textNodes, hangs_on: only });
+  }
+  takeEntries(world.wide, wide, new Set());
+  if (wide || Object.keys(loads).length) changed.keys.add("wide");
 }
 
 function takeLoad(id, [held, free, seenAtMs, cpu, memory, gpu], changed) {
@@ -131,7 +145,8 @@ export function factsOf(node) {
 }
 
 function gathered(node) {
-  const languages = new Set();
+  const wide = world.wide.get(node.wide);
+  const languages = new Set(wide ? [...wide.sources, ...wide.text] : []);
   for (const pair of node.text.length ? node.text : node.speech) {
     for (const code of pair.split(":")) languages.add(code);
   }
@@ -139,9 +154,28 @@ function gathered(node) {
   const found = [node.node_id, node.instance_id, node.state, node.platform, node.version, ...node.services, ...codes];
   return {
     languages: codes,
-    speech: new Set(node.speech),
-    text: new Set(node.text),
+    speech: wide ? allOf(wide, "speech") : new Set(node.speech),
+    text: wide ? allOf(wide, "text") : new Set(node.text),
     found: found.join(" ").toLowerCase(),
+  };
+}
+
+/** The pairs of a wide node, to be asked as a set is. */
+function allOf(wide, facet) {
+  const sources = new Set(wide.sources);
+  const targets = new Set(wide[facet]);
+  const isAny = (src, tgt) => src === tgt || wide.translations === null || wide.translations[src]?.includes(tgt);
+  let size = sources.size * targets.size;
+  if (wide.translations !== null) {
+    const heard = Object.entries(wide.translations).flatMap(([, some]) => some.filter((tgt) => targets.has(tgt)));
+    size = heard.length + wide.sources.filter((src) => targets.has(src)).length;
+  }
+  return {
+    size,
+    has(pair) {
+      const [src, tgt] = pair.split(":");
+      return sources.has(src) && targets.has(tgt) && Boolean(isAny(src, tgt));
+    },
   };
 }
 

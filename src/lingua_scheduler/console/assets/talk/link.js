@@ -1,6 +1,7 @@
 // One direction of the conversation: a session at /ws/session that outlives its socket.
 
 import { binaryChunk, textChunk } from "./frames.js";
+import { Outcomes } from "./outcomes.js";
 import { Outgoing } from "./outgoing.js";
 
 const ACK_WITHIN_MS = 10_000;
@@ -17,6 +18,7 @@ const CLOSE_WITHIN_MS = 30_000;
 // until the one before it has ended, or for so long where nobody tells.
 const APART_MS = 1_000;
 const SETTLED_AFTER_MS = 3_000;
+const UNTOLD_AFTER_MS = 10_000;
 // What no second try will mend.
 const REFUSED = new Set(["INVALID_MESSAGE", "UNSUPPORTED_FEATURE", "INVALID_PAIRING_CODE"]);
 
@@ -32,7 +34,7 @@ export class Link {
   #outgoing = new Outgoing();
   #sessionId = "";
   #binary = false;
-  #lastOutcome = null;
+  #outcomes = new Outcomes();
   // The last utterance that the session has spoken of.
   #lastAnnounced = null;
   #apartUntil = 0;
@@ -149,7 +151,8 @@ export class Link {
   #hangUp = () => {};
 
   #whatIHave() {
-    return this.#lastOutcome === null ? {} : { last_utterance_index: this.#lastOutcome };
+    const { last } = this.#outcomes;
+    return last === null || last < 0 ? {} : { last_utterance_index: last };
   }
 
   #acknowledged(socket, ack) {
@@ -163,7 +166,8 @@ export class Link {
       this.#outgoing.resumed(ack.next_seq ?? 0);
       if (this.#lastAnnounced !== null) this.#lastAnnounced = (ack.next_utterance_index ?? 0) - 1;
     } else if (isSecond) {
-      this.#lastOutcome = this.#lastAnnounced = null;
+      this.#outcomes = new Outcomes();
+      this.#lastAnnounced = null;
       this.#on.lost(this.#outgoing.restarted());
     }
     this.#on.state("open");
@@ -180,9 +184,7 @@ export class Link {
     switch (message.type) {
       case "translation_result":
       case "missing_result":
-        // Outcomes come in order; one that comes again after a break is known.
-        if (this.#lastOutcome !== null && message.utterance_index <= this.#lastOutcome) return;
-        this.#lastOutcome = message.utterance_index;
+        if (!this.#outcomes.add(message.utterance_index)) return;
         this.#outgoing.answered();
         this.#on.outcome(message);
         break;
@@ -208,6 +210,7 @@ export class Link {
   #told(message) {
     // Troubles are always told, the other steps perhaps not; see `#isSettled`.
     if (message.status === "error") return this.#on.trouble(message);
+    this.#outcomes.expect(message.utterance_index);
     this.#lastAnnounced = Math.max(this.#lastAnnounced ?? 0, message.utterance_index);
     if (message.event !== "INPUT_ENDED" || !this.#apartUntil) return;
     this.#apartUntil = 0;
@@ -255,10 +258,13 @@ export class Link {
 
   /** The session has heard everything, and all that it made of it has its outcome. */
   get #isSettled() {
-    if (this.#silentSince || this.isPaused || !this.#outgoing.isIdle || this.#lastOutcome === null) return false;
+    if (this.#silentSince || this.isPaused || !this.#outgoing.isIdle) return false;
+    const idleMs = performance.now() - this.#lastSentAt;
+    // Silence alone makes no utterance, and of one that was heard something would have been told by now.
+    if (this.#outcomes.next === null) return idleMs > UNTOLD_AFTER_MS;
     // Where nobody tells which utterances there are, nobody knows whether one is still to come.
-    const isTold = this.#lastAnnounced !== null && this.#lastAnnounced <= this.#lastOutcome;
-    return isTold && performance.now() - this.#lastSentAt > SETTLED_AFTER_MS;
+    const isTold = this.#lastAnnounced !== null && this.#lastAnnounced < this.#outcomes.next;
+    return isTold && idleMs > SETTLED_AFTER_MS;
   }
 
   /** Often while somebody waits, else every twenty seconds. */

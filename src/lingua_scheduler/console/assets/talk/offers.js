@@ -5,6 +5,8 @@ const ANSWER_WITHIN_MS = 5_000;
 
 export class Offers {
   #pairs = {};
+  // Nodes that serve too many pairs to name each: by their languages.
+  #wide = [];
   isKnown = false;
   isReachable = true;
 
@@ -16,27 +18,38 @@ export class Offers {
   }
 
   async ask() {
-    const before = JSON.stringify([this.isKnown, this.isReachable, this.#pairs]);
+    const before = this.#state;
     try {
       const answer = await fetch(this.url, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
       if (!answer.ok) throw new Error(String(answer.status));
-      this.#pairs = (await answer.json()).pairs ?? {};
+      const { pairs = {}, wide = [] } = await answer.json();
+      this.#pairs = pairs;
+      this.#wide = wide.filter(({ nodes }) => nodes > 0);
       this.isKnown = this.isReachable = true;
     } catch {
       this.isReachable = false;
     }
-    if (JSON.stringify([this.isKnown, this.isReachable, this.#pairs]) !== before) this.onChange();
+    if (this.#state !== before) this.onChange();
+  }
+
+  get #state() {
+    return JSON.stringify([this.isKnown, this.isReachable, this.#pairs, this.#wide]);
   }
 
   get languages() {
     const codes = Object.keys(this.#pairs).flatMap((pair) => pair.split(":"));
-    return [...new Set(codes)];
+    return [...new Set([...codes, ...this.#wide.flatMap(({ sources, text }) => [...sources, ...text])])];
   }
 
   /** speech, text (nobody says it aloud), or none. */
   of(source, target) {
     const { speech = 0, text = 0 } = this.#pairs[`${source}:${target}`] ?? {};
-    if (speech > 0) return "speech";
-    return text > 0 ? "text" : "none";
+    const able = this.#wide.filter(
+      ({ sources, translations }) =>
+        sources.includes(source) &&
+        (source === target || translations === null || (translations[source] ?? []).includes(target)),
+    );
+    if (speech > 0 || able.some((wide) => wide.speech.includes(target))) return "speech";
+    return text > 0 || able.some((wide) => wide.text.includes(target)) ? "text" : "none";
   }
 }

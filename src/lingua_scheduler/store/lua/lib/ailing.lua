@@ -10,7 +10,9 @@ local function ailing(nodes, needs, moment, sick)
     if ends_at then
       local node, service = string.match(members[i], '^(%S+) ?(%S*)$')
       local is_over = tonumber(ends_at) <= moment
-      if service == '' then
+      if not node then
+        lacking[members[i]] = true
+      elseif service == '' then
         (is_over and due or quarantined)[node] = true
       elseif is_over then
         redis.call('ZREM', sick, members[i])

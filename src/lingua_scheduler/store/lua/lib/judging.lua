@@ -5,10 +5,12 @@ local function judge(node, mark, given_ms, moment, rules, trouble, sick, limits)
   local entry = redis.call('HGET', trouble, node)
   if not entry and (mark == 'o' or redis.call('HEXISTS', limits, node) == 0) then return '' end
   local failures, window, consecutive, first_ms, longest_ms = string.match(rules, '(%d+) (%d+) (%d+) (%d+) (%d+)')
-  local outcomes, times, since = string.match(entry or ' 0 0', '^(%S*) (%d+) (%d+)$')
+  local outcomes, times, since = string.match(entry or ' 0 0', '^([ox]*) (%d+) (%d+)$')
+  -- What cannot be read is forgotten.
+  if not outcomes then outcomes, times, since = '', 0, 0 end
   outcomes = string.sub(outcomes .. mark, -window)
   local is_sick = redis.call('ZSCORE', sick, node)
-  local is_probe = is_sick and tonumber(given_ms or 0) > tonumber(since)
+  local is_probe = is_sick and (tonumber(given_ms or 0) or 0) > tonumber(since)
   if mark == 'o' and (is_probe or not is_sick and not string.find(outcomes, 'x')) then
     redis.call('HDEL', trouble, node)
     return redis.call('ZREM', sick, node) == 1 and 'recovered' or ''

@@ -1,0 +1,129 @@
+"""Which names and which web pages may use the scheduler: rules for the headers Host, Origin and Sec-Fetch-Site.
+
+Browsers send WebSocket handshakes and simple POSTs of any page to any address, so we decide who is served."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+
+ANY = "*"
+# Headers that are remembered as read: every request of a peer names the same ones.
+_REMEMBERED = 256
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_AUTHORITY = r"(?P<host>\[[0-9a-f:.]+\]|[^\s:/?#@\[\]]*)(?::(?P<port>\d{1,5}))?"
+_HOST = re.compile(_AUTHORITY)
+_ORIGIN = re.compile(rf"(?P<scheme>[a-z][a-z0-9+.-]*)://{_AUTHORITY}/?")
+
+
+class Authority(NamedTuple):
+    """A host in lower case, without brackets and without the dot of the root, and a port if one is named."""
+
+    host: str
+    port: int | None
+
+
+class Origin(NamedTuple):
+    """Where a page comes from. Default ports are left out, so that both spellings are equal."""
+
+    scheme: str
+    host: str
+    port: int | None
+
+
+@lru_cache(_REMEMBERED)
+def read_host(header: str) -> Authority | None:
+    """None for what is no host."""
+    found = _HOST.fullmatch(header.strip().lower())
+    if found is None or not found["host"]:
+        return None
+    return Authority(_bare(found["host"]), int(found["port"]) if found["port"] else None)
+
+
+@lru_cache(_REMEMBERED)
+def read_origin(header: str) -> Origin | None:
+    """None for `null` and for what is no origin."""
+    found = _ORIGIN.fullmatch(header.strip().lower())
+    if found is None:
+        return None
+    port = int(found["port"]) if found["port"] else None
+    scheme = found["scheme"]
+    return Origin(scheme, _bare(found["host"]), None if port == _DEFAULT_PORTS.get(scheme) else port)
+
+
+@lru_cache(_REMEMBERED)
+def is_loopback(host: str) -> bool:
+    """Whether a name or address can only mean the machine it is used on."""
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+
+
+class HostRule:
+    """Whether a Host header names us. Against DNS rebinding: a page whose name was pointed at our address.
+
+    Loopback names and the very address a connection came to are always ours: no DNS is involved in them. Other names
+    are accepted as listed in `allowed`; when nothing is listed, by all but those who listen on loopback alone.
+    """
+
+    def __init__(self, allowed: Iterable[str], own_name: str) -> None:
+        self._allowed = {own_name.lower()} | {
+            found.host if (found := read_host(name)) is not None else name for name in allowed
+        }
+        self._takes_any = ANY in self._allowed
+        self._is_listed = bool(tuple(allowed))
+        self.is_local = False
+
+    def admits(self, header: str | None, local_address: str) -> bool:
+        if header is None or self._takes_any or not (self._is_listed or self.is_local):
+            # Browsers always send the header; what does not is none.
+            return True
+        named = read_host(header)
+        if named is None:
+            return False
+        return named.host in self._allowed or named.host == local_address or is_loopback(named.host)
+
+
+class OriginRule:
+    """Whether a page may use us, as browsers tell where it comes from. Programs that send no Origin are not judged."""
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        listed = tuple(allowed)
+        self._allowed = {origin for text in listed if (origin := read_origin(text)) is not None}
+        self._takes_any = ANY in listed
+
+    def admits(self, header: str | None, host: str | None, fetch_site: str | None, is_from_loopback: bool) -> bool:
+        """`host` and `fetch_site` are the headers Host and Sec-Fetch-Site, which a page cannot choose."""
+        if self._takes_any:
+            return True
+        fetch_site = fetch_site.strip().lower() if fetch_site else None
+        if header is None:
+            return fetch_site not in ("cross-site", "same-site")
+        origin = read_origin(header)
+        if origin is None:
+            return False
+        # A proxy may have changed the Host; then the browser's word still tells its own pages from others.
+        if origin in self._allowed or fetch_site == "same-origin":
+            return True
+        named = read_host(host) if host else None
+        if named is not None and _is_same(origin, named):
+            return True
+        # A page and a scheduler on the developer's own machine: other ports are other programs of the same person.
+        is_here = is_from_loopback or (named is not None and is_loopback(named.host))
+        return is_here and origin.scheme in _DEFAULT_PORTS and is_loopback(origin.host)
+
+
+def _is_same(origin: Origin, named: Authority) -> bool:
+    if origin.scheme not in _DEFAULT_PORTS or origin.host != named.host:
+        return False
+    # Behind a proxy the scheme is not ours to know, and some proxies leave the port out.
+    return named.port is None or named.port == (origin.port or _DEFAULT_PORTS[origin.scheme])
+
+
+def _bare(host: str) -> str:
+    return host.strip("[]").removesuffix(".")

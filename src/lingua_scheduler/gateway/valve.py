@@ -1,0 +1,312 @@
+"""How fast a socket is read: every frame counts, whatever its kind, every byte, and the CPU that long ones cost.
+
+It finds where frames end, and hands whole runs of them to aiohttp's parser."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic, thread_time
+from typing import NamedTuple
+from weakref import WeakSet
+
+from aiohttp import web
+from aiohttp._websocket.reader import WebSocketReader
+
+from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.gateway.inlet import Inlet
+from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.telemetry import metrics
+
+# So many frames of one socket are handled in one go; then it is the others' turn.
+RUN_FRAMES = 16
+# And, after the first of them, so many bytes: a few long frames may cost as much as many short ones.
+RUN_BYTES = 65_536
+# What is shorter cannot cost much, and is not worth two looks at the clock.
+WEIGHED_BYTES = 4_096
+# So much CPU a connection that was quiet may use before it has to rest.
+CPU_BURST_S = 0.02
+# A socket that is read more slowly gets a turn this often, not one for each frame.
+LEAST_WAIT_S = 0.02
+# While aiohttp's queue is full, so long until the next look.
+QUEUE_FULL_S = 0.005
+# With more than this waiting for its turn, nothing is read on top of it.
+BACKLOG_BYTES = 65_536
+# The longest header of a frame: two bytes, its length in eight, its mask in four.
+_HEADER_BYTES = 14
+
+_CUT_OFF = metrics.CUT_OFF.labels("unfinished")
+_FED = False, b""
+
+
+class Rates(NamedTuple):
+    """What one socket may send in a second, and how many seconds' worth at once when it was quiet."""
+
+    frames: int
+    size: int
+    burst_s: float
+    # The share of the loop's time that reading its long frames may take.
+    cpu_share: float = 0.2
+
+
+class Valve:
+    """Between the transport and the parser of one socket.
+
+    While the rate is used up nothing is read: what the peer sends then waits at the peer.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_account",
+        "_backlog",
+        "_cpu",
+        "_fragments",
+        "_frames",
+        "_head",
+        "_inlet",
+        "_is_paused",
+        "_is_weighing",
+        "_left",
+        "_length",
+        "_not_before_s",
+        "_protocol",
+        "_reader",
+        "_then",
+        "_timer",
+        "_volume",
+        "began_s",
+        "on_close",
+        "on_empty",
+        "unfinished",
+    )
+
+    def __init__(
+        self,
+        reader: WebSocketReader,
+        inlet: Inlet,
+        protocol: web.RequestHandler,
+        rates: Rates,
+        account: "Unfinished",
+    ) -> None:
+        self._reader: WebSocketReader | None = reader
+        self._inlet = inlet
+        self._protocol = protocol
+        self._frames = Bucket(rates.frames, rates.burst_s * rates.frames)
+        self._volume = Bucket(rates.size, rates.burst_s * rates.size)
+        self._cpu = Bucket(rates.cpu_share, CPU_BURST_S)
+        self._account: Unfinished | None = account
+        # The frame that is being received: the length of its payload, and how much of that is still to come.
+        self._length = self._left = 0
+        # What came of a header that is not complete.
+        self._head = b""
+        # Bytes of the message that is being received in fragments, without this frame and with it.
+        self._fragments = self._then = 0
+        # What was read and is not handled yet.
+        self._backlog = b""
+        self._timer: asyncio.Handle | None = None
+        self._is_paused = False
+        # What is being read now is weighed as a whole.
+        self._is_weighing = False
+        # Until then it rests for the CPU it used, on the clock of the buckets.
+        self._not_before_s = 0.0
+        # Bytes of all that, and when the message began that is not complete.
+        self.unfinished = 0
+        self.began_s = 0.0
+        # Called when the rate is used up, and when the peer has to go.
+        self.on_empty: Callable[[], None] | None = None
+        self.on_close: Callable[[CloseCode, str], None] | None = None
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """What the transport has read; called by aiohttp as if this were its parser."""
+        if self._timer is None:
+            return self._feed(data if type(data) is bytes else bytes(data))
+        self._backlog += data
+        if len(self._backlog) > BACKLOG_BYTES:
+            self._pause()
+        self._note()
+        return _FED
+
+    def feed_eof(self) -> None:
+        if self._reader is not None:
+            self._reader.feed_eof()
+
+    def close(self) -> None:
+        """Nobody wants these frames any more; only a goodbye is still waited for, and not for long."""
+        self.on_empty = self.on_close = None
+        if self._account is not None:
+            self._account.change(self, 0)
+            self._account = None
+
+    def charge(self, cpu_s: float) -> None:
+        """A frame of this socket was read after it had waited in the queue."""
+        if self._is_weighing:
+            return
+        now_s = monotonic()
+        if wait_s := self._cpu.take(cpu_s, now_s):
+            wait_s = max(wait_s, LEAST_WAIT_S)
+            self._not_before_s = now_s + wait_s
+            if self._timer is None:
+                self._rest(wait_s)
+
+    def give_up(self, reason: str) -> None:
+        """Close the socket, and free what it holds before the peer says goodbye."""
+        self._reader = None
+        self._backlog = self._head = b""
+        self._left = self._fragments = 0
+        self._note()
+        _CUT_OFF.inc()
+        if self.on_close is not None:
+            self.on_close(CloseCode.TRY_LATER, reason)
+        elif self._protocol.transport is not None:
+            self._protocol.transport.abort()
+
+    def _feed(self, data: bytes) -> tuple[bool, bytes]:
+        """Hand over what may be handled now; the rest waits."""
+        reader = self._reader
+        if reader is None:
+            return _FED
+        held = self.unfinished
+        end, frames, is_message = self._run(data)
+        now_s = monotonic()
+        if is_message or not self.unfinished:
+            self.began_s = now_s
+        frames_s, volume_s = self._frames.take(frames, now_s), self._volume.take(end, now_s)
+        if end < len(data):
+            self._backlog = data[end:]
+            data = data[:end]
+        cpu_s = 0.0
+        # The end of a long message may be short.
+        if end > WEIGHED_BYTES or held > WEIGHED_BYTES:
+            self._is_weighing, began_s = True, thread_time()
+            fed = reader.feed_data(data)
+            self._is_weighing, cpu_s = False, self._cpu.take(thread_time() - began_s, now_s)
+        else:
+            fed = reader.feed_data(data)
+        if frames_s or volume_s or cpu_s:
+            self._rest(max(frames_s, volume_s, cpu_s, LEAST_WAIT_S))
+        elif self._backlog:
+            self._timer = asyncio.get_running_loop().call_soon(self._go_on)
+        if self._left or self._fragments or self._backlog or self._head or self.unfinished:
+            self._note()
+        return fed
+
+    def _run(self, data: bytes) -> tuple[int, int, bool]:
+        """Where to stop for now, how many frames end before that, and whether a message does."""
+        came, at, frames, is_message = len(data), 0, 0, False
+        if self._left:
+            if self._left > came:
+                self._left -= came
+                return came, 0, False
+            at, frames, is_message = self._left, 1, not self._then
+            self._left, self._fragments = 0, self._then
+        while at < came and frames < RUN_FRAMES and (at < RUN_BYTES or not frames):
+            # A header that lies in two reads is put together.
+            head = self._head
+            if head or came - at < _HEADER_BYTES:
+                source, begin = head + data[at : at + _HEADER_BYTES], 0
+                if len(source) < 2 or len(source) < _header_bytes(source[1]):
+                    self._head = source
+                    return came, frames, is_message
+                self._head = b""
+            else:
+                source, begin = data, at
+            first, second = source[begin], source[begin + 1]
+            length = second & 0x7F
+            if length == 126:
+                length = source[begin + 2] << 8 | source[begin + 3]
+            elif length == 127:
+                length = int.from_bytes(source[begin + 2 : begin + 10], "big")
+            at += _header_bytes(second) - len(head)
+            # Pings, pongs and goodbyes come between the fragments of a message, and are none of it.
+            is_control, is_last = first & 0x08, first & 0x80
+            then = self._fragments if is_control else 0 if is_last else self._fragments + length
+            if length > came - at:
+                self._length, self._left, self._then = length, length - (came - at), then
+                return came, frames, is_message
+            at += length
+            frames += 1
+            self._fragments = then
+            is_message = is_message or not then
+        return at, frames, is_message
+
+    def _rest(self, wait_s: float) -> None:
+        self._pause()
+        self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
+        if self.on_empty is not None:
+            self.on_empty()
+
+    def _pause(self) -> None:
+        if not self._is_paused:
+            self._is_paused = self._inlet.is_held = True
+            self._protocol._pause_reading_for_buffer()
+
+    def _go_on(self) -> None:
+        self._timer = None
+        if self._protocol.transport is None:
+            self._backlog = b""
+            return
+        if (wait_s := self._not_before_s - monotonic()) > 0:
+            self._pause()
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
+            return
+        if self._backlog and self._protocol._reading_paused:
+            self._timer = asyncio.get_running_loop().call_later(QUEUE_FULL_S, self._go_on)
+            return
+        data, self._backlog = self._backlog, b""
+        if data:
+            is_over, _ = self._feed(data)
+            if is_over:
+                self._protocol.close()
+        if self._is_paused and not self._is_waiting:
+            self._is_paused = self._inlet.is_held = False
+            self._inlet.was_heard = True
+            self._protocol._resume_reading_for_buffer()
+
+    @property
+    def _is_waiting(self) -> bool:
+        return self._timer is not None
+
+    def _note(self) -> None:
+        if self._account is not None:
+            received = self._length - self._left if self._left else 0
+            self._account.change(self, self._fragments + received + len(self._backlog) + len(self._head))
+
+
+class Unfinished:
+    """What all sockets together hold of messages that are not complete."""
+
+    def __init__(self, max_bytes: int, timeout_s: float) -> None:
+        self._max_bytes = max_bytes
+        self._timeout_s = timeout_s
+        self._valves: WeakSet[Valve] = WeakSet()
+        self.total = 0
+
+    def change(self, valve: Valve, held: int) -> None:
+        before = valve.unfinished
+        if held == before:
+            return
+        valve.unfinished = held
+        self.total += held - before
+        if not before:
+            self._valves.add(valve)
+        elif not held:
+            self._valves.discard(valve)
+        if self.total > self._max_bytes and held > before:
+            self._make_room()
+
+    def look(self, now_s: float) -> None:
+        """Whoever takes too long to finish a message has to go."""
+        for valve in list(self._valves):
+            if valve.unfinished and now_s - valve.began_s > self._timeout_s:
+                valve.give_up(f"a message was not complete after {self._timeout_s:g} s")
+
+    def _make_room(self) -> None:
+        """Those who hold most go first: whoever speaks normally holds next to nothing."""
+        # Counted anew, because a socket that ended in a surprise did not say that it has left.
+        self.total = sum(valve.unfinished for valve in self._valves)
+        while self.total > self._max_bytes:
+            largest = max(self._valves, key=lambda valve: valve.unfinished)
+            largest.give_up("too much is unfinished here, and most of it yours; connect again")
+
+
+def _header_bytes(second: int) -> int:
+    length = second & 0x7F
+    return (6 if second & 0x80 else 2) + (0 if length < 126 else 2 if length == 126 else 8)

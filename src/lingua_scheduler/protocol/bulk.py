@@ -1,0 +1,84 @@
+"""How much a frame may hold besides its speech, looked at before it is read: small things cost more than their size."""
+
+from typing import NamedTuple
+
+# What is shorter may hold whatever it likes.
+SMALL_BYTES = 4_096
+# Speech may have any length that a frame may have; the field is looked for by its name.
+_SPEECH = (b'"audio"', b'"payload"', b'"tts_audio"')
+_BEGINNING = 1_024
+# A node that lists its languages and pairs says more than any other.
+_LISTS = (b'"node_register"', b'"node_heartbeat"')
+
+
+class Bulk(NamedTuple):
+    """The most a frame may hold besides its speech, in bytes, and in objects and lists."""
+
+    size: int
+    brackets: int
+    # The same of a frame in which a node lists what it can do.
+    list_size: int = 0
+    list_brackets: int = 0
+
+
+# Enough for pipelines, features and what two browsers tell each other.
+OF_CLIENTS = Bulk(65_536, 256)
+# Texts of many parts, with what was heard when; and 16 384 pairs of languages, each an object.
+OF_NODES = Bulk(262_144, 4_096, 1_048_576, 32_768)
+
+# The same over HTTP.
+OF_CALLERS = Bulk(65_536, 256)
+OF_RESULTS = Bulk(OF_NODES.size, OF_NODES.brackets)
+OF_LISTS = Bulk(OF_NODES.list_size, 70_000)
+
+
+def complaint(frame: bytes, most: Bulk, what: str = "frame") -> str | None:
+    """One sentence about a frame, or a body, that holds too much; None when it may be read."""
+    length = len(frame)
+    if length <= SMALL_BYTES:
+        return None
+    size, brackets = most.size, most.brackets
+    rest = length if length <= size else length - _speech(frame, length - size)
+    if rest <= size and not _has_more(frame, brackets):
+        return None
+    if most.list_size and any(name in frame for name in _LISTS):
+        size, brackets = most.list_size, most.list_brackets
+    if rest > size:
+        return f"the {what} has {rest} bytes besides its speech, {size} are allowed"
+    found = frame.count(b"[") + frame.count(b"{")
+    return f"the {what} has {found} objects and lists, {brackets} are allowed" if found > brackets else None
+
+
+def _has_more(frame: bytes, most: int) -> bool:
+    # Not bytes.count: find leaps over speech, count steps through it.
+    found = 0
+    for bracket in (b"[", b"{"):
+        at = frame.find(bracket)
+        while at >= 0:
+            found += 1
+            if found > most:
+                return True
+            at = frame.find(bracket, at + 1)
+    return False
+
+
+def _speech(frame: bytes, enough: int) -> int:
+    """How long the longest text of a field for speech is, or one that is long enough."""
+    longest = 0
+    # Most peers write it near the beginning, and looking for a name through all of a long frame takes its time.
+    for end in (_BEGINNING, len(frame)):
+        for name in _SPEECH:
+            at = frame.find(name, 0, end)
+            begin = _after(frame, _after(frame, at + len(name), b":"), b'"') if at >= 0 else 0
+            if begin:
+                longest = max(longest, frame.find(b'"', begin) - begin)
+            if longest >= enough:
+                return longest
+    return longest
+
+
+def _after(frame: bytes, at: int, mark: bytes) -> int:
+    """The place behind the mark that comes next, after white space alone; 0 when something else does."""
+    while at and frame[at : at + 1] in (b" ", b"\t", b"\r", b"\n"):
+        at += 1
+    return at + 1 if at and frame[at : at + 1] == mark else 0

@@ -1,0 +1,22 @@
+-- What is remembered of a node counts again: slots believed, and when it comes back, its quarantine and last outcomes.
+local function bring_back(node, past, is_back, trust, sick, trouble)
+  local was_believed, was_sick, was_trouble = string.match(past, '^(.-)|(.-)|(.*)$')
+  if not was_believed then return end
+  if string.match(was_believed, '^%d+ %d+ %d+$') then redis.call('HSETNX', trust, node, was_believed) end
+  if is_back and tonumber(was_sick) then redis.call('ZADD', sick, 'NX', was_sick, node) end
+  if is_back and was_trouble ~= '' then redis.call('HSETNX', trouble, node, was_trouble) end
+end
+
+-- How many of the slots a node claims are believed: `first` at the beginning (0: all), then more with every so many good
+-- results (lib/growing). Only nodes that claim more have an entry.
+local function believe(node, claimed, first, trust)
+  claimed, first = tonumber(claimed), tonumber(first)
+  local believed, good = string.match(redis.call('HGET', trust, node) or '', '^(%d+) (%d+)')
+  if first == 0 or not believed and claimed <= first then
+    redis.call('HDEL', trust, node)
+    return claimed
+  end
+  believed = math.max(tonumber(believed or 0), first)
+  redis.call('HSET', trust, node, string.format('%d %d %d', believed, good or 0, claimed))
+  return math.min(claimed, believed)
+end

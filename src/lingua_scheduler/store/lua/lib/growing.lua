@@ -1,0 +1,12 @@
+-- Twice as many of a node's slots are believed after so many good results without a bad one between them.
+local function grow(node, is_good, after, trust, free, held, limits)
+  local believed, good, claimed = string.match(redis.call('HGET', trust, node) or '', '^(%d+) (%d+) (%d+)$')
+  if not believed or tonumber(believed) >= tonumber(claimed) then return end
+  good = is_good and good + 1 or 0
+  if good >= after then
+    good, believed = 0, math.min(2 * believed, claimed)
+    redis.call('HSET', limits, node, believed)
+    redis.call('ZADD', free, 'XX', math.max(0, believed - (redis.call('ZSCORE', held, node) or 0)), node)
+  end
+  redis.call('HSET', trust, node, string.format('%d %d %d', believed, good, claimed))
+end

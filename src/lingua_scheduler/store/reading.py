@@ -1,0 +1,102 @@
+"""How values in Redis are read: what cannot have been written by us is None, or a default, and never an exception."""
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.nodes import NODE_ID, Machine
+from lingua_scheduler.domain.pools import Languages
+
+_OWNER = re.compile(r"(\d{1,19}) ([A-Za-z0-9_.-]{1,64}) (\S{1,128}) ([01][a-z]*)", re.ASCII)
+_PLACE = re.compile(r"(\d{1,4}) (\d{1,18})", re.ASCII)
+_SHARD = re.compile(r"\d{1,4}", re.ASCII)
+_INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
+_PAST = re.compile(r"(?:\d{1,9} \d{1,9} \d{1,9})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d+ \d+)?", re.ASCII)
+_LARGEST = 2**63
+
+
+class OwnerText(NamedTuple):
+    """What `owners` holds of a node."""
+
+    epoch: str
+    instance: str
+    link: str
+    features: str
+
+
+class Profile(msgspec.Struct):
+    """What a node said of itself, as it is written."""
+
+    version: str = ""
+    platform: str = ""
+    services: list[str] = []
+    types: list[str] = []
+    machine: Machine = Machine()
+    languages: Languages = Languages()
+    reports_jobs: bool = False
+
+
+_PROFILE = msgspec.json.Decoder(Profile)
+
+
+def is_text(text: str) -> bool:
+    """Whether it is what it looks like: bytes that are no UTF-8 come as lone surrogates, which nobody can pass on."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def whole(number: str | float | None, default: int = 0) -> int:
+    """A count or a time; the default for what is none."""
+    try:
+        found = float(number or 0)
+    except ValueError:
+        return default
+    return int(found) if -_LARGEST < found < _LARGEST else default
+
+
+def owner_of(text: str | None) -> OwnerText | None:
+    found = _OWNER.fullmatch(text) if text else None
+    return None if found is None else OwnerText(*found.groups())
+
+
+def place_of(text: str | None) -> tuple[int, int] | None:
+    """Shard and serial."""
+    found = _PLACE.fullmatch(text) if text else None
+    return None if found is None else (int(found[1]), int(found[2]))
+
+
+def is_shard(text: str) -> bool:
+    return _SHARD.fullmatch(text) is not None
+
+
+def is_node(text: str) -> bool:
+    return NODE_ID.fullmatch(text) is not None
+
+
+def is_instance(text: str) -> bool:
+    return _INSTANCE.fullmatch(text) is not None
+
+
+def is_past(text: str) -> bool:
+    """What is remembered of a node that left."""
+    return _PAST.fullmatch(text) is not None
+
+
+def is_pool(text: str) -> bool:
+    """src:tgt:facet, or a wide pool's name."""
+    return _POOL.fullmatch(text) is not None and is_text(text)
+
+
+def profile_of(text: str | None) -> Profile | None:
+    """Of nothing an empty one."""
+    try:
+        return _PROFILE.decode(text) if text else Profile()
+    except (msgspec.MsgspecError, UnicodeError):
+        return None

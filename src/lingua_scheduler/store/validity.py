@@ -1,0 +1,150 @@
+"""Which entries of a key can have been written by us, family by family: for the check, which removes all others."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import is_job_id, parse_lease
+from lingua_scheduler.domain.history import steps_of
+from lingua_scheduler.store.reading import (
+    is_instance,
+    is_node,
+    is_past,
+    is_pool,
+    is_shard,
+    is_text,
+    owner_of,
+    place_of,
+    profile_of,
+)
+from lingua_scheduler.store.records import fields_of
+
+_TROUBLE = re.compile(r"[ox]* \d+ \d+")
+_TRUST = re.compile(r"\d{1,9} \d{1,9} \d{1,9}")
+_LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d+")
+_AFFINITY = re.compile(r"\d{1,4} (\S+)")
+_SICK = re.compile(r"(\S+)(?: \S+)?")
+# What is read of every session and request; without one of these it is none.
+_SESSION = frozenset({"owner", "token", "init", "generation"})
+_REQUEST = frozenset({"token", "payload", "until"})
+_NUMBERS = frozenset({"generation", "until", "epoch", "version", "generated_at_ms", "attempt"})
+
+
+class Entry(NamedTuple):
+    """A member and its score, a field and its value, or a place and what is there."""
+
+    name: str
+    value: str
+
+
+# Whether a key's whole content can be ours: of strings, and of hashes that are one thing.
+Whole = Callable[[list[Entry]], bool]
+# Whether one entry can.
+Each = Callable[[Entry], bool]
+
+
+def _is_finite(entry: Entry) -> bool:
+    return "inf" not in entry.value and "nan" not in entry.value
+
+
+def _of_node(is_right: Callable[[str], object] = is_text) -> Each:
+    return lambda entry: is_node(entry.name) and bool(is_right(entry.value))
+
+
+def _scored(is_right: Callable[[str], object]) -> Each:
+    return lambda entry: bool(is_right(entry.name)) and _is_finite(entry)
+
+
+def _is_about(entry: Entry) -> bool:
+    return is_instance(entry.name) and _is_json(entry.value.partition(" ")[2])
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+
+
+def _is_sick(name: str) -> bool:
+    found = _SICK.fullmatch(name)
+    return found is not None and is_node(found[1])
+
+
+def _is_recent(entry: Entry) -> bool:
+    words = entry.value.split("\0")
+    return len(words) % 4 == 0 and all(map(is_text, words)) and all(map(is_job_id, words[1::4]))
+
+
+EACH: dict[str, Each] = {
+    "pool": lambda entry: is_node(entry.name),
+    "wide": lambda entry: is_pool(entry.name) and _is_json(entry.value),
+    "seen": _scored(is_node),
+    "free": _scored(is_node),
+    "held": _scored(is_node),
+    "limits": _of_node(str.isdecimal),
+    "owners": _of_node(owner_of),
+    "queues": _of_node(lambda text: text.isascii() and text.isprintable()),
+    "leases": _scored(lambda name: parse_lease(name, 0)),
+    "trouble": _of_node(_TROUBLE.fullmatch),
+    "sick": _scored(_is_sick),
+    "complaints": _scored(is_text),
+    "recent": _is_recent,
+    "looks": _of_node(),
+    "pairs": lambda entry: is_pool(entry.name) and entry.value.isdecimal(),
+    "placement": _of_node(place_of),
+    "load": _scored(is_shard),
+    "room": _scored(is_shard),
+    "alive": _scored(is_instance),
+    "about": _is_about,
+    "figures": lambda entry: is_instance(entry.name) and _is_json(entry.value),
+    "trust": _of_node(_TRUST.fullmatch),
+}
+
+
+def _is_record(entries: list[Entry]) -> bool:
+    fields = fields_of(entries[0].value)
+    try:
+        return bool(fields) and bool(steps_of(fields["steps"])) is not None and fields.get("moved_to", "0").isdecimal()
+    except ValueError:
+        return False
+
+
+def _is_hash_with(needed: Iterable[str]) -> Whole:
+    wanted = frozenset(needed)
+
+    def check(entries: list[Entry]) -> bool:
+        fields = dict(entries)
+        numbers = (value for name, value in fields.items() if name in _NUMBERS)
+        return wanted <= fields.keys() and all(map(is_text, fields.values())) and all(map(str.isdecimal, numbers))
+
+    return check
+
+
+def _is_profile(entries: list[Entry]) -> bool:
+    fields = dict(entries)
+    is_readable = all(map(is_text, fields.values())) and profile_of(fields.get("profile")) is not None
+    pools = f"{fields.get('pools', '')} {fields.get('serves', '')}".split()
+    return is_readable and "pools" in fields and "state" in fields and all(map(is_pool, pools))
+
+
+def _is_affinity(entries: list[Entry]) -> bool:
+    found = _AFFINITY.fullmatch(entries[0].value)
+    return found is not None and is_node(found[1])
+
+
+WHOLE: dict[str, Whole] = {
+    "node": _is_profile,
+    "record": _is_record,
+    "adopter": _is_hash_with(()),
+    "leader": lambda entries: _LEADER.fullmatch(entries[0].value) is not None,
+    "epochs": lambda entries: entries[0].value.isdecimal(),
+    "version": lambda entries: entries[0].value.isdecimal(),
+    "config": _is_hash_with(("version", "digest", "map", "generated_at_ms")),
+    "session": _is_hash_with(_SESSION),
+    "request": _is_hash_with(_REQUEST),
+    "affinity": _is_affinity,
+    "past": lambda entries: is_past(entries[0].value),
+}

@@ -1,0 +1,83 @@
+"""Garbage collection without long stops: a full collection would stop the event loop for as long as all sessions take.
+
+Sessions and jobs leave no cycles behind (tests/telemetry/test_garbage.py), so this is for what others leave."""
+
+import asyncio
+import gc
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
+
+# The generation whose survivors would grow old; a collection of it looks at some 7 000 objects at most.
+MIDDLE = 1
+LOOK_EVERY_S = 30.0
+DEEP_EVERY_S = 600.0
+# Between two jobs of a busy scheduler there may be nobody for a moment; it is quiet when that lasts.
+QUIET_LOOKS = 20
+QUIET_PAUSE_S = 0.1
+# Without a quiet moment everything is looked at only when memory has doubled and grown by this: cycles may be why.
+GROWN_BYTES = 2**30
+
+
+class Tidier:
+    """Objects that survive two collections are frozen: nobody looks at them again until a deep look, in a quiet moment.
+
+    What is frozen is still freed as soon as nothing refers to it; only cycles wait for the deep look.
+    """
+
+    def __init__(self, is_quiet: Callable[[], bool], clock: Callable[[], float] = monotonic) -> None:
+        self._is_quiet = is_quiet
+        self._clock = clock
+        self._looked_at_s = clock()
+        self._bytes = 0
+
+    def start(self) -> None:
+        """What was made to start with is looked at for the last time in a while."""
+        self._look_at_everything()
+        gc.callbacks.append(_freeze_survivors)
+
+    def stop(self) -> None:
+        if _freeze_survivors in gc.callbacks:
+            gc.callbacks.remove(_freeze_survivors)
+
+    async def look(self) -> None:
+        """Look at everything if it is time and nobody would notice, or if memory has grown so much that it must be."""
+        since_s = self._clock() - self._looked_at_s
+        is_quiet = since_s >= DEEP_EVERY_S and await self._stays_quiet()
+        if is_quiet or resident_bytes() - self._bytes > max(GROWN_BYTES, self._bytes):
+            found = self._look_at_everything()
+            took_ms = round((self._clock() - self._looked_at_s) * 1000, 1)
+            _log.info("garbage.collected", objects=found, took_ms=took_ms, is_quiet=is_quiet)
+
+    async def _stays_quiet(self) -> bool:
+        for _ in range(QUIET_LOOKS):
+            if not self._is_quiet():
+                return False
+            await asyncio.sleep(QUIET_PAUSE_S)
+        return self._is_quiet()
+
+    def _look_at_everything(self) -> int:
+        self._looked_at_s = self._clock()
+        gc.unfreeze()
+        found = gc.collect()
+        gc.freeze()
+        self._bytes = resident_bytes()
+        return found
+
+
+def _freeze_survivors(phase: str, info: dict[str, int]) -> None:
+    if phase == "stop" and info["generation"] == MIDDLE:
+        gc.freeze()
+
+
+def resident_bytes() -> int:
+    """Memory of this process; where only its peak is known, that."""
+    if sys.platform == "linux":
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

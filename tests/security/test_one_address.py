@@ -1,0 +1,178 @@
+"""Attack H101: one address opens everything it can. Loopback has no limits by default, so these tests set them."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import aiohttp
+import pytest
+
+from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.telemetry import metrics
+from tests.support.http_nodes import LANGUAGES
+from tests.support.peers import Field, field
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+PROXY = {"server__trusted_proxies": ["127.0.0.1"], "server__handshakes_per_address_s": 1_000}
+ANYBODY: dict[str, Any] = {"server__unmetered_addresses": [], "server__handshakes_per_address_s": 1_000}
+STRANGER, OTHER = "203.0.113.7", "203.0.113.8"
+
+
+class Attacker:
+    """Opens sockets from an address, or by way of a proxy that names it."""
+
+    def __init__(self, port: int, local: str = "127.0.0.1", **headers: str) -> None:
+        connector = aiohttp.TCPConnector(limit=0, local_addr=(local, 0))
+        self._http = aiohttp.ClientSession(connector=connector)
+        self._port = port
+        self._headers = headers
+        self.opened: list[aiohttp.ClientWebSocketResponse] = []
+        self.statuses: list[int] = []
+        self.retry_after: set[str] = set()
+
+    async def __aenter__(self) -> "Attacker":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.close()
+
+    async def open(self, count: int, path: str = "/ws/session") -> int:
+        """How many were let in; after the last one, in order, so that nobody is refused for another's sake."""
+        before = len(self.opened)
+        for _ in range(count):
+            try:
+                socket = await self._http.ws_connect(f"http://127.0.0.1:{self._port}{path}", headers=self._headers)
+                self.opened.append(socket)
+            except aiohttp.WSServerHandshakeError as error:
+                self.statuses.append(error.status)
+                self.retry_after.add(error.headers.get("Retry-After", "") if error.headers else "")
+            except aiohttp.ClientError:
+                self.statuses.append(0)
+        return len(self.opened) - before
+
+
+async def honest(peers: Field) -> None:
+    await peers.node()
+    client = await peers.client()
+    await client.utterance(0)
+    assert (await client.outcome())["type"] == "translation_result"
+
+
+def refused(reason: str) -> float:
+    return float(metrics.DOOR_REFUSALS.labels(reason)._value.get())
+
+
+async def test_h101_one_address_behind_a_proxy_gets_200_sockets(server: RedisProcess) -> None:
+    before = refused("sockets")
+    async with (
+        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        field(scheduler.port) as peers,
+        Attacker(scheduler.port, **{"X-Forwarded-For": f"198.51.100.1, {STRANGER}"}) as stranger,
+        Attacker(scheduler.port, **{"X-Forwarded-For": OTHER}) as other,
+    ):
+        assert await stranger.open(210) == ServerSettings().max_sockets_per_address == 200
+        assert stranger.statuses == [429] * 10
+        assert stranger.retry_after == {"5"}
+        assert refused("sockets") == before + 10
+        assert await other.open(5) == 5
+        await honest(peers)
+        for socket in stranger.opened[:50]:
+            await socket.close()
+        await until(lambda: scheduler._addresses._places[STRANGER] == 150)
+        assert await stranger.open(60) == 50, "places come back"
+
+
+async def test_h101_connections_are_counted_by_where_they_come_from(server: RedisProcess) -> None:
+    few = ANYBODY | {"server__max_sockets_per_address": 10}
+    async with scheduler_on(server.url, **few) as (scheduler, _):
+        async with Attacker(scheduler.port, local="127.0.0.2") as attacker:
+            assert await attacker.open(40) == 10
+            # Up to twice the limit it is told why; beyond that nothing is read. Refused ones leave at once.
+            assert set(attacker.statuses) <= {429, 0}
+            assert attacker.statuses.count(429) >= 10
+            async with field(scheduler.port) as peers:
+                await honest(peers)
+            # Connections that ask for nothing count too.
+            silent = [
+                await asyncio.open_connection("127.0.0.1", scheduler.port, local_addr=("127.0.0.3", 0))
+                for _ in range(30)
+            ]
+            ended = [reader for reader, _ in silent]
+            await until(lambda: sum(reader.at_eof() or reader.exception() is not None for reader in ended) == 10)
+            for _, writer in silent:
+                writer.transport.abort()
+            for _, writer in silent:
+                with suppress(ConnectionError):
+                    await writer.wait_closed()
+        await until(lambda: not scheduler._addresses._places)
+
+
+async def test_h101_handshakes_of_one_address_have_a_rate(server: RedisProcess) -> None:
+    slow = PROXY | {"server__handshakes_per_address_s": 1}
+    before = refused("handshakes")
+    async with (
+        scheduler_on(server.url, **slow) as (scheduler, _),
+        Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
+        Attacker(scheduler.port, **{"X-Forwarded-For": OTHER}) as other,
+    ):
+        assert 5 <= await stranger.open(20) <= 10, "five at once, then one each second"
+        assert set(stranger.statuses) == {429}
+        assert refused("handshakes") >= before + 10
+        assert await other.open(1, "/ws/node") == 1
+
+
+@pytest.mark.parametrize("path", ["/ws/session", "/ws/node"])
+async def test_e72_nobody_but_a_trusted_proxy_says_who_calls(server: RedisProcess, path: str) -> None:
+    few = ANYBODY | {"server__max_sockets_per_address": 3}
+    async with scheduler_on(server.url, **few) as (scheduler, _):
+        async with Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as liar:
+            assert await liar.open(4, path) == 3
+            liar._headers = {"X-Forwarded-For": OTHER}
+            assert await liar.open(1, path) == 0
+
+
+async def test_our_own_machine_and_networks_have_no_limits_by_default(peers: Field) -> None:
+    async with Attacker(peers.port) as fleet:
+        assert await fleet.open(250, "/ws/node") == 250
+
+
+async def test_nodes_over_http_take_places_of_their_address_too(server: RedisProcess) -> None:
+    few = PROXY | {"server__max_sockets_per_address": 3}
+    async with scheduler_on(server.url, **few) as (scheduler, _), field(scheduler.port) as peers:
+
+        async def register(address: str, **more: str) -> tuple[int, Any]:
+            headers = {"X-Forwarded-For": address}
+            return await peers.ask("POST", "/v1/node/register", json=LANGUAGES | more, headers=headers)
+
+        nodes = [{"node_id": f"node-{number}", "boot_id": "b"} for number in range(4)]
+        assert [(await register(STRANGER, **node))[0] for node in nodes] == [200, 200, 200, 503]
+        assert (await register(STRANGER, **nodes[0]))[0] == 200, "who is here already may come again"
+        status, body = await register(STRANGER, **nodes[3])
+        assert (status, body["error"]) == (503, "NODE_UNAVAILABLE")
+        assert "server.max_sockets_per_address" in body["detail"]
+        assert (await register(OTHER))[0] == 200
+        async with Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger:
+            assert await stranger.open(1, "/ws/node") == 0, "sockets and nodes are counted together"
+        await peers.post("/v1/nodes/node-1/evict")
+        assert (await register(STRANGER, **nodes[3]))[0] == 200
+
+
+async def test_registrations_pass_one_gate_however_they_come(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, server__max_registrations_per_s=10, server__max_nodes=40) as (scheduler, _),
+        field(scheduler.port) as peers,
+    ):
+        before = metrics.REGISTRATIONS.labels("delayed")._value.get()
+        over_http = (peers.post("/v1/node/register", LANGUAGES) for _ in range(15))
+        answers, _nodes = await asyncio.gather(
+            asyncio.gather(*over_http), asyncio.gather(*(peers.node() for _ in range(5)))
+        )
+        assert {status for status, _ in answers} == {200}
+        assert metrics.REGISTRATIONS.labels("delayed")._value.get() > before, "ten at once, the rest wait"
+        # All at once: as many as there is room for, not one more.
+        scheduler._registry._gate = Bucket(1_000, 1_000)
+        more = await asyncio.gather(*(peers.post("/v1/node/register", LANGUAGES) for _ in range(30)))
+        assert sorted(status for status, _ in more) == [200] * 20 + [503] * 10

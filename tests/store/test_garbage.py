@@ -1,0 +1,346 @@
+"""Garbage in every family of keys: no reader raises, honest entries beside it are served, and repair removes it."""
+
+import os
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.complaints import Complaint, ComplaintRules
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.domain.requests import Request
+from lingua_scheduler.store import reading, unreadable
+from lingua_scheduler.store.checkup import Checkup
+from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.keys import FAMILIES, TABLE, Family, Keys
+from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.records import fields_of
+from lingua_scheduler.store.requests import Claim
+from lingua_scheduler.store.sessions import Hold
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import metrics
+from tests.support.fleet import HERE, POOL, RULES, entry, join, order, wide_entry
+from tests.support.mail import DEAD_MS, ROOMY, letter, who
+from tests.support.servers import RedisProcess, binaries
+
+SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(2**32)))
+KEEP_MS = 600_000
+NOBODY = Owner("", "")
+A = Hold("i-here 1")
+REQUEST = Request("", "s-1", "r")
+QUARANTINE = QuarantineRules(3, 10, 3, 1_000, 60_000)
+SUSPENDING = ComplaintRules(debounce_ms=0, window_ms=10_000, most=30)
+# Bytes that are no text, words in wrong places, numbers without end, what is cut off, and nothing.
+RUBBISH: list[bytes] = [
+    b"\xff\xfe\x00\x80",
+    b"job-0-a#b#0#n1",
+    b"",
+    b"two words and more",
+    b'{"version": "1", "langu',
+    b"\x93\xa3job",
+    b"99999999999999999999999",
+    b"-1",
+    b"nan",
+    b"x\ny",
+    b"{}",
+    "ünï \u2028".encode(),
+]
+
+
+@pytest.fixture(scope="module")
+def one_server() -> Iterator[RedisProcess]:
+    server = RedisProcess(str(binaries()["valkey"]))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def store(one_server: RedisProcess) -> AsyncIterator[Store]:
+    one_server.flush()
+    opened = Store(one_server.url, key_prefix="lingua:v1", timeout_ms=30_000)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+async def settle(store: Store) -> None:
+    """Something honest in every family."""
+    await store.versions.claim()
+    for name in ("n1", "n2"):
+        await join(store, entry(name, max_jobs=50, boot_id=name))
+    await join(store, wide_entry("w1"))
+    await store.nodes.beat(0, HERE, "n2", 45_000, "d 45000 - - -", 1)
+    await store.jobs.dispatch(0, order("honest"), RULES)
+    await store.jobs.note(0, JobNote("job-0-noted", (POOL,), "s-1", 0, "i-here"), KEEP_MS)
+    failed = Attempt("job-0-failed", 1, (await store.jobs.dispatch(0, order("failed"), RULES)).node_id, 0)
+    await store.jobs.end(failed, "", JobEvent.LOSE_ATTEMPT, Loss.ACK_TIMEOUT, quarantine=QUARANTINE)
+    await store.services.suspend(0, "n2", Complaint("tts", "1"), ("tts",), 60_000, SUSPENDING)
+    await store.instances.join(who("i-here"), DEAD_MS)
+    await store.instances.show("i-here", b"{}")
+    for name in ("i-here", "i-dead"):
+        await store.inboxes.prepare(name)
+        await store.inboxes.post(name, letter(f"u-{name}"), ROOMY)
+        await store.inboxes.post(name, letter(f"v-{name}"), ROOMY)
+    ((first, _), *_) = await store.line.call("XRANGE", store.keys.inbox("i-here"), "-", "+", "COUNT", 1)
+    await store.inboxes.bury("i-here", letter("u-i-here")._replace(entry_id=first), "unreadable", ROOMY)
+    await store.inboxes.adopt("i-dead", "i-here", 1_000)
+    _, term = await store.pools.claim("i-here", 60_000)
+    await store.pools.publish(term, await store.pools.build_map())
+    await store.sessions.open("s-1", A, "token", "{}", KEEP_MS)
+    await store.sessions.park("s-1", A, [b'{"type":"missing_result"}'], most=5, keep_ms=KEEP_MS)
+    for name in ("left", "trusted"):
+        await join(store, entry(name, max_jobs=50)._replace(believed_slots=8))
+    await store.nodes.remove(0, HERE, "left", frozenset())
+    await store.affinity.bind("key", "n1", 0, KEEP_MS)
+    await store.requests.claim(Claim(REQUEST, "t", "i-here", "p"), claim_ms=60_000, keep_ms=KEEP_MS)
+
+
+def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
+    """Whatever reads Redis, one by one, as the scheduler and its commands do."""
+    nodes, jobs, pools = store.nodes, store.jobs, store.pools
+    attempt = Attempt("job-0-honest", 1, "n1", 0)
+    claim = Claim(REQUEST, "t", "i-here", "p")
+
+    async def adoption() -> None:
+        adopted = await store.inboxes.adopt("i-dead", "i-here", 1_000)
+        if adopted is not None:
+            await store.inboxes.claim_adopted(adopted, 10, 0)
+            await store.inboxes.release(adopted)
+
+    async def looks() -> None:
+        rows = [row async for some in store.looks.rows() for row in some]
+        await store.looks.said(rows)
+
+    async def publishing() -> None:
+        _, term = await pools.claim("i-here", 60_000)
+        await pools.publish(term, await pools.build_map())
+
+    async def dead() -> None:
+        await store.inboxes.dead_letters("i-here", 10)
+        await store.inboxes.depth("i-here")
+
+    async def members() -> None:
+        await pools.members(POOL, await pools.build_map(), 10)
+
+    return {
+        "overdue leases": lambda: jobs.overdue(0, 10),
+        "overdue nodes": lambda: nodes.overdue(0, 10),
+        "rebuild": lambda: nodes.rebuild(0),
+        "placed": nodes.placed,
+        "place_of": lambda: nodes.place_of("n1"),
+        "some_places": lambda: nodes.some_places(5),
+        "known": lambda: nodes.known(0),
+        "shards": nodes.shards,
+        "view": nodes.view,
+        "view_one": lambda: nodes.view_one("n1", 0),
+        "owned_by": lambda: nodes.owned_by({"i-dead"}),
+        "reports_jobs": lambda: nodes.reports_jobs("n1", 0),
+        "leases": lambda: nodes.leases("n1", 0),
+        "beat": lambda: nodes.beat(0, HERE, "n1", 45_000, "d 45000 - - -", 0),
+        "adopt": lambda: nodes.adopt(0, HERE, "n1", ["job-0-found"], 60_000),
+        "drain": lambda: nodes.drain("n2"),
+        "resume": lambda: nodes.drain("n2", resume=True),
+        "place": lambda: nodes.place("n3", 100, 1_000),
+        "register": lambda: nodes.register(0, HERE, entry("n3")),
+        "update": lambda: nodes.update(0, HERE, entry("n3"), frozenset({POOL})),
+        "remove": lambda: nodes.remove(0, NOBODY, "n3", frozenset()),
+        "check node": lambda: nodes.check(0, HERE, "n1", [POOL]),
+        "misplaced": lambda: nodes.misplaced({"n1": Place(0, 1)}),
+        "restore": lambda: nodes.restore(0, HERE, entry("n1", max_jobs=50, boot_id="n1"), frozenset({POOL}), "1"),
+        "leave": lambda: nodes.remove(0, HERE, "w1", frozenset()),
+        "come back": lambda: nodes.register(0, HERE, wide_entry("w1")),
+        "find": lambda: jobs.find("job-0-honest"),
+        "latest": jobs.latest,
+        "advance": lambda: jobs.advance(attempt, "1", JobEvent.ACCEPT),
+        "end": lambda: jobs.end(attempt, "1", JobEvent.FINISH, quarantine=QUARANTINE),
+        "lose": lambda: jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, Loss.ACK_TIMEOUT, quarantine=QUARANTINE),
+        "is_over": lambda: jobs.is_over(attempt),
+        "close": lambda: jobs.close(0, "job-0-noted", 0, JobEvent.FAIL, "x"),
+        "pointer": lambda: jobs.leave_pointer(0, "job-0-noted", 0, 1),
+        "note": lambda: jobs.note(0, JobNote("job-0-again", (POOL,), "s-1", 0, "i-here"), KEEP_MS),
+        "explain": lambda: jobs.explain(0, "job-0-honest", "why"),
+        "survey": lambda: store.surveys.look(0, (POOL,)),
+        "suspend": lambda: store.services.suspend(0, "n2", Complaint("nmt", "1"), ("nmt",), 60_000, SUSPENDING),
+        "looks": looks,
+        "members": members,
+        "publish": publishing,
+        "published": pools.published,
+        "read_published": pools.read_published,
+        "leader": pools.leader,
+        "instances": store.instances.known,
+        "shown": store.instances.shown,
+        "instance beat": lambda: store.instances.beat(who("i-here"), DEAD_MS),
+        "instance join": lambda: store.instances.join(who("i-new"), DEAD_MS),
+        "instance leave": lambda: store.instances.leave(who("i-new"), DEAD_MS),
+        "post": lambda: store.inboxes.post("i-here", letter("w"), ROOMY),
+        "claim letters": lambda: store.inboxes.claim("i-here", 10, 0),
+        "adoption": adoption,
+        "dead letters": dead,
+        "session note": lambda: store.sessions.note("s-1", A, "[]", "", KEEP_MS),
+        "session park": lambda: store.sessions.park("s-1", A, [b"x"], most=5, keep_ms=KEEP_MS),
+        "session claim": lambda: store.sessions.claim("s-1", "i-other 1", "token", KEEP_MS),
+        "session open": lambda: store.sessions.open("s-2", A, "token", "{}", KEEP_MS),
+        "session close": lambda: store.sessions.close("s-2", A),
+        "affinity": lambda: store.affinity.read("key"),
+        "request claim": lambda: store.requests.claim(claim, claim_ms=60_000, keep_ms=KEEP_MS),
+        "request bind": lambda: store.requests.bind(claim, attempt, keep_ms=KEEP_MS),
+        "request release": lambda: store.requests.release(claim),
+        "version": store.versions.read,
+        "claim version": store.versions.claim,
+        "check": lambda: Checkup(store).look(settle_s=0),
+    }
+
+
+async def keys_of(store: Store, family: Family) -> list[str]:
+    found = []
+    cursor = "0"
+    while True:
+        cursor, keys = await store.line.call("SCAN", cursor, "MATCH", "lingua:*", "COUNT", 1_000)
+        found += [key for key in keys if getattr(store.keys.family_of(key), "name", "") == family.name]
+        if cursor == "0":
+            return sorted(found)
+
+
+# A command that adds one entry of rubbish to a key of a type, and one that puts something of another type there.
+def soil(kind: str, key: str, rubbish: bytes, dice: random.Random) -> tuple[Any, ...]:
+    match kind:
+        case "hash":
+            return ("HSET", key, rubbish, dice.choice(RUBBISH))
+        case "zset":
+            return ("ZADD", key, dice.choice(["0", "-1", "inf", "1e300"]), rubbish)
+        case "set":
+            return ("SADD", key, rubbish)
+        case "list":
+            return ("RPUSH", key, rubbish)
+        case "stream":
+            return ("XADD", key, "*", rubbish or b"f", rubbish)
+        case _:
+            return ("SET", key, rubbish)
+
+
+async def overwrite(store: Store, kind: str, key: str, dice: random.Random) -> None:
+    """Rubbish where an honest value was: of a hash in one of its fields, of a set beside its members."""
+    if kind != "hash":
+        await store.line.call(*soil(kind, key, dice.choice(RUBBISH), dice))
+        return
+    for field in await store.line.call("HKEYS", key):
+        await store.line.call("HSET", key, field, dice.choice(RUBBISH))
+
+
+OTHER = {"hash": "string", "zset": "string", "set": "list", "list": "hash", "stream": "string", "string": "zset"}
+WAYS = ("entries", "values", "type")
+# Both kinds of pools are of one family.
+FUZZED = list({family.name: family for family in reversed(FAMILIES) if family.type != "any"}.values())
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("family", FUZZED, ids=lambda family: family.name)
+async def test_garbage_harms_no_reader_and_is_removed_by_repair(store: Store, family: Family, way: str) -> None:
+    dice = random.Random(f"{SEED} {family.name} {way}")
+    print(f"SEED={SEED}")
+    await settle(store)
+    keys = await keys_of(store, family)
+    assert keys, f"no honest {family.name} to soil"
+    for key in keys:
+        if way == "type":
+            await store.line.call("DEL", key)
+            await store.line.call(*soil(OTHER[family.type], key, dice.choice(RUBBISH), dice))
+        elif way == "values":
+            await overwrite(store, family.type, key, dice)
+        else:
+            for rubbish in RUBBISH:
+                await store.line.call(*soil(family.type, key, rubbish, dice))
+    for name, read in readers(store).items():
+        try:
+            await read()
+        except Exception as error:
+            raise AssertionError(f"{name} raised {error!r}; SEED={SEED}") from error
+    # An honest node that comes now is served, whatever is around it.
+    await store.instances.join(who("i-here"), DEAD_MS)
+    _, place = await store.nodes.place("honest", 100, 1_000)
+    await store.nodes.register(place.shard, HERE, entry("honest", max_jobs=5, boot_id="h"))
+    job = msgspec.structs.replace(order("after"), job_id=f"job-{place.shard}-after")
+    placed = await store.jobs.dispatch(place.shard, job, RULES)
+    assert placed.outcome is DispatchOutcome.DISPATCHED, SEED
+    assert "honest" in {view.node_id for view in await store.nodes.view()}
+    assert (await store.jobs.find(job.job_id)) is not None
+    await Checkup(store).put_right(settle_s=0)
+    assert [finding.words for finding in await Checkup(store).look(settle_s=0) if finding.is_repairable] == [], SEED
+
+
+def test_every_key_has_a_family_and_a_name() -> None:
+    assert len(FAMILIES) == len([doc for doc in TABLE if doc.type != "channel"])
+    keys = Keys("p")
+    shard = keys.shard(12)
+    for key, name in (
+        (shard.leases, "leases"),
+        (shard.pool(POOL), "pool"),
+        (shard.node("n"), "node"),
+        (keys.parked("s"), "parked"),
+        (keys.session("s"), "session"),
+        (keys.aside(keys.session("s")), "unreadable"),
+    ):
+        family = keys.family_of(key)
+        assert family is not None
+        assert family.name == name
+    assert keys.family_of("p:something:else") is None
+    assert keys.family_of("q:{s1}:leases") is None
+
+
+async def test_a_key_of_another_type_is_set_aside_and_the_call_goes_on(store: Store) -> None:
+    before = metrics.UNREADABLE_DATA.labels("leases")._value.get()
+    await store.line.call("SET", store.keys.shard(0).leases, "not ours")
+    await join(store, entry("n1"))
+    assert (await store.jobs.dispatch(0, order(1), RULES)).outcome is DispatchOutcome.DISPATCHED
+    aside = store.keys.aside(store.keys.shard(0).leases)
+    assert await store.line.call("GET", aside) == "not ours"
+    assert metrics.UNREADABLE_DATA.labels("leases")._value.get() == before + 1
+    assert store.unreadable.lately == ["leases"]
+    (finding,) = [one for one in await Checkup(store).look(settle_s=0) if one.key == aside]
+    await Checkup(store).repair([finding])
+    assert await store.line.call("EXISTS", aside) == 0
+
+
+async def test_many_rubbish_leases_and_nodes_do_not_hide_those_behind_them(store: Store) -> None:
+    keys = store.keys.shard(0)
+    await join(store, entry("n1"))
+    await store.line.call("ZADD", keys.leases, *(word for n in range(50) for word in ("0", f"rubbish#{n}")))
+    await store.line.call("ZADD", keys.seen, *(word for n in range(50) for word in ("0", f"rubbish {n}")))
+    await store.line.call("ZADD", keys.leases, 1, "job-0-late#1#n1")
+    await store.line.call("ZADD", keys.seen, 1, "n1")
+    assert await store.jobs.overdue(0, 10) == [Attempt("job-0-late", 1, "n1", 0)]
+    assert await store.nodes.overdue(0, 10) == ["n1"]
+    await store.nodes.rebuild(0)
+    assert await store.line.call("ZRANGE", keys.leases, 0, -1) == ["job-0-late#1#n1"]
+
+
+async def test_what_is_met_is_told_once_in_a_while_and_counted(store: Store) -> None:
+    now_s = 0.0
+    met = unreadable.Unreadable(lambda: now_s)
+    before = metrics.UNREADABLE_DATA.labels("leases")._value.get()
+    for _ in range(100):
+        met.met("leases", "\udcff\x1b[31m")
+    assert metrics.UNREADABLE_DATA.labels("leases")._value.get() == before + 100
+    assert met.lately == ["leases"]
+    now_s = unreadable.LATELY_S + 1
+    assert met.lately == []
+    assert "\x1b" not in unreadable.printable("\udcff\x1b[31m")
+
+
+anything = st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogateescape")) | st.text(max_size=200)
+
+
+@given(anything)
+def test_no_parser_raises(text: str) -> None:
+    for parse in (
+        reading.owner_of, reading.place_of, reading.is_shard, reading.is_node, reading.is_instance,
+        reading.profile_of, reading.whole, reading.is_text, fields_of, unreadable.printable,
+    ):  # fmt: skip
+        parse(text)
