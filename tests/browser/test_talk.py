@@ -12,6 +12,7 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 from statistics import median
+from time import monotonic
 from typing import NamedTuple
 
 import pytest
@@ -124,14 +125,17 @@ async def test_the_node_gets_the_sound_the_microphone_heard(port: int, recorder:
     async with talk_page(humming) as talk:
         await talk.page.add_init_script(UNTOUCHED)
         await talk.open(port)
+        began_s = monotonic()
         await talk.talk("a", seconds=2.0)
+        # On a busy machine the button is released later than it was meant to be.
+        held_s = monotonic() - began_s
         await until(lambda: talk.texts("b"), 20, "a translation")
         assert await talk.page.evaluate("window.wishes.echoCancellation && window.wishes.noiseSuppression")
     (job,) = recorder.jobs
     assert (job.src_lang, job.tgt_lang, job.audio_format, job.sample_rate) == ("en", "zh", "pcm16", RATE)
     assert job.is_manual_cut
     samples = samples_of(job.audio)
-    assert len(samples) / RATE == pytest.approx(2.0, abs=0.4)
+    assert 1.6 < len(samples) / RATE < held_s + 0.4
     steady = samples[RATE // 10 : -RATE // 10]
     assert max(steady) == pytest.approx(9_000, rel=0.1)
     # A browser that gets no time may skip a little of what it hears, but not change its pitch.

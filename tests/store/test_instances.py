@@ -2,8 +2,10 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
+from lingua_scheduler.domain.figures import Figures
 from lingua_scheduler.domain.instances import ForgetOutcome, LeaveOutcome, PresenceOutcome
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -74,6 +76,16 @@ async def test_who_leaves_is_dead_at_once_but_known_until_forgotten(store: Store
     clock.pass_ms(60_000)
     assert await store.instances.forget("a", 60_000) is ForgetOutcome.FORGOTTEN
     assert await silent(store) == {}
+
+
+async def test_an_instance_killed_before_it_counted_anything_does_not_look_as_if_it_had_left(store: Store) -> None:
+    await store.instances.join(who("a"), DEAD_MS)
+    assert msgspec.json.decode((await store.instances.shown())["a"], type=Figures).life == "life-1"
+    await store.instances.show("a", b'{"life":"life-1","at_ms":7}')
+    await store.instances.join(who("a"), DEAD_MS)
+    assert (await store.instances.shown())["a"] == '{"life":"life-1","at_ms":7}'
+    await store.instances.leave(who("a"), DEAD_MS)
+    assert await store.instances.shown() == {}
 
 
 @pytest.mark.parametrize("again", [1, 2])

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.figures import Figures
 from lingua_scheduler.domain.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
 from lingua_scheduler.store.connection import Line, Reply
 from lingua_scheduler.store.keys import Keys
@@ -89,11 +90,13 @@ class Instances:
         return await self._scripts.run(
             "instance_beat",
             **self._keys,
+            figures=self._figures,
             instance=me.instance_id,
             incarnation=me.incarnation,
             verb=verb,
             profile=msgspec.json.encode(about) if verb == "join" else "",
             dead_ms=dead_ms,
+            counted=msgspec.json.encode(Figures(life=me.incarnation, at_ms=me.started_at_ms)) if verb == "join" else "",
         )
 
 

@@ -4,12 +4,14 @@
 -- include: clock
 local alive       = KEYS[1]   -- zset instance -> last beat
 local about       = KEYS[2]   -- hash instance -> incarnation and JSON
+local figures     = KEYS[3]   -- hash instance -> what it counts; missing only once the instance has left
 local instance    = ARGV[1]
 local incarnation = ARGV[2]
 local verb        = ARGV[3]
 local profile     = ARGV[4]
 local dead_ms     = ARGV[5]
-local now_ms      = ARGV[6]
+local counted     = ARGV[6]
+local now_ms      = ARGV[7]
 
 local now = clock(now_ms)
 -- What no instance can have written names nobody, and is written again.
@@ -19,6 +21,8 @@ local is_alive = beat > now - dead_ms
 if verb == 'join' then
   if is_alive and holder and holder ~= incarnation then return {'taken', beat} end
   redis.call('HSET', about, instance, incarnation .. ' ' .. profile)
+  -- Written with the announcement: an instance killed before it counts anything has died, not left.
+  redis.call('HSETNX', figures, instance, counted)
   redis.call('ZADD', alive, now, instance)
   return {'joined'}
 end
