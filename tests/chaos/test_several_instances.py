@@ -113,9 +113,7 @@ async def test_what_an_instance_is_sent_while_it_is_frozen_is_answered_once(
             f"longest {max(elsewhere_s):.1f} s"
         )
         assert (tally.lost, tally.twice, tally.wrong) == (0, 0, 0)
-        # Known fault, cause not found: on a busy machine 5 of 1734 utterances were told that they failed.
-        assert set(tally.kinds) <= {"translated", "job_failed"}
-        assert tally.kinds.get("job_failed", 0) <= tally.kinds["translated"] / 100
+        assert set(tally.kinds) == {"translated"}
         assert all(person.is_done for person in crowd.people)
         assert "instance.was_dead" in victim.log
         await until(lambda: is_all_free(store, SIZE.nodes), 40, "every slot free")

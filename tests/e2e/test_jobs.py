@@ -280,3 +280,25 @@ async def test_a_lost_signal_costs_the_deadline_and_no_second_try(
             assert (await others.post(f"/v1/jobs/{job['job_id']}/cancel"))[0] == 200
             await assert_cancelled_for(client, job["job_id"])
             assert sum(len(node.jobs) for node in nodes) == 1
+
+
+# Given up by others
+
+
+async def test_a_waiting_job_that_others_gave_up_while_we_were_frozen_is_translated(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node(stay_silent, max_concurrent_jobs=1)
+        client = await peers.client()
+        await client.utterance(0)
+        first = await job_of(node)
+        await client.utterance(1)
+        waiting = await waiting_job(peers)
+        # As the sweepers of the others do when they take this instance for dead.
+        await scheduler.sweeper.close_forsaken([scheduler.instance])
+        record = await store.jobs.find(waiting)
+        assert record is not None
+        assert record.state == "FAILED"
+        node.work = answer
+        await node.socket.send(result_of(first, node.node_id))
+        assert [(await client.outcome())["type"] for _ in range(2)] == ["translation_result"] * 2
+        assert (await job_of(node))["job_id"] != waiting

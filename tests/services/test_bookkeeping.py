@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.figures import JOBS_MAX
@@ -52,8 +53,12 @@ def test_a_slow_job_is_kept_without_what_was_said() -> None:
 
 def test_a_failed_job_is_kept_with_the_code_and_the_node_that_had_it_last() -> None:
     books = Books(slow_ms=1_000)
-    books.ended(WORK, Outcome(JobState.FAILED, "j1", error=ErrorCode.JOB_TIMEOUT, node_id="n9", attempts=3), 0.1)
+    with capture_logs() as logged:
+        books.ended(WORK, Outcome(JobState.FAILED, "j1", error=ErrorCode.JOB_TIMEOUT, node_id="n9", attempts=3), 0.1)
     (failed,) = books.failures
+    (event,) = logged
+    assert (event["event"], event["job_id"], event["session_id"]) == ("job.failed", "j1", "s-1")
+    assert (event["code"], event["node_id"], event["src"], event["tgt"]) == ("JOB_TIMEOUT", "n9", "en", "zh")
     assert (failed.reason, failed.node_id, failed.attempts) == ("JOB_TIMEOUT", "n9", 3)
     assert (failed.src, failed.tgt) == ("en", "zh")
 

@@ -8,6 +8,9 @@ from lingua_scheduler.domain.jobs import ENDED, JobState
 from lingua_scheduler.domain.latency import Tally
 from lingua_scheduler.domain.picture import JobLook
 from lingua_scheduler.services.work import Outcome, Work
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
 
 
 class Books:
@@ -25,6 +28,20 @@ class Books:
         self.jobs_ended[outcome.state.value] += 1
         self.latency.add(took_ms)
         is_failure = outcome.state is JobState.FAILED
+        if is_failure:
+            src, tgt, _ = work.pools[0].split(":")
+            _log.warning(
+                "job.failed",
+                job_id=outcome.job_id,
+                session_id=work.session_id,
+                utterance_index=work.utterance_index,
+                src=src,
+                tgt=tgt,
+                code="" if outcome.error is None else outcome.error.value,
+                detail=outcome.detail,
+                node_id=outcome.node_id,
+                attempts=outcome.attempts,
+            )
         # A job that was never written down cannot be looked up, and there may be masses of them.
         if (is_failure or took_ms >= self._slow_ms) and outcome.job_id:
             look = _look(work, outcome, int(took_ms))

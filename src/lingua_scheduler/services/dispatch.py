@@ -50,6 +50,8 @@ VANISHED = (
 # What is written of a dead instance's nodes is removed in a moment: no rush to fail on them again.
 FIRST_RETURN_S, LONGEST_RETURN_S = 0.1, 2.0
 MAX_UNSENT = 10
+# An utterance whose job was closed behind our back is given to a new job this often at most.
+MAX_RESTARTS = 3
 
 # What people are told; where Redis is stays in our logs.
 AWAY = "Redis is away; try again shortly"
@@ -97,7 +99,7 @@ class Dispatcher:
         give_up_at = monotonic() + self._settings.deadline_ms / 1000
         wanted = Try(1, self._serial(), self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
-        has_begun_anew = False
+        restarts = 0
         unsent = 0
         # Nodes that may be asked again, and whether under the same job id.
         innocent: dict[str, bool] = {}
@@ -123,13 +125,17 @@ class Dispatcher:
                 return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=detail)
             if wanted.doubtful:
                 self._let_go(wanted, placed.attempt)
-            if placed.outcome is DispatchOutcome.STALE and lost.reason and not has_begun_anew:
+            if placed.outcome is DispatchOutcome.STALE and restarts < MAX_RESTARTS:
                 if await self._is_cancelled(wanted):
                     return _cancelled(wanted.job_id)
-                # The job is over in Redis, and nobody told us how: its result got lost between instances.
-                _log.warning("result.lost", job_id=wanted.job_id)
-                has_begun_anew = True
-                # The node that did it may do it again: it is not to blame, and may be the only one.
+                restarts += 1
+                # The job is over in Redis, and we do not know how. Either its result was lost between instances, or
+                # this instance counted as dead while the job waited, and another one closed it.
+                if lost.reason:
+                    _log.warning("result.lost", job_id=wanted.job_id)
+                else:
+                    _log.warning("job.closed_elsewhere", job_id=wanted.job_id)
+                # The node that had it is not to blame, and may be the only one.
                 wanted = self._renewed(wanted, tried=wanted.tried[:-1])
                 continue
             if placed.outcome is DispatchOutcome.EXHAUSTED and innocent:
