@@ -51,7 +51,7 @@ async def test_data_two_versions_back_is_refused_with_the_way_there(store: Store
     assert "upgrade in steps" in (refusal(*claimed) or "")
 
 
-@pytest.mark.parametrize("stored", [str(DATA_VERSION + 1), "99", "something else"])
+@pytest.mark.parametrize("stored", [str(DATA_VERSION + 1), "99", "something else", "nan", "inf", "1.5", " 1"])
 async def test_newer_data_is_refused_and_left_alone(store: Store, stored: str) -> None:
     await store.line.call("SET", store.keys.version, stored)
     with pytest.raises(StoreError, match=f"data of version {stored}.*install the release that wrote it"):

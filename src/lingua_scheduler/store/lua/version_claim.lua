@@ -14,7 +14,8 @@ if not stored then
   return {'written'}
 end
 if stored == known then return {'same'} end
-local number = tonumber(stored)
+-- Lua would take 'nan' and ' 1.5' for numbers.
+local number = string.match(stored, '^%d+$') and tonumber(stored)
 if not number or number > tonumber(known) then return {'newer', stored} end
 if number < tonumber(oldest) then return {'too_old', stored} end
 if finish ~= '1' then return {'older', stored} end
