@@ -172,7 +172,7 @@ class Scheduler:
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         self._holders = Holders(self._registry, self.presence, store.signals, settings.instances.beat_ms)
         self._registry.others = self._holders
-        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery, trails)
+        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery.partial, trails)
         recovery.tell_lost = self._relay.tell_lost
         routes = Routes(self.instance, self._registry, self._relay, store.nodes, self._waiting)
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
@@ -213,7 +213,7 @@ class Scheduler:
             self._relay,
             assignments,
             self._waiting,
-            delivery,
+            delivery.partial,
             settings.job.timeout_max_ms,
         )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000

@@ -7,7 +7,8 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.assignments import CANCELLED_MAX, Assignment, Assignments, Cancelled, Lost, Step
+from lingua_scheduler.services.assignments import CANCELLED_MAX, Assignment, Assignments, Step
+from lingua_scheduler.services.reports import Cancelled, Lost
 from tests.support.speech import work
 
 LONG_S = 60.0

@@ -2,8 +2,9 @@
 
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.losses import Loss
-from lingua_scheduler.services.assignments import Assignments, Lost
+from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.recovery import Recovery
+from lingua_scheduler.services.reports import Lost
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import dispatch, entry, join, order
 from tests.support.speech import work

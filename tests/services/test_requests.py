@@ -14,9 +14,8 @@ from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, Request
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import CutReason
-from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests, payload_of
-from lingua_scheduler.services.work import Outcome, Wish, Work
+from lingua_scheduler.services.work import Outcome, Refusal, Wish, Work
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.requests import Claim
 from lingua_scheduler.store.store import Store

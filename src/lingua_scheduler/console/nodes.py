@@ -23,7 +23,7 @@ from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResu
 from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.http_nodes import HttpNode, HttpNodes, Stranger
 from lingua_scheduler.services.progress import Progress
-from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.work import Refusal
 
 DEFAULT_POLL_MS = 10_000
 RETRY_AFTER_S = 5

@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.deadlines import Deadlines
+from lingua_scheduler.services.reports import Cancelled, Report
 from lingua_scheduler.services.work import Work
 
 
@@ -20,21 +19,6 @@ class Step(StrEnum):
 
 # Cancelled jobs that are remembered in case their attempt is only just beginning here.
 CANCELLED_MAX = 1_000
-
-
-class Lost(NamedTuple):
-    """An attempt that ended without the node's word."""
-
-    reason: str
-
-
-class Cancelled(NamedTuple):
-    """Somebody does not want the job any more."""
-
-    reason: str = "cancelled"
-
-
-Report = JobResult | Lost | Cancelled
 
 
 class Assignment:

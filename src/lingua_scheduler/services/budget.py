@@ -1,8 +1,8 @@
 """The audio that waits for its translation: so much a session, so much altogether, HTTP callers' too."""
 
 from enum import Enum, auto
+from typing import Protocol
 
-from lingua_scheduler.services.sessions import Session
 from lingua_scheduler.telemetry import metrics
 
 # Beyond this part of its budget a session is asked to pause, while there is still room for what is on its way.
@@ -13,6 +13,12 @@ class Room(Enum):
     ENOUGH = auto()
     SHORT = auto()  # taken, but a pause would be good
     NONE = auto()  # not taken
+
+
+class AudioOwner(Protocol):
+    """A session, as the budget sees it: how much of its audio waits."""
+
+    audio_bytes: int
 
 
 class AudioBudget:
@@ -28,7 +34,7 @@ class AudioBudget:
     def held_bytes(self) -> int:
         return self._held
 
-    def take(self, session: Session, size: int) -> Room:
+    def take(self, session: AudioOwner, size: int) -> Room:
         of_session, of_all = session.audio_bytes + size, self._held + size
         if of_session > self._session_max or of_all > self._process_max:
             return Room.NONE
@@ -46,6 +52,6 @@ class AudioBudget:
     def give_back_of_caller(self, size: int) -> None:
         self._held -= size
 
-    def give_back(self, session: Session, size: int) -> None:
+    def give_back(self, session: AudioOwner, size: int) -> None:
         session.audio_bytes -= size
         self._held -= size

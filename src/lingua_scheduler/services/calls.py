@@ -20,11 +20,10 @@ from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
 from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.budget import AudioBudget
-from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.requests import Placement, Requests
 from lingua_scheduler.services.results import Results, result_of
 from lingua_scheduler.services.trails import Trails
-from lingua_scheduler.services.work import Outcome, Wish, Work, attributes_of
+from lingua_scheduler.services.work import Outcome, Refusal, Wish, Work, attributes_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store

@@ -14,7 +14,7 @@ from lingua_scheduler.protocol.node import (
     ResourceUsage,
 )
 from lingua_scheduler.protocol.shapes import translation_pairs
-from lingua_scheduler.services.sessions import now_ms
+from lingua_scheduler.services.timings import now_ms
 
 HEALTHY = frozenset({"ok", "ready", "healthy"})
 

@@ -12,8 +12,8 @@ from lingua_scheduler.protocol.session import AsrPartial, MissingResult, Transla
 from lingua_scheduler.services.assignments import Assignment, Step
 from lingua_scheduler.services.bookkeeping import Books
 from lingua_scheduler.services.remembered import Answer
-from lingua_scheduler.services.sessions import Session, Sessions, now_ms
-from lingua_scheduler.services.timings import network_timings, service_timings
+from lingua_scheduler.services.sessions import Session, Sessions
+from lingua_scheduler.services.timings import network_timings, now_ms, service_timings
 from lingua_scheduler.services.work import Outcome, Work
 from lingua_scheduler.telemetry import metrics
 

@@ -17,13 +17,14 @@ from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, target_of
 from lingua_scheduler.domain.losses import REASONS, Loss, known_reason
 from lingua_scheduler.domain.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
-from lingua_scheduler.services.assignments import Assignment, Assignments, Cancelled, Lost, Report
+from lingua_scheduler.services.assignments import Assignment, Assignments
 from lingua_scheduler.services.explaining import Explainer
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.meaning import meaning_of
 from lingua_scheduler.services.orders import assignment_of
 from lingua_scheduler.services.placing import Placer
 from lingua_scheduler.services.recording import Recorder
+from lingua_scheduler.services.reports import Cancelled, Lost, Report
 from lingua_scheduler.services.routes import Route, Routes
 from lingua_scheduler.services.timings import measure_stages
 from lingua_scheduler.services.work import Outcome, Try, Work

@@ -20,7 +20,8 @@ from lingua_scheduler.services.claims import Claim, complaint_about, heartbeat_o
 from lingua_scheduler.services.mailboxes import Mail, Mailbox
 from lingua_scheduler.services.peers import CloseCode
 from lingua_scheduler.services.recovery import Recovery
-from lingua_scheduler.services.registry import NodeLink, Refusal, Registry
+from lingua_scheduler.services.registry import NodeLink, Registry
+from lingua_scheduler.services.work import Refusal
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs

@@ -18,14 +18,14 @@ from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.budget import AudioBudget, Room
 from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.peers import ClientPeer, CloseCode
-from lingua_scheduler.services.registry import Refusal
 from lingua_scheduler.services.remembered import Answer
 from lingua_scheduler.services.requests import Placement, Requests, payload_of
-from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.sessions import Session, Sessions
 from lingua_scheduler.services.survival import Survival
 from lingua_scheduler.services.terms import terms_of
+from lingua_scheduler.services.timings import now_ms
 from lingua_scheduler.services.trails import Trails
-from lingua_scheduler.services.work import Binding, Outcome, Work, attributes_of
+from lingua_scheduler.services.work import Binding, Outcome, Refusal, Work, attributes_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery

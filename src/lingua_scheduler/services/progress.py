@@ -15,12 +15,12 @@ from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.complaints import Complaints
-from lingua_scheduler.services.delivery import Delivery
 from lingua_scheduler.services.judging import Judge
 from lingua_scheduler.services.meaning import meaning_of
 from lingua_scheduler.services.registry import NodeLink
 from lingua_scheduler.services.relay import Relay
 from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.services.work import Work
 from lingua_scheduler.store.connection import Reply, Waiter
 from lingua_scheduler.store.jobs import Ended, advanced_of, ended_of
 from lingua_scheduler.store.store import Store
@@ -56,6 +56,8 @@ class Report:
 
 
 class Progress:
+    """`on_partial` gets what a node here has recognised so far of an utterance of ours."""
+
     def __init__(
         self,
         instance: str,
@@ -65,7 +67,7 @@ class Progress:
         relay: Relay,
         assignments: Assignments,
         waiting: WaitingRoom,
-        delivery: Delivery,
+        on_partial: Callable[[Work, AsrPartial], None],
         run_max_ms: int,
     ) -> None:
         self._instance = instance
@@ -76,7 +78,7 @@ class Progress:
         self._complaints = complaints
         self._assignments = assignments
         self._waiting = waiting
-        self._delivery = delivery
+        self._on_partial = on_partial
         self._paces = Paces(MAX_PARTIALS_PER_S, MAX_PACED_JOBS)
         self._run_max_ms = run_max_ms
 
@@ -190,7 +192,7 @@ class Progress:
         elif not self._paces.may_show(message.job_id, monotonic()):
             metrics.PARTIALS_DROPPED.inc()
         elif assignment is not None:
-            self._delivery.partial(assignment.work, message)
+            self._on_partial(assignment.work, message)
         elif foreign is not None:
             self._relay.tell_partial(foreign, message)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from lingua_scheduler.domain.attempts import Attempt, EndOutcome
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.losses import Loss
-from lingua_scheduler.services.assignments import Assignments, Lost
+from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.reports import Lost
 from lingua_scheduler.store.jobs import Jobs
 
 # Looked at in one write.

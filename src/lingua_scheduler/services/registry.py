@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection
 from enum import Enum, auto
 from time import monotonic
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -36,6 +36,7 @@ from lingua_scheduler.services.pacing import Pace
 from lingua_scheduler.services.peers import CloseCode, NodePeer
 from lingua_scheduler.services.poolmap import PoolMapCopy
 from lingua_scheduler.services.recovery import Recovery
+from lingua_scheduler.services.work import Refusal
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.looks import digest_of, look_of
@@ -81,11 +82,6 @@ class OtherInstances(Protocol):
     async def evict(self, owner: Owner, node_id: str) -> None: ...
 
     def superseded(self, owner: Owner, node_id: str) -> None: ...
-
-
-class Refusal(NamedTuple):
-    code: ErrorCode
-    message: str
 
 
 class NodeLink:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
@@ -14,13 +14,14 @@ from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, Cance
 from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult, NodeIncoming
 from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
 from lingua_scheduler.protocol.signals import AttemptAdvanced, PartialHeard
-from lingua_scheduler.services.assignments import Assignments, Lost
-from lingua_scheduler.services.delivery import Delivery
+from lingua_scheduler.services.assignments import Assignments
 from lingua_scheduler.services.desk import Letter
 from lingua_scheduler.services.mailroom import Mailroom, Posted
 from lingua_scheduler.services.recovery import Recovery
 from lingua_scheduler.services.registry import NodeLink, Registry
+from lingua_scheduler.services.reports import Lost
 from lingua_scheduler.services.trails import Passage, Trails
+from lingua_scheduler.services.work import Work
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
@@ -46,6 +47,8 @@ class Foreign(NamedTuple):
 
 
 class Relay:
+    """`on_partial` gets what a node elsewhere has recognised so far of an utterance of ours."""
+
     def __init__(
         self,
         mailroom: Mailroom,
@@ -53,7 +56,7 @@ class Relay:
         registry: Registry,
         recovery: Recovery,
         assignments: Assignments,
-        delivery: Delivery,
+        on_partial: Callable[[Work, AsrPartial], None],
         trails: Trails | None = None,
     ) -> None:
         self._mailroom = mailroom
@@ -61,7 +64,7 @@ class Relay:
         self._registry = registry
         self._recovery = recovery
         self._assignments = assignments
-        self._delivery = delivery
+        self._on_partial = on_partial
         self._trails = trails
         self._foreign: OrderedDict[str, Foreign] = OrderedDict()
         self.letters = Nursery("relay")
@@ -100,7 +103,7 @@ class Relay:
         assignment = self._assignments.find(signal.attempt)
         partial = self._read_partial(signal.frame) if assignment is not None else None
         if assignment is not None and isinstance(partial, AsrPartial):
-            self._delivery.partial(assignment.work, partial)
+            self._on_partial(assignment.work, partial)
 
     def _read_partial(self, frame: str) -> NodeIncoming | None:
         """None for one that was sealed with a key we do not have; a partial may be missed."""

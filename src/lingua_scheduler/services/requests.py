@@ -15,8 +15,7 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState
 from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, Request
 from lingua_scheduler.services.dispatch import AWAY, REFUSED, Dispatcher
-from lingua_scheduler.services.registry import Refusal
-from lingua_scheduler.services.work import Outcome, Work
+from lingua_scheduler.services.work import Outcome, Refusal, Work
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.requests import Claim, Claimed

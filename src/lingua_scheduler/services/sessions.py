@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import time
 from collections import Counter
 from collections.abc import Callable
 from time import monotonic
@@ -342,8 +341,3 @@ def _count_down(counts: Counter[K], key: K) -> None:
     counts[key] -= 1
     if counts[key] <= 0:
         del counts[key]
-
-
-def now_ms() -> float:
-    """Epoch milliseconds for the wire; durations inside the process use the loop's own clock."""
-    return time.time() * 1000

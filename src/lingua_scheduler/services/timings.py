@@ -1,4 +1,6 @@
-"""How long an utterance took where, as the listener is told."""
+"""How long an utterance took where, as the listener is told; and the time of day for the wire."""
+
+import time
 
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import NetworkTimings, Number, ServiceTimings
@@ -7,6 +9,11 @@ from lingua_scheduler.telemetry import metrics
 _STAGES = {f"{stage}_ms": metrics.STAGE_SECONDS.labels(stage) for stage in ("asr", "nmt", "tts")}
 # What a node says beyond this is not believed: one such number would spoil a sum for ever.
 MAX_STAGE_MS = 600_000
+
+
+def now_ms() -> float:
+    """Epoch milliseconds for the wire; durations inside the process use the loop's own clock."""
+    return time.time() * 1000
 
 
 def measure_stages(result: JobResult) -> None:

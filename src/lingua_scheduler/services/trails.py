@@ -8,11 +8,11 @@ from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobState, event_of_result, target_of
 from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.reports import Report
 from lingua_scheduler.services.timings import service_timings
 from lingua_scheduler.telemetry.traces import Attributes, Kind, Traces
 
 if TYPE_CHECKING:
-    from lingua_scheduler.services.assignments import Report
     from lingua_scheduler.telemetry.traces import Span
 
 # A node's figures are believed up to this; a liar's number must still fit wherever it goes.
@@ -86,7 +86,7 @@ class Trail:
     def sent(self) -> None:
         self._legs[-1].sent_s = self._wall.clock()
 
-    def reported(self, report: "Report") -> None:
+    def reported(self, report: Report) -> None:
         if not self._root.is_recording():
             return
         leg = self._legs[-1]

@@ -92,6 +92,11 @@ def attributes_of(work: Work) -> dict[str, str | int]:
     }
 
 
+class Refusal(NamedTuple):
+    code: ErrorCode
+    message: str
+
+
 class Try(msgspec.Struct, gc=False):
     """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
 
