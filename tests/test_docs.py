@@ -15,7 +15,7 @@ from lingua_scheduler.domain.alarms import CODES
 from lingua_scheduler.domain.changes import KINDS
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs import LIVE, MOVES
-from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.settings import fields, load
 from lingua_scheduler.store.scripts import parse
 from lingua_scheduler.telemetry import metrics

@@ -14,7 +14,7 @@ from lingua_scheduler.console.openapi import openapi
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.protocol.schema import asyncapi
-from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.settings import Field, RedisSettings, Settings, fields
 from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library

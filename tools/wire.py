@@ -57,7 +57,7 @@ def is_used(name: str) -> bool:
 @cache
 def _sources() -> str:
     folders = ("services", "gateway", "console")
-    return "\n".join(path.read_text("utf-8") for folder in folders for path in (_PACKAGE / folder).glob("*.py"))
+    return "\n".join(path.read_text("utf-8") for folder in folders for path in (_PACKAGE / folder).rglob("*.py"))
 
 
 def _section(title: str, struct: inspect.StructType) -> Iterator[str]:

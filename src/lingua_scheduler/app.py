@@ -50,46 +50,46 @@ from lingua_scheduler.protocol.signals import (
     PoolsChanged,
     SlotFreed,
 )
-from lingua_scheduler.services.assignments import Assignments
-from lingua_scheduler.services.bookkeeping import Books
-from lingua_scheduler.services.budget import AudioBudget
-from lingua_scheduler.services.calls import Calls
-from lingua_scheduler.services.cancelling import Cancelling
-from lingua_scheduler.services.catalogue import Catalogue
-from lingua_scheduler.services.complaints import Complaints
-from lingua_scheduler.services.delivery import Delivery
-from lingua_scheduler.services.dispatch import Dispatcher
-from lingua_scheduler.services.explaining import Explainer
-from lingua_scheduler.services.gauges import PairGauges
-from lingua_scheduler.services.holders import Holders
-from lingua_scheduler.services.http_nodes import HttpNodes
-from lingua_scheduler.services.intake import Intake
-from lingua_scheduler.services.judging import Judge
-from lingua_scheduler.services.leadership import Leadership
-from lingua_scheduler.services.lookup import Lookup
-from lingua_scheduler.services.mailroom import Mailroom
-from lingua_scheduler.services.nudging import ANNOUNCE_S, Nudger
-from lingua_scheduler.services.overview import Overview
-from lingua_scheduler.services.peers import CloseCode
-from lingua_scheduler.services.pictures import PictureMaker
-from lingua_scheduler.services.placing import Placer
-from lingua_scheduler.services.poolmap import PoolMapCopy
-from lingua_scheduler.services.presence import Presence
-from lingua_scheduler.services.progress import Progress
-from lingua_scheduler.services.recording import Recorder
-from lingua_scheduler.services.recovery import Recovery
-from lingua_scheduler.services.registry import Registry
-from lingua_scheduler.services.relay import Relay
-from lingua_scheduler.services.requests import Requests
-from lingua_scheduler.services.routes import Routes
-from lingua_scheduler.services.seals import Seals, announced
-from lingua_scheduler.services.sessions import Sessions
-from lingua_scheduler.services.snapshot import Snapshots
-from lingua_scheduler.services.survival import Survival
-from lingua_scheduler.services.sweeper import Sweeper
-from lingua_scheduler.services.telling import Teller
-from lingua_scheduler.services.trails import Trails
-from lingua_scheduler.services.waiting import WaitingRoom
+from lingua_scheduler.services.attempts.assignments import Assignments
+from lingua_scheduler.services.attempts.counts import Books
+from lingua_scheduler.services.attempts.judging import Judge
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.recovery import Recovery
+from lingua_scheduler.services.attempts.trails import Trails
+from lingua_scheduler.services.cluster.leadership import Leadership
+from lingua_scheduler.services.cluster.mailroom import Mailroom
+from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.cluster.presence import Presence
+from lingua_scheduler.services.cluster.seals import Seals, announced
+from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
+from lingua_scheduler.services.dispatch.cancelling import Cancelling
+from lingua_scheduler.services.dispatch.dispatcher import Dispatcher
+from lingua_scheduler.services.dispatch.explaining import Explainer
+from lingua_scheduler.services.dispatch.http_calls import Calls
+from lingua_scheduler.services.dispatch.idempotency import Requests
+from lingua_scheduler.services.dispatch.lookup import Lookup
+from lingua_scheduler.services.dispatch.nudging import ANNOUNCE_S, Nudger
+from lingua_scheduler.services.dispatch.placing import Placer
+from lingua_scheduler.services.dispatch.progress import Progress
+from lingua_scheduler.services.dispatch.recording import Recorder
+from lingua_scheduler.services.dispatch.relay import Relay
+from lingua_scheduler.services.dispatch.routes import Routes
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom
+from lingua_scheduler.services.nodes.complaints import Complaints
+from lingua_scheduler.services.nodes.holders import Holders
+from lingua_scheduler.services.nodes.http.nodes import HttpNodes
+from lingua_scheduler.services.nodes.model_hub import Catalogue
+from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.services.nodes.sweeper import Sweeper
+from lingua_scheduler.services.sessions.delivery import Delivery
+from lingua_scheduler.services.sessions.handover import Survival
+from lingua_scheduler.services.sessions.intake import Intake
+from lingua_scheduler.services.sessions.sessions import Sessions
+from lingua_scheduler.services.watching.instance_figures import Teller
+from lingua_scheduler.services.watching.overview import Overview
+from lingua_scheduler.services.watching.pair_gauges import PairGauges
+from lingua_scheduler.services.watching.picture_builder import PictureMaker
+from lingua_scheduler.services.watching.snapshot import Snapshots
 from lingua_scheduler.settings import Settings, catalogue_path
 from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.signals import Handlers
@@ -172,7 +172,7 @@ class Scheduler:
         self._registry = Registry(self.instance, store.nodes, self._pool_map, recovery, settings)
         self._holders = Holders(self._registry, self.presence, store.signals, settings.instances.beat_ms)
         self._registry.others = self._holders
-        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery, trails)
+        self._relay = Relay(self.mailroom, store, self._registry, recovery, assignments, delivery.partial, trails)
         recovery.tell_lost = self._relay.tell_lost
         routes = Routes(self.instance, self._registry, self._relay, store.nodes, self._waiting)
         explainer = Explainer(store, self._pool_map, Admission(settings.pools.admission))
@@ -213,7 +213,7 @@ class Scheduler:
             self._relay,
             assignments,
             self._waiting,
-            delivery,
+            delivery.partial,
             settings.job.timeout_max_ms,
         )
         patience_s = settings.nodes.heartbeat_interval_ms / 1000

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from lingua_scheduler.processes import die_with_parent
-from lingua_scheduler.services.mailroom import Posted
+from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.store.store import Store
 from tests.support.mail import EFFECTS, Office, effective, lost, office
 from tests.support.servers import RedisProcess

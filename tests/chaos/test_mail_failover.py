@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lingua_scheduler.services.mailroom import Posted
+from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.local_cluster import LocalServer, in_step
 from lingua_scheduler.store.store import Store

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.services.gauges import PairGauges
+from lingua_scheduler.services.watching.pair_gauges import PairGauges
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.peers import Field, field, registration, stay_silent

@@ -19,7 +19,7 @@ from lingua_scheduler.domain.nodes import BeatOutcome
 from lingua_scheduler.domain.requests import ClaimOutcome
 from lingua_scheduler.protocol.bus import KINDS
 from lingua_scheduler.protocol.signals import Signal
-from lingua_scheduler.services.mailroom import Posted
+from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.store.keys import FAMILIES
 from lingua_scheduler.store.store import Store
 from tests.support import gossip

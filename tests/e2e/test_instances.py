@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.services.presence import IdTaken
+from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.store.store import Store
 from tests.support.peers import (

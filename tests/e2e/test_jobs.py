@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.protocol.signals import CancelJob
-from lingua_scheduler.services import recording
+from lingua_scheduler.services.dispatch import recording
 from lingua_scheduler.store.signals import Signals
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, heartbeat, result_of, stay_silent
 from tests.support.schedulers import scheduler_on

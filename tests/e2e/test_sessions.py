@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from lingua_scheduler.protocol import binary
-from lingua_scheduler.services.sessions import now_ms
+from lingua_scheduler.services.attempts.timings import now_ms
 from lingua_scheduler.telemetry import metrics
 from tests.support import jumping
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, result_of, stay_silent

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 from structlog.testing import capture_logs
 
-from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.sessions.intake import Intake
 from tests.support.bare import Bare, frame, handshake
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.gateway import node_socket
-from lingua_scheduler.services.assignments import Assignments
+from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Jobs
 from lingua_scheduler.store.scripts import load, read_library

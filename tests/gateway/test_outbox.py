@@ -13,7 +13,7 @@ from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Sockets
 from lingua_scheduler.gateway.valve import Rates
 from lingua_scheduler.protocol.session import AsrPartial, UiEvent
-from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 from tests.support.schedulers import settings_with
 from tests.support.waiting import until

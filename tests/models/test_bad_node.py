@@ -13,7 +13,7 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.quarantine import QuarantineRules, Verdict
 from lingua_scheduler.domain.retries import pause_ms
-from lingua_scheduler.services.judging import LONGEST
+from lingua_scheduler.services.attempts.judging import LONGEST
 from lingua_scheduler.settings import JobSettings, NodesSettings
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock

@@ -14,8 +14,8 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import Keyring
-from lingua_scheduler.services.desk import Letter
-from lingua_scheduler.services.seals import load_or_make
+from lingua_scheduler.services.cluster.inbox_reader import Letter
+from lingua_scheduler.services.cluster.seals import load_or_make
 from lingua_scheduler.store.store import Store
 from tests.support import gossip
 from tests.support.peers import FakeNode, Field, Frame, field, result_of, stay_silent

@@ -9,10 +9,10 @@ from typing import Any
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.bus import AttemptLost, BusMessage, encode
 from lingua_scheduler.protocol.sealing import Keyring
-from lingua_scheduler.services.desk import Letter
-from lingua_scheduler.services.mailroom import Mailroom
-from lingua_scheduler.services.presence import Presence
-from lingua_scheduler.services.seals import Seals, announced
+from lingua_scheduler.services.cluster.inbox_reader import Letter
+from lingua_scheduler.services.cluster.mailroom import Mailroom
+from lingua_scheduler.services.cluster.presence import Presence
+from lingua_scheduler.services.cluster.seals import Seals, announced
 from lingua_scheduler.store.inbox import Entry, Limits
 from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.store import Store

@@ -6,7 +6,7 @@ import msgspec
 
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.domain.utterances import CutReason
-from lingua_scheduler.services.work import Work
+from lingua_scheduler.services.attempts.work import Work
 from tests.support.fleet import POOL
 
 # A framed Opus packet of 20 ms that is as long as speech makes it.

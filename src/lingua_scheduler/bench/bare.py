@@ -16,8 +16,8 @@ from lingua_scheduler.domain.languages import Pair
 from lingua_scheduler.domain.nodes import Features, NodeState
 from lingua_scheduler.domain.pools import Admission, Facet, Languages, pool_name, pools_for
 from lingua_scheduler.domain.selection import PoolMap
-from lingua_scheduler.services.judging import Judge
-from lingua_scheduler.services.placing import FIRST_SAMPLE
+from lingua_scheduler.services.attempts.judging import Judge
+from lingua_scheduler.services.dispatch.placing import FIRST_SAMPLE
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.embedded import EmbeddedServer
 from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder

@@ -11,7 +11,7 @@ from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import load_settings
 from lingua_scheduler.cli.wording import short_span, table_console
 from lingua_scheduler.protocol.http_instances import InstanceAbout, InstanceList
-from lingua_scheduler.services import letters
+from lingua_scheduler.services.cluster import dead_letters
 from lingua_scheduler.store.store import Store
 
 STYLES = {"alive": "green", "stopped": "dim", "dead": "red"}
@@ -32,7 +32,7 @@ def instances(redis_url: str | None, data_dir: str | None, config: Path | None, 
     dead_ms = load_settings(config, {}, ()).settings.instances.dead_ms
 
     async def look(store: Store) -> InstanceList:
-        return await letters.list_instances(store, dead_ms)
+        return await dead_letters.list_instances(store, dead_ms)
 
     found = with_store(look, redis_url, data_dir, config)
     if as_json:

@@ -17,11 +17,11 @@ from lingua_scheduler.domain.attempts import CancelOutcome
 from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.domain.pools import Admission
 from lingua_scheduler.protocol.http_jobs import LIST_MAX, Explanation, JobCancelled, JobExplanation, JobList, JobView
-from lingua_scheduler.services.cancelling import Cancellation
-from lingua_scheduler.services.cancelling import cancel as cancel_in
-from lingua_scheduler.services.explaining import Explainer
-from lingua_scheduler.services.lookup import Lookup
-from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.dispatch.cancelling import Cancellation
+from lingua_scheduler.services.dispatch.cancelling import cancel as cancel_in
+from lingua_scheduler.services.dispatch.explaining import Explainer
+from lingua_scheduler.services.dispatch.lookup import Lookup
 from lingua_scheduler.store.store import Store
 
 STYLES = {JobState.DONE: "green", JobState.FAILED: "red", JobState.CANCELLED: "yellow"} | dict.fromkeys(LIVE, "cyan")

@@ -12,7 +12,7 @@ from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.domain.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
-from lingua_scheduler.services import letters
+from lingua_scheduler.services.cluster.dead_letters import list_dead_letters, purge, replay
 from lingua_scheduler.store.inbox import limits_of
 from lingua_scheduler.store.store import Store
 
@@ -45,7 +45,7 @@ def dead_letters(
     if verb == "list":
         if letter_ids or all_letters:
             raise click.UsageError("list shows what there is; ids and --all go with replay and purge")
-        _show(with_store(lambda store: letters.list_dead_letters(store, limit), redis_url, data_dir, config), as_json)
+        _show(with_store(lambda store: list_dead_letters(store, limit), redis_url, data_dir, config), as_json)
         return
     if bool(letter_ids) == all_letters:
         raise click.UsageError(f"say which letters to {verb}: their ids, or --all")
@@ -57,8 +57,8 @@ def dead_letters(
 
     async def work(store: Store) -> Replayed | Purged:
         if verb == "replay":
-            return await letters.replay(store, chosen, limits)
-        return Purged(purged=await letters.purge(store, chosen))
+            return await replay(store, chosen, limits)
+        return Purged(purged=await purge(store, chosen))
 
     _tell(with_store(work, redis_url, data_dir, config), as_json, is_choice=not all_letters)
 

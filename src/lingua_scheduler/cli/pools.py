@@ -16,8 +16,8 @@ from lingua_scheduler.cli.wording import counted, plain, table_console
 from lingua_scheduler.domain.languages import is_code
 from lingua_scheduler.domain.pools import Admission, Facet, pool_name
 from lingua_scheduler.domain.selection import WidePool
-from lingua_scheduler.services.explaining import Explainer
-from lingua_scheduler.services.poolmap import PoolMapCopy
+from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.store.store import Store
 
 

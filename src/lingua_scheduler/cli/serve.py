@@ -26,8 +26,8 @@ from lingua_scheduler.cli.running import (
 from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
 from lingua_scheduler.protocol.sealing import Keyring
-from lingua_scheduler.services.presence import IdTaken
-from lingua_scheduler.services.seals import KeyFileError, load_or_make
+from lingua_scheduler.services.cluster.presence import IdTaken
+from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
 from lingua_scheduler.settings import Loaded, PrivacySettings, Settings, cluster_key_path, fields
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown

@@ -3,8 +3,8 @@
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.http_dispatch import F2fDispatch, F2fDispatched, FetchedResult, ResultQuery
-from lingua_scheduler.services.calls import Calls
-from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.dispatch.http_calls import Calls
 
 # What a refusal is as a status; a status that invites to come back says when.
 _STATUS = {

@@ -16,8 +16,8 @@ from lingua_scheduler.protocol.http import (
     ResumeAnswer,
     Status,
 )
-from lingua_scheduler.services.overview import Overview
-from lingua_scheduler.services.registry import Registry
+from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.services.watching.overview import Overview
 
 _UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "There is no such node")
 _TAG = "fleet"

@@ -13,7 +13,7 @@ from lingua_scheduler.protocol.http_instances import (
     Purged,
     Replayed,
 )
-from lingua_scheduler.services import letters
+from lingua_scheduler.services.cluster import dead_letters
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.inbox import limits_of
 from lingua_scheduler.store.store import Store
@@ -25,16 +25,16 @@ _BAD_CHOICE = Known(
 
 def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]:
     async def list_instances(_: Call[None, None]) -> InstanceList:
-        return await letters.list_instances(store, settings.instances.dead_ms)
+        return await dead_letters.list_instances(store, settings.instances.dead_ms)
 
     async def list_dead_letters(call: Call[None, DeadLetterQuery]) -> DeadLetterList:
-        return await letters.list_dead_letters(store, call.query.limit)
+        return await dead_letters.list_dead_letters(store, call.query.limit)
 
     async def replay(call: Call[LetterChoice, None]) -> Replayed:
-        return await letters.replay(store, _chosen(call.body), limits_of(settings.inbox))
+        return await dead_letters.replay(store, _chosen(call.body), limits_of(settings.inbox))
 
     async def purge(call: Call[LetterChoice, None]) -> Purged:
-        return Purged(purged=await letters.purge(store, _chosen(call.body)))
+        return Purged(purged=await dead_letters.purge(store, _chosen(call.body)))
 
     return (
         Operation(

@@ -6,8 +6,8 @@ from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.domain.attempts import CancelOutcome
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.http_jobs import JobCancelled, JobExplanation, JobList, JobsQuery, JobView
-from lingua_scheduler.services.cancelling import Cancelling
-from lingua_scheduler.services.lookup import Lookup
+from lingua_scheduler.services.dispatch.cancelling import Cancelling
+from lingua_scheduler.services.dispatch.lookup import Lookup
 
 _AWAY = Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away")
 _UNKNOWN = Known(404, ErrorCode.JOB_NOT_FOUND.value, "there is no such job, or it is forgotten (`job.keep_ms`)")

@@ -21,9 +21,9 @@ from lingua_scheduler.protocol.http import (
 )
 from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
 from lingua_scheduler.protocol.shapes import JobError
-from lingua_scheduler.services.http_nodes import HttpNode, HttpNodes, Stranger
-from lingua_scheduler.services.progress import Progress
-from lingua_scheduler.services.registry import Refusal
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.dispatch.progress import Progress
+from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes, Stranger
 
 DEFAULT_POLL_MS = 10_000
 RETRY_AFTER_S = 5

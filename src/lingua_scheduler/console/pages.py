@@ -10,7 +10,7 @@ from lingua_scheduler.console.answers import json_response
 from lingua_scheduler.console.operations import OPERATIONS, Operation
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.protocol.schema import asyncapi
-from lingua_scheduler.services.intake import Intake
+from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import figures, metrics
 from lingua_scheduler.telemetry.aliases import aliases

@@ -10,9 +10,9 @@ from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.picture import Picture
 from lingua_scheduler.protocol.http_stats import ClusterStats, FlatFigures, Stats
-from lingua_scheduler.services.catalogue import Catalogue
-from lingua_scheduler.services.snapshot import Snapshots
-from lingua_scheduler.services.stats import cluster_of, figures_of, stats_of
+from lingua_scheduler.services.nodes.model_hub import Catalogue
+from lingua_scheduler.services.watching.polled_stats import cluster_of, figures_of, stats_of
+from lingua_scheduler.services.watching.snapshot import Snapshots
 
 _TAG = "watching"
 _AWAY = Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away")

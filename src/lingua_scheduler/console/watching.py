@@ -13,7 +13,14 @@ from lingua_scheduler.domain.changes import delta
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.picture import Picture
 from lingua_scheduler.protocol.http_watching import Events, EventsQuery, History
-from lingua_scheduler.services.snapshot import STEPS_KEPT, Snapshots, Step, TooManyOfAddress, TooManyWatchers, Watcher
+from lingua_scheduler.services.watching.snapshot import (
+    STEPS_KEPT,
+    Snapshots,
+    Step,
+    TooManyOfAddress,
+    TooManyWatchers,
+    Watcher,
+)
 from lingua_scheduler.telemetry import metrics
 
 _TAG = "watching"

@@ -30,11 +30,12 @@ from lingua_scheduler.protocol.node import (
     NodeRegister,
     NodeRegisterAck,
 )
-from lingua_scheduler.services.capabilities import weight_of
-from lingua_scheduler.services.peers import CloseCode
-from lingua_scheduler.services.progress import Later, Progress, Report, attempt_of
-from lingua_scheduler.services.registry import NodeLink, Refusal, Registry
-from lingua_scheduler.services.sessions import now_ms
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.timings import now_ms
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.dispatch.progress import Later, Progress, Report, attempt_of
+from lingua_scheduler.services.nodes.capabilities import weight_of
+from lingua_scheduler.services.nodes.registry import NodeLink, Registry
 from lingua_scheduler.settings import NodesSettings, ServerSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics

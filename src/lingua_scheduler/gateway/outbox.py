@@ -13,7 +13,7 @@ from aiohttp import web
 from lingua_scheduler.gateway.inlet import Inlet
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.shapes import Message
-from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 

@@ -29,10 +29,11 @@ from lingua_scheduler.protocol.session import (
     TtsStarted,
     Utterance,
 )
-from lingua_scheduler.services.intake import Intake
-from lingua_scheduler.services.peers import CloseCode
-from lingua_scheduler.services.registry import Refusal
-from lingua_scheduler.services.sessions import Session, Sessions, now_ms
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.timings import now_ms
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.sessions.intake import Intake
+from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.settings import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics

@@ -18,7 +18,7 @@ from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox, Un
 from lingua_scheduler.gateway.valve import RUN_FRAMES, WEIGHED_BYTES, Rates, Unfinished
 from lingua_scheduler.protocol.bulk import Bulk
 from lingua_scheduler.protocol.shapes import ErrorMessage
-from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery

@@ -13,7 +13,7 @@ from aiohttp._websocket.reader import WebSocketReader
 
 from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.gateway.inlet import Inlet
-from lingua_scheduler.services.peers import CloseCode
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 
 # So many frames of one socket are handled in one go; then it is the others' turn.

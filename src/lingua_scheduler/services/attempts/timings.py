@@ -1,0 +1,63 @@
+"""How long an utterance took where, as the listener is told; and the time of day for the wire."""
+
+import time
+
+from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.protocol.shapes import NetworkTimings, Number, ServiceTimings
+from lingua_scheduler.telemetry import metrics
+
+_STAGES = {f"{stage}_ms": metrics.STAGE_SECONDS.labels(stage) for stage in ("asr", "nmt", "tts")}
+# What a node says beyond this is not believed: one such number would spoil a sum for ever.
+MAX_STAGE_MS = 600_000
+
+
+def now_ms() -> float:
+    """Epoch milliseconds for the wire; durations inside the process use the loop's own clock."""
+    return time.time() * 1000
+
+
+def measure_stages(result: JobResult) -> None:
+    """Count what the node says of its stages, if it says anything."""
+    said = (result.extra or {}).get("service_timings")
+    if isinstance(said, dict):
+        for name, stage in _STAGES.items():
+            took_ms = _number(said.get(name))
+            if took_ms is not None and 0 <= took_ms <= MAX_STAGE_MS:
+                stage.observe(took_ms / 1000)
+
+
+def service_timings(result: JobResult) -> ServiceTimings | None:
+    """Per stage as the node says, in `extra.service_timings`; the whole as it says beside it."""
+    said = (result.extra or {}).get("service_timings")
+    stages = said if isinstance(said, dict) else {}
+    total_ms = result.processing_time_ms
+    if total_ms is None:
+        total_ms = _number(stages.get("total_ms"))
+    timings = ServiceTimings(
+        asr_ms=_number(stages.get("asr_ms")),
+        nmt_ms=_number(stages.get("nmt_ms")),
+        tts_ms=_number(stages.get("tts_ms")),
+        total_ms=total_ms,
+    )
+    return None if timings == ServiceTimings() else timings
+
+
+def network_timings(
+    uplink_ms: int | None, away_ms: float, result: JobResult, wall_now_ms: float
+) -> NetworkTimings | None:
+    """What the node did not spend working was spent on the way. Its clock only says how that divides, if it can."""
+    on_the_way_ms = to_node_ms = back_ms = None
+    if result.processing_time_ms is not None:
+        on_the_way_ms = max(0, int(away_ms - result.processing_time_ms))
+        back_ms = on_the_way_ms // 2
+        if result.node_completed_at_ms is not None:
+            said_ms = int(wall_now_ms - result.node_completed_at_ms)
+            back_ms = said_ms if 0 <= said_ms <= on_the_way_ms else back_ms
+        to_node_ms = on_the_way_ms - back_ms
+    if uplink_ms is None and on_the_way_ms is None:
+        return None
+    return NetworkTimings(web_to_scheduler_ms=uplink_ms, scheduler_to_node_ms=to_node_ms, node_to_scheduler_ms=back_ms)
+
+
+def _number(value: object) -> Number | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

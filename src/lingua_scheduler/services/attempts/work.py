@@ -1,0 +1,133 @@
+"""What travels through dispatch: an utterance to be translated, the node it sticks to, and how it ended."""
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.requests import Request
+from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.turns import Context
+from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.attempts.trails import Trail
+
+
+class Binding:
+    """The node a turn sticks to; bound when its first job is placed, rebound when the node is gone."""
+
+    __slots__ = ("node_id", "shard")
+
+    def __init__(self, node_id: str = "", shard: int = -1) -> None:
+        self.node_id = node_id
+        self.shard = shard
+
+
+class Wish(NamedTuple):
+    """What a caller asked about the choice of node."""
+
+    preferred_node: str = ""
+    is_strict: bool = False
+    affinity_key: str = ""
+
+
+class Work(msgspec.Struct, frozen=True, gc=False):
+    """One utterance, with everything a node needs."""
+
+    session_id: str
+    utterance_index: int
+    terms: Terms
+    pools: tuple[str, ...]
+    audio: bytes
+    audio_format: str
+    sample_rate: int
+    duration_ms: int
+    trace_id: str
+    turn_id: str
+    reason: CutReason
+    padding_ms: int
+    # Its session was held by another instance that is gone, so nodes of that one may be on their way too.
+    is_adopted: bool = False
+    # How nodes know the session, when that is not its name.
+    node_session_id: str = ""
+    # When all of it had been said, on the clock of the process.
+    said_at_s: float = 0.0
+    context: Context | None = None
+    binding: Binding | None = None
+    wish: Wish = Wish()
+    # Where the node finds the audio, when it does not come with the job.
+    audio_ref: str | None = None
+    request: Request | None = None
+    # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
+    may_send: Callable[[Attempt], Awaitable[bool]] | None = None
+    # Asked for over HTTP: `session_id` is a name the caller chose, and nobody's socket hears of it.
+    is_call: bool = False
+    # What the caller must name to fetch the result.
+    secret: str = ""
+    # How long it may wait in line for a slot, when the caller said so.
+    wait_s: float | None = None
+    # Whether anybody still waits for it.
+    is_wanted: Callable[[], bool] | None = None
+    # Marked on the way, when somebody traces.
+    trail: Trail | None = None
+
+    @property
+    def is_part(self) -> bool:
+        """The speech goes on after it."""
+        return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
+
+
+def attributes_of(work: Work) -> dict[str, str | int]:
+    """What a trace says of it; never what was said."""
+    return {
+        "lingua.session_id": work.session_id,
+        "lingua.utterance_index": work.utterance_index,
+        "lingua.src_lang": work.terms.src_lang,
+        "lingua.tgt_lang": work.terms.tgt_lang,
+        "lingua.audio_ms": work.duration_ms,
+        "lingua.cut_reason": work.reason.name.lower(),
+    }
+
+
+class Refusal(NamedTuple):
+    code: ErrorCode
+    message: str
+
+
+class Try(msgspec.Struct, gc=False):
+    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
+
+    number: int
+    serial: str
+    run_ms: int
+    job_id: str = ""
+    # Where the last attempt was, or where the job was written down when it began to wait.
+    shard: int = -1
+    tried: tuple[str, ...] = ()
+    # How many job ids the utterance had before this one, and how many attempts it had under them.
+    renewal: int = 0
+    attempts_before: int = 0
+    # Whether the node that had it last may come back for it, in its own time.
+    awaits_return: bool = False
+    # Shards that may have taken it: Redis went away before it had answered.
+    doubtful: tuple[int, ...] = ()
+    # No longer than this, on the monotonic clock.
+    give_up_at: float = float("inf")
+
+
+class Outcome(msgspec.Struct, frozen=True, gc=False):
+    """How a job ended. Without a result, `error` says why."""
+
+    state: JobState
+    job_id: str
+    result: JobResult | None = None
+    error: ErrorCode | None = None
+    detail: str = ""
+    # How long the attempt that ended it was away at its node.
+    away_ms: float = 0.0
+    # The node that had it last, and how many had it; a result says so itself.
+    node_id: str = ""
+    attempts: int = 0

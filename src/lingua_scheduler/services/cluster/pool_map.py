@@ -1,0 +1,134 @@
+"""This instance's copy of the pool map: built if it leads, read if another does, looked up anew before saying no."""
+
+import asyncio
+from collections.abc import Callable
+
+from lingua_scheduler.domain.leadership import PublishOutcome, Term
+from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.services.cluster.leadership import Leadership
+from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.telemetry import metrics
+
+# A pair nobody serves must not cost a look at every shard each time somebody asks for it.
+MISS_CACHE_S = 0.1
+
+_BUILDS = metrics.by(metrics.MAP_BUILDS, "leader", "miss", "no_leader")
+
+
+def _tell_nobody(*_: int) -> None:
+    pass
+
+
+class PoolMapCopy:
+    """Without a leadership it only reads.
+
+    `on_changed` and `on_published` tell the other instances: the leader should look; there is a new map.
+    """
+
+    def __init__(
+        self,
+        pools: Pools,
+        leadership: Leadership | None = None,
+        on_changed: Callable[[], None] = _tell_nobody,
+        on_published: Callable[[int], None] = _tell_nobody,
+    ) -> None:
+        self._pools = pools
+        self._leadership = leadership
+        self._on_changed = on_changed
+        self._on_published = on_published
+        self._looking: asyncio.Task[None] | None = None
+        self._looked_at = float("-inf")
+        # How many changes there were; how many of them a look at the shards has seen, and how many were passed on.
+        self._changes = 0
+        self._changes_looked = 0
+        self._changes_passed_on = 0
+        self._must_tell = False
+        # What the copy is a copy of; the digest is empty when it was built here.
+        self._digest = ""
+        self.version = 0
+        self.map = PoolMap({})
+
+    async def refresh(self) -> None:
+        """Bring the copy up to date: the leader builds and publishes, the others read."""
+        changes = self._changes
+        if self._term is not None:
+            await self._lead()
+        if self._term is None:  # perhaps only since we tried: then whoever leads has to know what we did not publish
+            if self._must_tell:
+                self._on_changed()
+            await self._follow()
+        self._must_tell = False
+        self._changes_passed_on = changes
+
+    async def look_again(self) -> None:
+        """Before telling anybody that a pair is not served: ask the shards themselves, unless that was just done."""
+        wanted = self._changes
+        if self._changes_looked < wanted or asyncio.get_running_loop().time() - self._looked_at > MISS_CACHE_S:
+            await self._look("miss")
+        if self._changes_looked < wanted:
+            # That was a look others had begun before the change.
+            await self._look("miss")
+
+    def changed(self) -> None:
+        """A node came or went here: the next miss looks at once, and the leader builds a new map soon."""
+        self._changes += 1
+        self._must_tell = True
+
+    def changed_elsewhere(self) -> None:
+        """The same, said by another instance."""
+        self._changes += 1
+
+    def published_elsewhere(self, version: int) -> None:
+        """Another instance leads and has published; the copy is renewed soon."""
+        if version != self.version:
+            self._changes += 1
+
+    @property
+    def _term(self) -> Term | None:
+        return None if self._leadership is None else self._leadership.term
+
+    async def refresh_if_outdated(self) -> None:
+        if self._changes_passed_on < self._changes:
+            await self.refresh()
+
+    async def _lead(self) -> None:
+        await self._look("leader")
+        term = self._term
+        if term is None or self._leadership is None:
+            return
+        outcome, version = await self._pools.publish(term, self.map)
+        match outcome:
+            case PublishOutcome.PUBLISHED:
+                self.version = version
+                self._on_published(version)
+            case PublishOutcome.CONFIRMED:
+                self.version = version
+            case _:
+                self._leadership.lost()
+
+    async def _follow(self) -> None:
+        about = await self._pools.published()
+        if about.version and about.digest == self._digest:
+            self.version = about.version
+            return
+        has_leader = self._leadership is None or self._leadership.leader
+        read = await self._pools.read_published() if about.version and has_leader else None
+        if read is None:
+            # Nobody leads, or nobody has published yet: what the shards say is as good.
+            await self._look("no_leader")
+            self.version = 0
+        else:
+            about, self.map = read
+            self.version, self._digest = about.version, about.digest
+
+    async def _look(self, why: str) -> None:
+        """Build the map from the shards; callers that come meanwhile share the same look."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._build(why))
+        await asyncio.shield(self._looking)
+
+    async def _build(self, why: str) -> None:
+        _BUILDS[why].inc()
+        began_at, changes = asyncio.get_running_loop().time(), self._changes
+        self.map, self._digest = await self._pools.build_map(), ""
+        self._looked_at, self._changes_looked = began_at, changes

@@ -1,0 +1,67 @@
+"""Cancelling a job from anywhere: Redis first, then whoever waits for it is told."""
+
+from contextlib import suppress
+from typing import NamedTuple
+
+from lingua_scheduler.domain.attempts import CancelOutcome
+from lingua_scheduler.protocol.signals import CancelJob
+from lingua_scheduler.services.attempts.assignments import Assignments
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.records import JobRecord
+from lingua_scheduler.store.store import Store
+
+# A job may move on between our look and the script; it has no more attempts than this to do so.
+MAX_SURPRISES = 8
+
+
+class Cancellation(NamedTuple):
+    """`record` is the job as it was; None when there is no such job."""
+
+    outcome: CancelOutcome
+    record: JobRecord | None = None
+    # The state it had ended in before.
+    ended: str = ""
+
+
+async def cancel(store: Store, job_id: str, linger_ms: int) -> Cancellation:
+    """End the job in Redis, then tell its owner. If that is lost, the owner finds out at its next step."""
+    for _ in range(MAX_SURPRISES):
+        record = await store.jobs.find(job_id)
+        if record is None:
+            return Cancellation(CancelOutcome.GONE)
+        lingers = record.is_live and await store.nodes.reports_jobs(record.node_id, record.shard)
+        outcome, ended = await store.jobs.cancel(record, linger_ms if lingers else 0)
+        if outcome is CancelOutcome.MOVED:
+            continue
+        if outcome is CancelOutcome.CANCELLED:
+            with suppress(RedisAway):
+                await store.signals.publish(CancelJob(record.owner, record.job_id))
+        return Cancellation(outcome, record, ended)
+    # Its pointer leads to a record that is no more.
+    return Cancellation(CancelOutcome.GONE)
+
+
+class Cancelling:
+    """Cancels for whoever asks this instance; and as an owner, ends a cancelled job of its own at once."""
+
+    def __init__(
+        self, instance: str, store: Store, assignments: Assignments, waiting: WaitingRoom, linger_ms: int
+    ) -> None:
+        self._instance = instance
+        self._store = store
+        self._assignments = assignments
+        self._waiting = waiting
+        self._linger_ms = linger_ms
+
+    async def cancel(self, job_id: str) -> Cancellation:
+        cancelled = await cancel(self._store, job_id, self._linger_ms)
+        if cancelled.outcome is CancelOutcome.CANCELLED and cancelled.record is not None:
+            # If the job is ours, it need not wait for our own signal to come back.
+            self.heard(CancelJob(cancelled.record.owner, cancelled.record.job_id))
+        return cancelled
+
+    def heard(self, signal: CancelJob) -> None:
+        if signal.owner == self._instance:
+            self._assignments.cancel(signal.job_id)
+            self._waiting.dismiss(signal.job_id)

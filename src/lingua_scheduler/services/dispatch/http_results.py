@@ -1,0 +1,73 @@
+"""Results that HTTP callers fetch: kept in memory for a while, bounded in number, bytes and time."""
+
+import sys
+from collections import OrderedDict
+
+import msgspec
+
+from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
+from lingua_scheduler.services.attempts.work import Outcome
+from lingua_scheduler.settings import CallsSettings
+from lingua_scheduler.telemetry import metrics
+
+# Of a result without its texts.
+ENVELOPE_BYTES = 512
+
+
+class _Kept(msgspec.Struct, frozen=True, gc=False):
+    result: FetchedResult
+    size_bytes: int
+    forget_at_s: float
+
+
+class Results:
+    """The oldest make room. The time is handed in."""
+
+    def __init__(self, settings: CallsSettings) -> None:
+        self._settings = settings
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, result: FetchedResult, now_s: float) -> None:
+        detail = result.error.detail if result.error else None
+        texts = (result.job_id, result.text_asr, result.text_translated, result.tts_audio, detail)
+        size_bytes = ENVELOPE_BYTES + sum(sys.getsizeof(text) for text in texts if text)
+        self._drop(result.job_id)
+        self._kept[result.job_id] = _Kept(result, size_bytes, now_s + self._settings.keep_ms / 1000)
+        self._held_bytes += size_bytes
+        while len(self._kept) > self._settings.max_results or self._held_bytes > self._settings.max_result_bytes:
+            self._drop(next(iter(self._kept)))
+        self.forget_old(now_s)
+
+    def find(self, job_id: str, now_s: float) -> FetchedResult | None:
+        self.forget_old(now_s)
+        kept = self._kept.get(job_id)
+        return kept.result if kept is not None else None
+
+    def forget_old(self, now_s: float) -> None:
+        while self._kept and next(iter(self._kept.values())).forget_at_s <= now_s:
+            self._drop(next(iter(self._kept)))
+        metrics.RESULTS_BYTES.set(self._held_bytes)
+
+    def _drop(self, job_id: str) -> None:
+        kept = self._kept.pop(job_id, None)
+        if kept is not None:
+            self._held_bytes -= kept.size_bytes
+
+
+def result_of(job_id: str, outcome: Outcome) -> FetchedResult:
+    """What a caller may fetch of an outcome."""
+    error = ResultError(code=outcome.error, detail=outcome.detail) if outcome.error else None
+    said = outcome.result
+    return FetchedResult(
+        job_id=job_id,
+        state=outcome.state,
+        text_asr=said.text_asr if said else None,
+        text_translated=said.text_translated if said else None,
+        tts_audio=said.tts_audio if said else None,
+        tts_format=said.tts_format if said else None,
+        error=error,
+    )

@@ -1,0 +1,89 @@
+"""Jobs as people ask for them: one, the latest, and why one is where it is."""
+
+import msgspec
+
+from lingua_scheduler.domain.jobs import ENDED, JobState
+from lingua_scheduler.domain.names import shown_session
+from lingua_scheduler.protocol.http_jobs import Explanation, HistoryLine, JobExplanation, JobView
+from lingua_scheduler.services.dispatch.explaining import Explainer
+from lingua_scheduler.store.records import JobRecord
+from lingua_scheduler.store.store import Store
+
+_WENT_WELL = (JobState.DONE, JobState.NO_TEXT)
+
+_EXPLANATION = msgspec.json.Decoder(Explanation)
+
+
+class Lookup:
+    def __init__(self, store: Store, explainer: Explainer) -> None:
+        self._jobs = store.jobs
+        self._explainer = explainer
+
+    async def find(self, job_id: str) -> JobView | None:
+        record = await self._jobs.find(job_id)
+        return None if record is None else _view(record)
+
+    async def latest(self, state: str, session_id: str, limit: int) -> list[JobView]:
+        return [_view(record) for record in await self._jobs.latest(state=state, session=session_id, limit=limit)]
+
+    async def explain(self, job_id: str) -> JobExplanation | None:
+        """What was kept when it waited, failed or was retried; and a fresh look if it is not over, or found nobody."""
+        record = await self._jobs.find(job_id)
+        if record is None:
+            return None
+        kept = record.explanation
+        then = _EXPLANATION.decode(kept) if kept else None
+        found_nobody = record.state == JobState.FAILED and record.attempt == 0
+        now = None
+        if record.pools and (found_nobody or record.state not in ENDED):
+            holder = record.node_id if record.is_live else ""
+            now = await self._explainer.survey(record.pools, _tried(record), holder=holder)
+        return JobExplanation(
+            job_id=record.job_id, state=record.state, headline=_headline(record, then, now), then=then, now=now
+        )
+
+
+def _headline(record: JobRecord, then: Explanation | None, now: Explanation | None) -> str:
+    if record.state == JobState.FAILED:
+        return record.detail or record.reason or "it failed"
+    if record.state == JobState.CANCELLED:
+        return "somebody cancelled it"
+    if record.state in (JobState.CREATED, JobState.RETRYING):
+        waits = "it waits for its first node" if record.attempt == 0 else f"it waits for attempt {record.attempt + 1}"
+        return f"{waits}: {now.headline}" if now else waits
+    where = f"attempt {record.attempt} on {record.node_id}"
+    if record.attempt > 1:
+        before = f"; before that: {then.headline}" if then else ""
+        return f"it was tried again, {where}{before}"
+    if then is not None:
+        return f"it waited, then went to {record.node_id}; when it began to wait: {then.headline}"
+    return f"it went through at once: {where}" if record.state in _WENT_WELL else f"it is under way: {where}"
+
+
+def _tried(record: JobRecord) -> list[str]:
+    """The nodes it may not go back to, as far as its history tells; where it failed last is known in any case."""
+    lost = [step.node_id for step in record.history if step.state is JobState.RETRYING]
+    if record.state == JobState.RETRYING:
+        lost.append(record.node_id)
+    return [node_id for node_id in dict.fromkeys(lost) if node_id]
+
+
+def _view(record: JobRecord) -> JobView:
+    src, _, rest = (record.pools[0] if record.pools else "").partition(":")
+    return JobView(
+        job_id=record.job_id,
+        state=record.state,
+        attempt=record.attempt,
+        node_id=record.node_id,
+        src_lang=src,
+        tgt_lang=rest.partition(":")[0],
+        pools=list(record.pools),
+        session_id=shown_session(record.session_id),
+        utterance_index=record.utterance_index,
+        owner=record.owner,
+        shard=record.shard,
+        reason=record.reason,
+        detail=record.detail,
+        times_ms=record.times_ms,
+        history=[HistoryLine(*step) for step in record.history],
+    )

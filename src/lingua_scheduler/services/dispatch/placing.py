@@ -1,0 +1,328 @@
+"""Finding a node with a free slot: the bound one first, then by shard and chance, then waiting in line."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from time import monotonic
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.services.attempts.work import Binding, Try, Wish, Work
+from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.dispatch.recording import Recorder
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import NotDone, RedisAway
+from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder, dispatched_of
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs, metrics
+
+_log = logs.get()
+
+# What nodes run is compared with the ledger after Redis was away; new jobs wait for that, but not for ever.
+SETTLE_S = 2.0
+
+# How many members of a pool a dispatch looks at while the fleet is idle.
+FIRST_SAMPLE = 3
+# How much longer than its attempt a record lives at least.
+RECORD_MARGIN_MS = 60_000
+
+_DISPATCHES = metrics.by(metrics.DISPATCHES, *DispatchOutcome, "queue_full", "wait_over")
+_RESERVATIONS = metrics.by(metrics.RESERVATIONS, *DispatchOutcome)
+
+# A pair that was served this long ago, or whose session comes from a scheduler that is gone, is worth waiting for:
+# its nodes may be coming back.
+SERVED_LATELY_S = 30.0
+MAX_REMEMBERED_POOLS = 10_000
+
+# A job that was lost with an existing node, the only one of its pair, waits this long for it: such nodes come back
+# after 5 s, then after 10 more.
+RETURN_WITHIN_S = 20.0
+
+# Another shard may still have a node.
+_GO_ON = (DispatchOutcome.FULL, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY, DispatchOutcome.SICK)
+
+
+class Placed(msgspec.Struct, frozen=True, gc=False):
+    outcome: DispatchOutcome
+    attempt: Attempt | None = None
+    dispatched: Dispatched | None = None
+
+
+class _Until(NamedTuple):
+    """When to stop waiting: for a slot of a busy node, and for a node to come back."""
+
+    free: float
+    returned: float
+
+
+class Placer:
+    def __init__(
+        self,
+        instance: str,
+        store: Store,
+        pool_map: PoolMapCopy,
+        waiting: WaitingRoom,
+        recorder: Recorder,
+        settings: Settings,
+    ) -> None:
+        self._instance = instance
+        self._store = store
+        self._pool_map = pool_map
+        self._waiting = waiting
+        self._recorder = recorder
+        # Asked when nobody serves all of some pools: whether somebody should, and is there again.
+        self.recall: Callable[[tuple[str, ...]], Awaitable[bool]] = _nobody
+        # Set unless Redis was away, and may have forgotten what our nodes run.
+        self.settled = asyncio.Event()
+        self.settled.set()
+        self._served_at_s: dict[tuple[str, ...], float] = {}
+        self._queue_wait_s = settings.dispatch.queue_wait_ms / 1000
+        self._affinity_ttl_ms = settings.selection.affinity_ttl_ms
+        self._rules = DispatchRules(
+            sample=FIRST_SAMPLE,
+            sample_k=settings.selection.sample_k,
+            ack_ms=settings.job.reservation_ttl_ms,
+            # Longer than the longest attempt takes: a record that expires under it would make its result stale.
+            keep_ms=max(
+                settings.job.keep_ms, settings.job.reservation_ttl_ms + settings.job.timeout_max_ms + RECORD_MARGIN_MS
+            ),
+        )
+
+    async def place(self, work: Work, wanted: Try) -> Placed:
+        """Lease a slot. FULL, and NOBODY of a pair that was served lately, only after waiting in line."""
+        if not self.settled.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SETTLE_S):
+                    await self.settled.wait()
+        has_wish = work.wish.preferred_node or work.wish.affinity_key
+        binding = await self._wished(work.wish) if has_wish else None
+        binding = binding or work.binding or Binding()
+        wait_s = self._queue_wait_s if work.wait_s is None else work.wait_s
+        began = monotonic()
+        give_up_at = min(began + wait_s, wanted.give_up_at)
+        return_by = give_up_at
+        if wanted.awaits_return and work.wait_s is None:
+            return_by = min(began + max(wait_s, RETURN_WITHIN_S), wanted.give_up_at)
+        while True:
+            must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
+            queue = node_queue(binding.node_id) if must_stick else work.pools[0]
+            if wanted.tried and not must_stick:
+                # A retry may not take every node, so nobody else stands behind it.
+                queue = retry_queue(work.pools[0])
+            until = _Until(give_up_at, return_by)
+            placed = await self._in_line(work, wanted, binding if must_stick else None, queue, until)
+            if must_stick and placed.outcome is DispatchOutcome.UNFIT and not work.wish.is_strict:
+                # Its node is gone, so what sticks to it finds another one.
+                binding.node_id = ""
+                continue
+            if placed.attempt is not None:
+                self._remember(work.pools)
+                binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
+                if work.wish.affinity_key:
+                    await self._bind(work.wish.affinity_key, binding)
+            return placed
+
+    async def _bind(self, affinity_key: str, binding: Binding) -> None:
+        """A preference only. The slot is leased already: if this raised, nobody would send the job or free the slot."""
+        try:
+            await self._store.affinity.bind(affinity_key, binding.node_id, binding.shard, self._affinity_ttl_ms)
+        except RedisAway as error:
+            _log.warning("affinity.unbound", node_id=binding.node_id, error=str(error))
+
+    def _remember(self, pools: tuple[str, ...]) -> None:
+        if len(self._served_at_s) >= MAX_REMEMBERED_POOLS and pools not in self._served_at_s:
+            self._served_at_s.clear()
+        self._served_at_s[pools] = monotonic()
+
+    def _is_worth_waiting(self, outcome: DispatchOutcome, work: Work, wanted: Try) -> bool:
+        if outcome is not DispatchOutcome.NOBODY:
+            return outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)
+        # Somebody served the pair a moment ago, so a node that died may be back, or replaced, in time.
+        served_at_s = self._served_at_s.get(work.pools, float("-inf"))
+        return wanted.number > 1 or work.is_adopted or monotonic() - served_at_s < SERVED_LATELY_S
+
+    async def _wished(self, wish: Wish) -> Binding | None:
+        """The node to be asked first, before the turn's own: demanded or preferred, or remembered for the key."""
+        if wish.preferred_node:
+            place = await self._store.nodes.place_of(wish.preferred_node)
+            # A node that is nowhere is asked for in shard 0, which says so.
+            return Binding(wish.preferred_node, place.shard if place else 0)
+        bound = await self._store.affinity.read(wish.affinity_key)
+        return Binding(*bound) if bound else None
+
+    async def _in_line(self, work: Work, wanted: Try, bound: Binding | None, queue: str, until: "_Until") -> Placed:
+        """Try; if everybody is busy wait for a slot, first come first served, and try again."""
+        ticket = self._waiting.ticket()
+        queued_since = None
+        is_deserted = False
+        must_wait = self._waiting.must_queue(queue)
+        while True:
+            if must_wait:
+                if work.trail is not None:
+                    work.trail.waits()
+                if queued_since is None:
+                    queued_since = monotonic()
+                    if self._waiting.is_full(queue):
+                        _DISPATCHES["queue_full"].inc()
+                        return Placed(DispatchOutcome.FULL)
+                    self._recorder.waits(work, wanted)
+                give_up_at = until.returned if is_deserted else until.free
+                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic(), wanted.job_id):
+                    _DISPATCHES["wait_over"].inc()
+                    return Placed(DispatchOutcome.NOBODY if is_deserted else DispatchOutcome.FULL)
+            found = False
+            if work.trail is not None:
+                work.trail.places()
+            try:
+                placed = await (self._on(bound, work, wanted) if bound else self._anywhere(work, wanted))
+                found = placed.attempt is not None
+            finally:
+                if must_wait:
+                    self._waiting.tried(queue, found)
+            _DISPATCHES[placed.outcome].inc()
+            is_deserted = placed.outcome is DispatchOutcome.NOBODY
+            if not self._is_worth_waiting(placed.outcome, work, wanted):
+                if queued_since is not None:
+                    metrics.QUEUE_WAIT.observe(monotonic() - queued_since)
+                return placed
+            must_wait = True
+
+    async def _on(self, bound: Binding, work: Work, wanted: Try) -> Placed:
+        # A preference that nobody demanded and no turn needs may as well be served elsewhere when it is busy.
+        may_go_elsewhere = bool(work.wish.preferred_node or work.wish.affinity_key) and not work.wish.is_strict
+        placed = await self._try(bound.shard, work, wanted, preferred=bound.node_id, only=True)
+        if placed.outcome is DispatchOutcome.UNFIT and work.wish.preferred_node:
+            # A wide node that came a moment ago is in a pool that our copy of the map may not have yet.
+            known = self._pool_map.map.wide_in(bound.shard, work.pools)
+            await self._pool_map.look_again()
+            if self._pool_map.map.wide_in(bound.shard, work.pools) != known:
+                placed = await self._try(bound.shard, work, wanted, preferred=bound.node_id, only=True)
+        if placed.outcome is DispatchOutcome.BUSY and may_go_elsewhere:
+            return await self._anywhere(work, wanted)
+        return placed
+
+    async def _anywhere(self, work: Work, wanted: Try) -> Placed:
+        """Every node of the pool is equally likely to be looked at first."""
+        pool = work.pools[0]
+        if pool not in self._pool_map.map:
+            await self._pool_map.look_again()
+        placed = Placed(DispatchOutcome.NOBODY)
+        first = self._pool_map.map.first_shard(pool, random.random())
+        if first is not None:
+            placed = await self._from_shard(first, work, wanted)
+            # The map often has one shard of a pool, which often has a slot.
+            if placed.outcome not in _GO_ON:
+                return placed
+        if placed.outcome is DispatchOutcome.NOBODY and pool in self._pool_map.map:
+            # The map promised somebody: they may have gone to another shard since it was made.
+            await self._pool_map.look_again()
+            placed = await self._shard_by_shard(work, wanted)
+        if placed.outcome is DispatchOutcome.NOBODY and await self.recall(work.pools):
+            await self._pool_map.look_again()
+            placed = await self._shard_by_shard(work, wanted)
+        return placed
+
+    async def _shard_by_shard(self, work: Work, wanted: Try) -> Placed:
+        pool = work.pools[0]
+        first = self._pool_map.map.first_shard(pool, random.random())
+        if first is None:
+            return Placed(DispatchOutcome.NOBODY)
+        return await self._from_shard(first, work, wanted)
+
+    async def _from_shard(self, first: int, work: Work, wanted: Try) -> Placed:
+        """In this shard, or else in any other. One whose server is away is passed over, if another has a node."""
+        is_last = self._pool_map.map.is_in_one_shard(work.pools[0])
+        try:
+            placed = await self._try(first, work, wanted, is_last_resort=is_last)
+        except NotDone:
+            placed = (
+                Placed(DispatchOutcome.NOBODY)
+                if is_last
+                else await self._in_others(first, Placed(DispatchOutcome.NOBODY), work, wanted)
+            )
+            if placed.attempt is None:
+                raise
+            return placed
+        return await self._in_others(first, placed, work, wanted) if placed.outcome in _GO_ON else placed
+
+    async def _in_others(self, first: int, placed: Placed, work: Work, wanted: Try) -> Placed:
+        """The first shard had no node for it; perhaps another has."""
+        sick = [first] if placed.outcome is DispatchOutcome.SICK else []
+        away: NotDone | None = None
+        for shard in self._pool_map.map.other_shards(work.pools[0], first):
+            try:
+                latest = await self._try(shard, work, wanted, is_last_resort=False)
+            except NotDone as error:
+                away = error
+                continue
+            if latest.outcome not in _GO_ON:
+                return latest
+            if latest.outcome is DispatchOutcome.SICK:
+                sick.append(shard)
+            if latest.outcome is DispatchOutcome.FULL or placed.outcome is DispatchOutcome.NOBODY:
+                placed = latest
+        if sick and placed.outcome is not DispatchOutcome.FULL:
+            # There is nobody better anywhere, busy or not.
+            return await self._try(sick[0], work, wanted)
+        if away is not None:
+            raise away
+        return placed
+
+    async def _try(
+        self,
+        shard: int,
+        work: Work,
+        wanted: Try,
+        preferred: str = "",
+        only: bool = False,
+        is_last_resort: bool = True,
+    ) -> Placed:
+        name = wanted.job_id or job_id(shard, wanted.serial)
+        order = JobOrder(
+            job_id=name,
+            attempt=wanted.number,
+            pools=work.pools,
+            session_id=work.session_id,
+            utterance_index=work.utterance_index,
+            owner=self._instance,
+            run_ms=wanted.run_ms,
+            preferred=preferred,
+            only_preferred=only,
+            excluded=wanted.tried,
+            needs=work.terms.pipeline.needs,
+            is_last_resort=is_last_resort,
+            wide=self._pool_map.map.wide_in(shard, work.pools),
+        )
+        try:
+            reply = dispatched_of(await self._store.jobs.ask_for_slot(shard, order, self._rules))
+        except NotDone:
+            raise
+        except RedisAway:
+            wanted.doubtful = (*wanted.doubtful, shard)
+            raise
+        _RESERVATIONS[reply.outcome].inc()
+        if reply.outcome is not DispatchOutcome.DISPATCHED:
+            return Placed(reply.outcome)
+        attempt = Attempt(name, wanted.number, reply.node_id, shard)
+        if wanted.job_id and shard != wanted.shard and not await self._moves(wanted, attempt):
+            return Placed(DispatchOutcome.STALE)
+        return Placed(reply.outcome, attempt, reply)
+
+    async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
+        """Leave a pointer where the job was; False when it was cancelled there meanwhile, which ends this attempt."""
+        jobs = self._store.jobs
+        if await jobs.leave_pointer(wanted.shard, wanted.job_id, wanted.number - 1, attempt.shard):
+            return True
+        if not await jobs.is_cancelled(wanted.shard, wanted.job_id):
+            return True
+        await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
+        return False
+
+
+async def _nobody(pools: tuple[str, ...]) -> bool:  # noqa: ARG001
+    return False

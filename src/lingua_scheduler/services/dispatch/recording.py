@@ -1,0 +1,106 @@
+"""Jobs that have no attempt, and why jobs wait or fail, written down for whoever asks; a flood is only counted."""
+
+from collections.abc import Sequence
+from time import monotonic
+
+import msgspec
+
+from lingua_scheduler.domain.attempts import NoteOutcome, job_id
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.rates import Budget
+from lingua_scheduler.services.attempts.work import Try, Work
+from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.dispatch.explaining import Explainer
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+RECORDS_PER_S = 50
+EXPLANATIONS_PER_S = 20
+# Explanations that are being made; Redis is slow if there are more, and needs no more to do.
+EXPLAINING_MAX = 20
+
+
+class Recorder:
+    def __init__(self, instance: str, store: Store, pool_map: PoolMapCopy, explainer: Explainer, keep_ms: int) -> None:
+        self._instance = instance
+        self._store = store
+        self._pool_map = pool_map
+        self._explainer = explainer
+        self._keep_ms = keep_ms
+        self._records = Budget(RECORDS_PER_S)
+        self._explanations = Budget(EXPLANATIONS_PER_S)
+        self._explaining = 0
+        self._tasks = Nursery("records")
+
+    def waits(self, work: Work, wanted: Try) -> None:
+        """A job begins to wait for its first attempt: from now on it has an id, and can be found and cancelled."""
+        if wanted.job_id or not self._may_record():
+            return
+        wanted.shard = self._home(work)
+        wanted.job_id = job_id(wanted.shard, wanted.serial)
+        # Nobody waits for it: whatever is asked next about the job goes to the same server, after it.
+        self._tasks.start(self._note(work, wanted))
+        self.explain(work, wanted.shard, wanted.job_id)
+
+    async def refused(self, work: Work, wanted: Try, error: ErrorCode, detail: str) -> NoteOutcome | None:
+        """A job ends without ever having had an attempt; None when it was only counted. Sets its id if it had none."""
+        if not wanted.job_id:
+            if not self._may_record():
+                return None
+            wanted.shard = self._home(work)
+            wanted.job_id = job_id(wanted.shard, wanted.serial)
+        outcome = await self._note(work, wanted, error.value, detail)
+        if outcome is NoteOutcome.NOTED:
+            self.explain(work, wanted.shard, wanted.job_id, headline=detail)
+        return outcome
+
+    def explain(self, work: Work, shard: int, identifier: str, tried: Sequence[str] = (), headline: str = "") -> None:
+        """Off the hot path: look at the candidates and keep what was found on the record."""
+        if self._explaining < EXPLAINING_MAX and self._explanations.take(monotonic()):
+            self._explaining += 1
+            self._tasks.start(self._explain(work.pools, shard, identifier, tried, headline))
+
+    async def close(self) -> None:
+        await self._tasks.close()
+
+    def _may_record(self) -> bool:
+        if self._records.take(monotonic()):
+            return True
+        metrics.RECORDS_SKIPPED.inc()
+        return False
+
+    def _home(self, work: Work) -> int:
+        """The shard that keeps a job no shard has taken."""
+        return next(iter(self._pool_map.map.shard_order(work.pools[0], 0.0)), 0)
+
+    async def _note(self, work: Work, wanted: Try, error: str = "", detail: str = "") -> NoteOutcome | None:
+        note = JobNote(
+            job_id=wanted.job_id,
+            pools=work.pools,
+            session_id=work.session_id,
+            utterance_index=work.utterance_index,
+            owner=self._instance,
+            error=error,
+            detail=detail,
+        )
+        try:
+            return await self._store.jobs.note(wanted.shard, note, self._keep_ms)
+        except RedisAway:
+            _log.warning("job.not_recorded", job_id=wanted.job_id)
+            return None
+
+    async def _explain(
+        self, pools: Sequence[str], shard: int, identifier: str, tried: Sequence[str], headline: str
+    ) -> None:
+        try:
+            explanation = await self._explainer.survey(pools, tried, headline)
+            await self._store.jobs.explain(shard, identifier, msgspec.json.encode(explanation).decode())
+        except RedisAway:
+            pass  # it can still be asked for
+        finally:
+            self._explaining -= 1

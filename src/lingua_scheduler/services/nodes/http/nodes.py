@@ -1,0 +1,234 @@
+"""Nodes that are driven over HTTP: registered and judged like all others, with a mailbox for a socket."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import Enum, auto
+from functools import partial
+from itertools import count
+from time import monotonic
+
+from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.nodes import BeatOutcome
+from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
+from lingua_scheduler.protocol.node import JobAssign
+from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.recovery import Recovery
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.nodes.capabilities import excess
+from lingua_scheduler.services.nodes.http.messages import Claim, complaint_about, heartbeat_of, registration_of
+from lingua_scheduler.services.nodes.http.outbox import Mail, Mailbox
+from lingua_scheduler.services.nodes.registry import NodeLink, Registry
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.telemetry import logs
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+# A node with a slow door waits for itself alone.
+CALLBACKS_AT_ONCE = 8
+CLOSE_TIMEOUT_S = 1.0
+
+TOO_MANY = "this address has too many nodes and connections; the setting server.max_sockets_per_address limits it"
+
+Carry = Callable[[str, Message], Awaitable[bool]]
+
+
+class Stranger(Enum):
+    """Why somebody who claims to be a node is not believed."""
+
+    UNKNOWN = auto()
+    ELSEWHERE = auto()  # the id has another connection by now
+
+
+class HttpNode:
+    """A registered node: its link, how it is reached, and what it said of itself."""
+
+    __slots__ = ("address", "beaten_at", "box", "claim", "hands", "link", "meter", "turn")
+
+    def __init__(self, link: NodeLink, box: Mailbox, claim: Claim, caller: Caller) -> None:
+        self.link = link
+        self.address = caller.address
+        # Under which it takes a place of its address, as a socket does.
+        self.meter = caller.meter
+        self.box = box
+        self.claim = claim
+        # When Redis heard of it last.
+        self.beaten_at = monotonic()
+        # Beats of one node are handled one after the other, as on a socket.
+        self.turn = asyncio.Lock()
+        self.hands = asyncio.Semaphore(CALLBACKS_AT_ONCE)
+
+
+class HttpNodes:
+    def __init__(
+        self,
+        registry: Registry,
+        recovery: Recovery,
+        carry: Carry,
+        destinations: Destinations,
+        addresses: AddressBook,
+        settings: Settings,
+    ) -> None:
+        self._registry = registry
+        self._addresses = addresses
+        self._recovery = recovery
+        self._carry = carry
+        self._destinations = destinations
+        self._missed_heartbeats = settings.nodes.missed_heartbeats
+        self._callback_timeout_s = settings.nodes.callback_timeout_ms / 1000
+        self._max_bytes = settings.server.outbox_max_bytes
+        self._serials = count(1)
+        self._nodes: dict[str, HttpNode] = {}
+        self._errands = Nursery("http_nodes")
+        self.is_open = True
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def find(self, node_id: str, boot_id: str | None, caller: Caller) -> HttpNode | Stranger:
+        """The node that speaks: it repeats its boot_id, or comes from where it registered."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            return Stranger.UNKNOWN if self._registry.find(node_id) is None else Stranger.ELSEWHERE
+        if boot_id is not None and boot_id[:64] != node.link.profile.boot_id:
+            return Stranger.ELSEWHERE
+        if boot_id is None and caller.address != node.address:
+            return Stranger.ELSEWHERE
+        return node
+
+    async def register(self, says: NodeRegistration, caller: Caller = NOBODY) -> HttpNode | Refusal:
+        place = self._addresses.enter(caller.meter)
+        registered: HttpNode | Refusal | None = None
+        try:
+            is_known = says.node_id in self._nodes  # it gives its former place back
+            if place > self._addresses.max_sockets and not is_known:
+                return Refusal(ErrorCode.NODE_UNAVAILABLE, TOO_MANY)
+            registered = await self._register(says, caller)
+            return registered
+        finally:
+            if not isinstance(registered, HttpNode):
+                self._addresses.leave(caller.meter)
+
+    async def _register(self, says: NodeRegistration, caller: Caller) -> HttpNode | Refusal:
+        if not self.is_open:
+            return Refusal(ErrorCode.NODE_UNAVAILABLE, "the scheduler is stopping; try again shortly")
+        if complaint := complaint_about(says, self._destinations):
+            return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
+        claim, box = Claim().changed_by(says), Mailbox(self._max_bytes)
+        if too_much := excess(claim.languages):
+            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
+        former = self._nodes.get(says.node_id or "")
+        link = await self._registry.register(box, f"h{next(self._serials):x}", registration_of(says, claim))
+        if isinstance(link, Refusal):
+            return link
+        node = self._nodes[link.node_id] = HttpNode(link, box, claim, caller)
+        box.interval_s = self.interval_ms(link) / 1000
+        box.closed = partial(self._box_closed, node)
+        self._route(node, says.callback_url)
+        if former is not None and former.link.epoch == link.epoch:
+            # The same process: its leases live on, and so do the orders it has not fetched.
+            for message in former.box.take():
+                box.post(message)
+        if not claim.is_healthy:
+            await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, claim))
+        return node
+
+    async def heartbeat(self, node: HttpNode, says: NodeBeat) -> Refusal | Stranger | None:
+        """None when all is well."""
+        if complaint := complaint_about(says, self._destinations):
+            return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
+        node.box.show_life()
+        if too_much := excess(node.claim.changed_by(says).languages):
+            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
+        async with node.turn:
+            node.claim = node.claim.changed_by(says)
+            outcome = await self._registry.heartbeat(node.link, heartbeat_of(says.node_id, says, node.claim))
+        node.beaten_at = monotonic()
+        node.box.interval_s = self.interval_ms(node.link) / 1000
+        if says.callback_url is not None:
+            self._route(node, says.callback_url)
+        return None if outcome in (BeatOutcome.ALIVE, BeatOutcome.PUT_OFF) else _why_closed(node.box)
+
+    async def poll(self, node: HttpNode, wait_s: float, is_connected: Callable[[], bool]) -> list[Mail] | Stranger:
+        """What there is to do, as soon as there is something; a caller who waits is alive."""
+        box, clock = node.box, asyncio.get_running_loop().time
+        number = box.begin_poll()
+        deadline = clock() + wait_s
+        while is_connected() and box.is_last_poll(number):
+            await self._show_life(node)
+            if box.close_code is not None:
+                return _why_closed(box)
+            left_s = deadline - clock()
+            if len(box) or left_s <= 0:
+                return box.take()
+            await box.wait(min(left_s, box.interval_s / 2))
+        # What waits is for the next poll, not for a caller who left.
+        return []
+
+    def interval_ms(self, link: NodeLink) -> int:
+        return link.alive_ms // self._missed_heartbeats
+
+    async def sweep(self) -> None:
+        """Nodes that neither beat nor polled in time are gone, and their mail with them."""
+        for node in list(self._nodes.values()):
+            if node.box.silent_s() * 1000 > node.link.alive_ms:
+                _log.info("node.silent", node_id=node.link.node_id)
+                node.box.close(CloseCode.TRY_LATER, "no sign of life")
+
+    async def close(self) -> None:
+        await self._errands.settle(CLOSE_TIMEOUT_S)
+        await self._errands.close()
+
+    async def _show_life(self, node: HttpNode) -> None:
+        """Redis need not hear of every poll, only often enough."""
+        node.box.show_life()
+        if monotonic() - node.beaten_at >= node.box.interval_s / 2:
+            await self._registry.show_life(node.link)
+            node.beaten_at = monotonic()
+
+    def _route(self, node: HttpNode, callback_url: str | None) -> None:
+        """From now on mail is carried to this address, or waits to be polled."""
+        if not callback_url:
+            node.box.forward = None
+            return
+
+        def forward() -> None:
+            for message in node.box.take():
+                node.box.hold(message)
+                self._errands.start(self._deliver(node, callback_url, message))
+
+        node.box.forward = forward
+        forward()
+
+    async def _deliver(self, node: HttpNode, callback_url: str, message: Mail) -> None:
+        try:
+            async with asyncio.timeout(self._callback_timeout_s), node.hands:
+                is_delivered = await self._carry(callback_url, message)
+        except TimeoutError:
+            is_delivered = False
+        finally:
+            node.box.let_go(message)
+        if is_delivered or not isinstance(message, JobAssign):
+            return
+        link = node.link
+        _log.warning("callback.failed", node_id=link.node_id, job_id=message.job_id)
+        try:
+            await self._recovery.end_unsent(Attempt(message.job_id, message.attempt_id, link.node_id, link.shard))
+        except RedisAway:
+            # It is never acknowledged, so its reservation ends by itself.
+            _log.warning("attempt.left_behind", node_id=link.node_id, job_id=message.job_id)
+
+    def _box_closed(self, node: HttpNode) -> None:
+        if self._nodes.get(node.link.node_id) is node:
+            del self._nodes[node.link.node_id]
+        self._addresses.leave(node.meter)
+        self._errands.start(self._registry.gone(node.link))
+
+
+def _why_closed(box: Mailbox) -> Stranger:
+    return Stranger.ELSEWHERE if box.close_code is CloseCode.SUPERSEDED else Stranger.UNKNOWN

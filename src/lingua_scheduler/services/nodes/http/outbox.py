@@ -1,0 +1,128 @@
+"""The other end of a node that is driven over HTTP: messages wait here, bounded, until they are fetched or carried."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, NodeHeartbeatAck, ResultAck
+from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.telemetry import metrics
+
+Mail = JobAssign | JobCancel | NodeControl
+
+# What these say is the answer to the request that caused them.
+_ANSWERED = (JobGrant, ResultAck, NodeHeartbeatAck)
+_ENVELOPE_BYTES = 2_048
+
+
+class Mailbox:
+    """A peer for services. Nothing waits for the node: what does not fit is refused, and goes elsewhere."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._waiting: list[Mail] = []
+        self._bytes = 0
+        self._bell = asyncio.Event()
+        self._polls = 0
+        self._seen_at = monotonic()
+        # How often the node promised to call.
+        self.interval_s = 0.0
+        # Set when somebody else delivers what comes; otherwise it waits for a poll.
+        self.forward: Callable[[], None] | None = None
+        self.closed: Callable[[], None] | None = None
+        self.close_code: CloseCode | None = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def post(self, message: Message) -> bool:
+        if self.close_code is not None:
+            return False
+        if isinstance(message, JobCancel) and self._withdraw(message.job_id):
+            return True
+        if not isinstance(message, JobAssign | JobCancel | NodeControl):
+            return isinstance(message, _ANSWERED)
+        if self._bytes + weight(message) > self._max_bytes:
+            metrics.OVERFLOWS.inc()
+            return False
+        self._waiting.append(message)
+        self._bytes += weight(message)
+        if self.forward is not None:
+            self.forward()
+        else:
+            self._bell.set()
+        return True
+
+    def post_frame(self, payload: bytes) -> bool:
+        message = codec.decode_for_node(payload)
+        return message is not None and self.post(message)
+
+    def close(self, code: CloseCode, reason: str) -> None:  # noqa: ARG002 (a peer is told; here it has to ask)
+        if self.close_code is None:
+            self.close_code = code
+            self._bell.set()
+            if self.closed is not None:
+                self.closed()
+
+    @property
+    def is_heard(self) -> bool:
+        """Its own messages say how often it beats."""
+        return False
+
+    async def answers(self, within_s: float) -> bool:  # noqa: ARG002 (there is nothing to ask: a node calls, or not)
+        """Whether it called within its interval."""
+        return self.close_code is None and self.silent_s() < self.interval_s
+
+    def show_life(self) -> None:
+        self._seen_at = monotonic()
+
+    def silent_s(self) -> float:
+        return monotonic() - self._seen_at
+
+    def take(self) -> list[Mail]:
+        """Everything that waits; whoever carries it on keeps it accounted for with `hold`."""
+        taken, self._waiting = self._waiting, []
+        self._bytes -= sum(map(weight, taken))
+        self._bell.clear()
+        return taken
+
+    def hold(self, message: Mail) -> None:
+        self._bytes += weight(message)
+
+    def let_go(self, message: Mail) -> None:
+        self._bytes -= weight(message)
+
+    def begin_poll(self) -> int:
+        """The number of this poll; an earlier one that still waits is woken, to end empty."""
+        self._polls += 1
+        self._bell.set()
+        return self._polls
+
+    def is_last_poll(self, number: int) -> bool:
+        return number == self._polls
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until there may be something, the box is closed, or time is up."""
+        if not self._waiting and self.close_code is None:
+            self._bell.clear()
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._bell.wait()
+            except TimeoutError:
+                pass
+
+    def _withdraw(self, job_id: str) -> bool:
+        """An order that nobody fetched yet needs no cancel."""
+        for order in self._waiting:
+            if isinstance(order, JobAssign) and order.job_id == job_id:
+                self._waiting.remove(order)
+                self._bytes -= weight(order)
+                return True
+        return False
+
+
+def weight(message: Mail) -> int:
+    """About what it takes as JSON."""
+    return _ENVELOPE_BYTES + (len(message.audio) * 4 // 3 if isinstance(message, JobAssign) else 0)

@@ -1,0 +1,159 @@
+"""The net below every timer: leases and nodes whose time is up, whoever was watching them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from time import monotonic
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.clocks import Drift
+from lingua_scheduler.domain.jobs import JobEvent, JobState
+from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.services.attempts.recovery import Recovery
+from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.store.nodes import Place
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
+
+BATCH = 200
+# Results that waited for Redis are taken before the leases of their attempts are given up.
+LEASE_GRACE_S = 2.0
+# Jobs without an attempt, which only their own instance takes further.
+WAITING = (JobState.CREATED, JobState.RETRYING)
+FORSAKEN_S = 10.0
+FORSAKEN_MAX = 500
+
+
+class Sweeper:
+    """`on_jump` is called when Redis's clock has jumped, with how far, in milliseconds."""
+
+    def __init__(
+        self, store: Store, registry: Registry, recovery: Recovery, patience_s: float, run_max_s: float, linger_ms: int
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._recovery = recovery
+        self._patience_s = patience_s
+        self._run_max_s = run_max_s
+        self._linger_ms = linger_ms
+        self._drifts: dict[int, Drift] = {}
+        self.on_jump: Callable[[float], None] = lambda _: None
+        self._judge_nodes_from = 0.0
+        self._judge_leases_from = 0.0
+        # Dead instances whose nodes were removed already.
+        self._buried: set[str] = set()
+        # Dead instances whose jobs were looked for, and when that is done again: an attempt may be lost later.
+        self._forsook: set[str] = set()
+        self._look_again_at = 0.0
+        self._forgotten_before: set[tuple[str, Place]] = set()
+
+    def suspend_judgement(self) -> None:
+        """Redis was away: silence proves nothing until every node had time to beat again, and to be heard."""
+        now_s = asyncio.get_running_loop().time()
+        self._judge_nodes_from = now_s + self._patience_s
+        self._judge_leases_from = now_s + LEASE_GRACE_S
+
+    async def sweep(self) -> None:
+        """All shards at once; sweeping twice, or from several instances, is harmless."""
+        await self._in_every_shard(self._sweep_shard)
+
+    async def _sweep_shard(self, shard: int) -> None:
+        silent = await self._store.nodes.overdue(shard, BATCH)
+        overdue = await self._store.jobs.overdue(shard, BATCH)
+        # Asked after what it judges by: a jump before that shows.
+        if not await self._is_steady(shard):
+            return
+        if asyncio.get_running_loop().time() >= self._judge_nodes_from:
+            await asyncio.gather(*(self._registry.remove_overdue(shard, node_id) for node_id in silent))
+        if asyncio.get_running_loop().time() < self._judge_leases_from:
+            return
+        reporting = await self._reporting(shard, overdue)
+        lingering = [attempt for attempt in overdue if attempt.node_id in reporting]
+        over = [attempt for attempt in overdue if attempt.node_id not in reporting]
+        ended = sum(
+            await asyncio.gather(
+                self._recovery.end_overdue(over, Loss.LEASE_OVER),
+                self._recovery.end_overdue(lingering, Loss.LEASE_OVER, self._linger_ms),
+            )
+        )
+        if ended:
+            _log.warning("leases.swept", shard=shard, ended=ended)
+
+    async def _reporting(self, shard: int, overdue: Iterable[Attempt]) -> set[str]:
+        """Nodes that tell what they run: they may still be at it, and free their slot when they let go."""
+        nodes = sorted({attempt.node_id for attempt in overdue})
+        answers = await asyncio.gather(*(self._store.nodes.reports_jobs(node_id, shard) for node_id in nodes))
+        return {node_id for node_id, reports in zip(nodes, answers, strict=True) if reports}
+
+    async def _is_steady(self, shard: int) -> bool:
+        """Whether the clock there went on as ours did. After a jump, silence and deadlines prove nothing."""
+        asked_ms = monotonic() * 1000
+        theirs_ms = await self._store.nodes.clock_ms(shard)
+        jump_ms = self._drifts.setdefault(shard, Drift()).jump_ms(theirs_ms, asked_ms, monotonic() * 1000)
+        if jump_ms:
+            _log.warning("redis.clock_jumped", shard=shard, by_ms=round(jump_ms))
+            self.suspend_judgement()
+            # Deadlines of running jobs were set by the former time; local timers end those that hang.
+            self._judge_leases_from = asyncio.get_running_loop().time() + self._run_max_s
+            self.on_jump(jump_ms)
+        return jump_ms == 0
+
+    async def _in_every_shard(self, chore: Callable[[int], Awaitable[None]]) -> None:
+        """A shard whose server is away keeps none of the others waiting."""
+        shards = await self._store.nodes.shards()
+        failures = await asyncio.gather(*map(chore, shards), return_exceptions=True)
+        for failure in failures:
+            if isinstance(failure, BaseException):
+                raise failure
+
+    async def remove_orphans(self, dead: Collection[str]) -> None:
+        """Nodes that hung on an instance that is dead: they are not reached any more, and their work goes elsewhere."""
+        fresh = set(dead) - self._buried
+        self._buried &= set(dead)
+        if not fresh:
+            return
+        orphans = await self._store.nodes.owned_by(fresh)
+        for first in range(0, len(orphans), BATCH):
+            some = orphans[first : first + BATCH]
+            await asyncio.gather(*(self._registry.remove_orphan(*orphan) for orphan in some))
+        # Only now: if Redis was away in between, the next look does the rest.
+        self._buried |= fresh
+
+    async def close_forsaken(self, dead: Collection[str]) -> None:
+        """Jobs that wait for an attempt their dead instance would have begun: nobody else follows them."""
+        now_s = asyncio.get_running_loop().time()
+        if not dead or (now_s < self._look_again_at and self._forsook >= set(dead)):
+            return
+        self._forsook, self._look_again_at = set(dead), now_s + FORSAKEN_S
+        closed = 0
+        for state in WAITING:
+            for record in await self._store.jobs.latest(state=state, limit=FORSAKEN_MAX):
+                if record.owner in dead:
+                    closed += await self._store.jobs.close(
+                        record.shard, record.job_id, record.attempt, JobEvent.FAIL, Loss.INSTANCE_GONE
+                    )
+        if closed:
+            _log.warning("jobs.forsaken", closed=closed)
+
+    async def repair(self) -> None:
+        """Put right what a crash in the middle of something, or a failover, may have left behind."""
+        await self._in_every_shard(self._repair_shard)
+        await self._free_forgotten_places()
+        await self._registry.recount_places()
+
+    async def _repair_shard(self, shard: int) -> None:
+        wrong = await self._store.nodes.rebuild(shard)
+        if wrong:
+            _log.warning("ledger.repaired", shard=shard, nodes=wrong)
+
+    async def _free_forgotten_places(self) -> None:
+        """A place whose node is not registered; twice in a row, because a registration takes two steps."""
+        placed = await self._store.nodes.placed()
+        shards = sorted({place.shard for place in placed.values()})
+        known = dict(zip(shards, await asyncio.gather(*map(self._store.nodes.known, shards)), strict=True))
+        forgotten = {(node_id, place) for node_id, place in placed.items() if node_id not in known[place.shard]}
+        for node_id, place in forgotten & self._forgotten_before:
+            await self._store.nodes.unplace(node_id, place)
+            _log.warning("place.freed", node_id=node_id, shard=place.shard)
+        self._forgotten_before = forgotten

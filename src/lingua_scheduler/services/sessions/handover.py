@@ -1,0 +1,305 @@
+"""What outlives this process of a session: written to Redis on the side, claimed by whoever the client comes to."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import count
+from time import monotonic
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
+from lingua_scheduler.domain.survival import Beginning, CutNote, OpenOutcome, OwnedOutcome, beginning, heard_without_gap
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.protocol.sealing import BrokenSeal, TokenSeal, is_sealed
+from lingua_scheduler.protocol.session import SessionInit
+from lingua_scheduler.services.attempts.work import Binding
+from lingua_scheduler.services.cluster.seals import Seals
+from lingua_scheduler.services.sessions.remembered import Answer
+from lingua_scheduler.services.sessions.sessions import Session
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.sessions import HeldBy, Hold, SessionRecord
+from lingua_scheduler.store.sessions import Sessions as SessionStore
+from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+# A session whose socket lives may be silent for hours; what is written about it is renewed long before it expires.
+KEEP_MS = 3_600_000
+RENEWALS = 6
+# Records renewed in one write, and how often one that could not be written is tried again.
+RENEWED_TOGETHER = 256
+TRY_AGAIN_S = 5.0
+# Records of closed sessions that wait for Redis to be removed; those beyond expire by themselves.
+MAX_UNCLOSED = 10_000
+# So many are renewed each time though they are not due: if one of them is lost, so may be the others.
+PROBED = 4
+# As many outcomes as can be under way wait in Redis for a client that is away.
+MAX_PARKED = MAX_UNDER_WAY
+
+_CUTS = msgspec.json.Decoder(list[CutNote])
+_INIT = msgspec.json.Decoder(SessionInit)
+
+
+class Claimed(NamedTuple):
+    """A session that was held elsewhere, as far as it goes on here."""
+
+    init: SessionInit
+    # As it is written down.
+    asked: str
+    generation: int
+    beginning: Beginning
+    binding: Binding | None
+    # What the client has not heard and need not be translated again.
+    outcomes: list[Answer]
+
+
+OnTaken = Callable[[Session], None]
+# Whether an instance is.
+IsAlive = Callable[[str], Awaitable[bool]]
+
+
+class Survival:
+    """Renews the records of all sessions it holds, also of those that say nothing, and writes lost ones again."""
+
+    def __init__(
+        self,
+        instance: str,
+        store: SessionStore,
+        seals: Seals,
+        grace_ms: int,
+        is_alive: IsAlive,
+        keep_ms: int = 0,
+    ) -> None:
+        self._instance = instance
+        self._is_alive = is_alive
+        self._store = store
+        self._seals = seals
+        self._grace_ms = grace_ms
+        self._keep_ms = keep_ms or KEEP_MS
+        self._renew_s = self._keep_ms / 1000 / RENEWALS
+        self._serials = count(1)
+        # Those whose record is kept alive, the one that was written longest ago first.
+        self._held: OrderedDict[str, tuple[Session, OnTaken]] = OrderedDict()
+        # Closed while Redis was away.
+        self._unclosed: deque[tuple[str, Hold]] = deque(maxlen=MAX_UNCLOSED)
+        # What was written before may be lost.
+        self._doubted_s = float("-inf")
+        self.writes = Nursery("survival")
+
+    def owner(self) -> str:
+        """A name for one hold on a session: an old one's writes never touch a later one's."""
+        return f"{self._instance} {next(self._serials)}"
+
+    async def open(self, session: Session, init: SessionInit) -> bool:
+        """Before the client hears of its session; False when the name is taken."""
+        session.asked = _asked(init)
+        return await self._open(session) is OpenOutcome.OPENED
+
+    def hold(self, session: Session, on_taken: OnTaken) -> None:
+        """From now on its record is renewed until it is closed; `on_taken` hears when another owner has claimed it."""
+        session.noted_at_s = monotonic()
+        self._held[session.session_id] = session, on_taken
+        self._held.move_to_end(session.session_id)
+
+    async def claim(
+        self, session_id: str, owner: str, token: str, address: str, last_heard: int | None
+    ) -> Claimed | None:
+        """None when there is no such session any more, or it is not this client's."""
+        if token:
+            record = await self._store.claim(session_id, owner, token, self._keep_ms, address=address)
+        else:
+            record = await self._claim_by_id(session_id, owner, address)
+        if record is None:
+            return None
+        try:
+            init = _INIT.decode(record.init)
+            cuts = _CUTS.decode(record.cuts) if record.cuts else []
+        except (msgspec.MsgspecError, UnicodeError):
+            _log.warning("session.unreadable", session_id=session_id)
+            return None
+        outcomes = sorted(_outcomes(session_id, token, record.outcomes), key=lambda outcome: outcome.utterance_index)
+        if last_heard is None:
+            # It does not say what it has: what waits for it is what it has not.
+            last_cut = cuts[-1].utterance_index if cuts else -1
+            last_heard = outcomes[0].utterance_index - 1 if outcomes else last_cut
+        reach = heard_without_gap(last_heard, [outcome.utterance_index for outcome in outcomes])
+        begin = beginning(cuts, reach)
+        node_id, _, shard = record.binding.partition(" ")
+        return Claimed(
+            init=init,
+            asked=record.init,
+            generation=record.generation,
+            beginning=begin,
+            binding=Binding(node_id, int(shard)) if shard.isdecimal() and begin.continues_turn else None,
+            outcomes=[outcome for outcome in outcomes if last_heard < outcome.utterance_index <= reach],
+        )
+
+    async def _claim_by_id(self, session_id: str, owner: str, address: str) -> SessionRecord | None:
+        found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms)
+        if isinstance(found, HeldBy) and not await self._is_alive(found.instance):
+            # It did not live to tell that the socket is gone.
+            found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms, dead=found)
+        return found if isinstance(found, SessionRecord) else None
+
+    def note(self, session: Session) -> None:
+        """Write down where the session is; one write at a time, and what changes meanwhile is in the next."""
+        if session.is_noting:
+            session.must_note = True
+            return
+        self._begin_note(session)
+        self.writes.start(self._note(session))
+
+    async def renew(self) -> None:
+        """Renew the records that were written longest ago, so many in one write; the rest has its turn next time."""
+        due_s = max(monotonic() - self._renew_s, self._doubted_s)
+        due: list[Session] = []
+        for session, _ in self._held.values():
+            if len(due) >= (RENEWED_TOGETHER if session.noted_at_s < due_s else PROBED):
+                break
+            if not session.is_noting:
+                due.append(session)
+        for session in due:
+            self._begin_note(session)
+        closed = [self._unclosed.popleft() for _ in range(min(len(self._unclosed), RENEWED_TOGETHER))]
+        await asyncio.gather(*map(self._note, due), *(self._close(*one) for one in closed))
+
+    def doubt(self) -> None:
+        """Redis may have lost its data: every record is written again, in portions."""
+        self._doubted_s = monotonic()
+
+    def _begin_note(self, session: Session) -> None:
+        session.is_noting = True
+        session.noted_at_s = monotonic()
+        if session.session_id in self._held:
+            self._held.move_to_end(session.session_id)
+
+    def park(self, session: Session, outcomes: Sequence[Answer]) -> None:
+        """The client is away: its outcomes wait for it in Redis too, in case it comes back to another instance."""
+        if session.is_gateway:
+            # It gets nothing on its next socket that it did not ask for there.
+            return
+        frames = [codec.encode(outcome) for outcome in outcomes]
+        if (seal := self._seals.session(session.session_id, session.resume_token)) is not None:
+            frames = list(map(seal.seal, frames))
+        self.writes.start(self._park(session, frames))
+
+    def close(self, session: Session) -> None:
+        held = self._held.get(session.session_id)
+        if held is not None and held[0] is session:
+            del self._held[session.session_id]
+        self.writes.start(self._close(session.session_id, _hold(session)))
+
+    async def _note(self, session: Session) -> None:
+        """Begun with `_begin_note`."""
+        try:
+            while True:
+                session.must_note = False
+                cuts, binding = _whereabouts(session)
+                outcome = await self._store.note(
+                    session.session_id,
+                    _hold(session),
+                    cuts,
+                    binding,
+                    self._keep_ms,
+                    address=session.address if session.is_gateway else None,
+                    is_away=session.peer is None,
+                )
+                if outcome is OwnedOutcome.GONE:
+                    outcome = await self._restore(session)
+                if outcome is OwnedOutcome.TAKEN:
+                    self._tell_taken(session)
+                    return
+                if not session.must_note:
+                    return
+        except RedisAway:
+            session.noted_at_s = monotonic() - self._renew_s + min(TRY_AGAIN_S, self._renew_s)
+            if session.session_id in self._held:
+                self._held.move_to_end(session.session_id, last=False)
+            _log.info("session.not_noted", session_id=session.session_id)
+        finally:
+            session.is_noting = False
+
+    async def _park(self, session: Session, frames: list[bytes]) -> None:
+        try:
+            parked = await self._store_parked(session, frames)
+            if parked is OwnedOutcome.GONE:
+                parked = await self._restore(session)
+                if parked is OwnedOutcome.NOTED:
+                    parked = await self._store_parked(session, frames)
+        except RedisAway:
+            return
+        if parked is OwnedOutcome.TAKEN:
+            self._tell_taken(session)
+
+    async def _store_parked(self, session: Session, frames: list[bytes]) -> OwnedOutcome:
+        return await self._store.park(
+            session.session_id, _hold(session), frames, most=MAX_PARKED, keep_ms=self._grace_ms
+        )
+
+    async def _restore(self, session: Session) -> OwnedOutcome:
+        """Redis has lost the record of a session that lives."""
+        if self._held.get(session.session_id, (None,))[0] is not session:
+            # It was closed meanwhile.
+            return OwnedOutcome.NOTED
+        opened = await self._open(session, *_whereabouts(session), is_away=session.peer is None)
+        if opened is OpenOutcome.TAKEN:
+            return OwnedOutcome.TAKEN
+        metrics.SESSIONS_RESTORED.inc()
+        self.doubt()
+        return OwnedOutcome.NOTED
+
+    async def _open(self, session: Session, cuts: str = "", binding: str = "", *, is_away: bool = False) -> OpenOutcome:
+        return await self._store.open(
+            session.session_id,
+            _hold(session),
+            session.resume_token,
+            session.asked,
+            self._keep_ms,
+            is_found_by_id=session.is_gateway,
+            cuts=cuts,
+            binding=binding,
+            address=session.address,
+            is_away=is_away,
+        )
+
+    def _tell_taken(self, session: Session) -> None:
+        held, on_taken = self._held.get(session.session_id, (None, None))
+        if held is session and on_taken is not None:
+            on_taken(session)
+
+    async def _close(self, session_id: str, hold: Hold) -> None:
+        try:
+            await self._store.close(session_id, hold)
+        except RedisAway:
+            self._unclosed.append((session_id, hold))
+
+
+def _hold(session: Session) -> Hold:
+    return Hold(session.owner, session.generation)
+
+
+def _asked(init: SessionInit) -> str:
+    return msgspec.json.encode(msgspec.structs.replace(init, resume_token=None, last_utterance_index=None)).decode()
+
+
+def _whereabouts(session: Session) -> tuple[str, str]:
+    """Its latest cuts, and the node its open turn sticks to."""
+    cuts = msgspec.json.encode(list(session.conversation.cuts)).decode()
+    return cuts, f"{session.binding.node_id} {session.binding.shard}" if session.binding.node_id else ""
+
+
+def _outcomes(session_id: str, token: str, frames: Sequence[bytes]) -> Iterator[Answer]:
+    """What can be read of what was parked; the rest is said again by the client."""
+    seal = TokenSeal(session_id, token) if token and any(map(is_sealed, frames)) else None
+    for frame in frames:
+        try:
+            message = codec.decode_for_client(seal.open(frame) if seal is not None and is_sealed(frame) else frame)
+        except (BrokenSeal, codec.UnreadableFrame):
+            message = None
+        if isinstance(message, Answer):
+            yield message
+        else:
+            _log.warning("session.outcome_unreadable", session_id=session_id)

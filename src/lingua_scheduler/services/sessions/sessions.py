@@ -1,0 +1,343 @@
+"""The sessions this instance holds: found by id, alive as long as their socket and a while longer."""
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from time import monotonic
+from typing import TypeVar
+
+from lingua_scheduler.domain.conversation import Conversation
+from lingua_scheduler.domain.requests import RequestMemory
+from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.utterances import CutRules
+from lingua_scheduler.protocol.session import MissingResult, SessionInit
+from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.attempts.assignments import Assignment
+from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
+from lingua_scheduler.services.attempts.trails import Trail
+from lingua_scheduler.services.attempts.work import Binding
+from lingua_scheduler.services.sessions.remembered import Answer, Memory, Remembered
+from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_scheduler.telemetry import metrics
+
+K = TypeVar("K")
+
+# The platform of the API gateway, which treats any frame that is not text as the end of its wait.
+GATEWAY = "api-gateway"
+
+
+class Session:
+    """One client: what it asked for, what it said, what it still has to hear."""
+
+    __slots__ = (
+        "address",
+        "asked",
+        "audio_bytes",
+        "awaited",
+        "away",
+        "backlog",
+        "binding",
+        "bound_turn",
+        "conversation",
+        "generation",
+        "given_trace_id",
+        "grace",
+        "is_gateway",
+        "is_noting",
+        "is_orphan",
+        "meter",
+        "must_note",
+        "node_session_id",
+        "noted_at_s",
+        "owner",
+        "paused_until_ms",
+        "peer",
+        "piece_pools",
+        "piece_terms",
+        "playing",
+        "pools",
+        "refused_until_ms",
+        "requests",
+        "resume_token",
+        "rings_at_s",
+        "sent",
+        "session_id",
+        "spoke_at_s",
+        "tenant_id",
+        "terms",
+        "timer",
+        "trace_id",
+        "trails",
+        "uplink_ms",
+        "whole_pools",
+        "whole_terms",
+    )
+
+    def __init__(
+        self,
+        conversation: Conversation[Answer],
+        session_id: str,
+        terms: Terms,
+        init: SessionInit,
+        owner: str,
+        memory: Memory,
+    ) -> None:
+        self.conversation = conversation
+        self.session_id = session_id
+        # Whether it was held by an instance that is gone, so that its nodes may be on their way here too.
+        self.is_orphan = False
+        # How nodes know it: one that was held elsewhere has a name they have not seen yet.
+        self.node_session_id = session_id
+        # Our hold on it, how often it was claimed by then, and what its client asked for, as it is written down.
+        self.owner = owner
+        self.generation = 1
+        self.asked = ""
+        self.noted_at_s = 0.0
+        self.is_noting = self.must_note = False
+        self.terms = terms
+        self.pools = terms.pools()
+        # Those of the latest whole utterance, which brings its own; the next one usually brings the same.
+        self.whole_terms: Terms | None = None
+        self.whole_pools: tuple[str, ...] = ()
+        # Those of short utterances that are being joined; None while speech comes in chunks.
+        self.piece_terms: Terms | None = None
+        self.piece_pools: tuple[str, ...] = ()
+        # The API gateway takes a socket for each utterance and waits there for its result alone, see `post`: what it
+        # sent on its present socket.
+        self.is_gateway = init.platform == GATEWAY
+        self.awaited: set[int] = set()
+        # Attempts at nodes that may say nothing, by utterance.
+        self.away: dict[int, Assignment] = {}
+        self.tenant_id = init.tenant_id or ""
+        self.given_trace_id = init.trace_id
+        self.trace_id = init.trace_id or secrets.token_hex(8)
+        # Of utterances whose answer has not left, by number, while somebody traces.
+        self.trails: dict[int, Trail] = {}
+        self.requests = RequestMemory()
+        self.peer: ClientPeer | None = None
+        # Where its latest socket came from.
+        self.address = ""
+        # Under which its address has a session more, and when something was last said in it.
+        self.meter = ""
+        self.spoke_at_s = monotonic()
+        # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
+        self.backlog = Remembered(memory)
+        self.sent = Remembered(memory)
+        self.resume_token = f"{session_id}.{secrets.token_urlsafe(16)}"
+        self.timer: asyncio.TimerHandle | None = None
+        self.rings_at_s = 0.0
+        self.grace: asyncio.TimerHandle | None = None
+        # What sticks to a node: the current turn, or the whole session.
+        self.binding = Binding()
+        self.bound_turn = -1
+        # Audio that waits for its translation, and until when its client was asked to pause.
+        self.audio_bytes = 0
+        self.paused_until_ms = 0.0
+        self.refused_until_ms = 0.0
+        # How long the client's latest frame took to get here, by the client's clock.
+        self.uplink_ms: int | None = None
+        # The job and number of the latest result: what is being played.
+        self.playing: tuple[str, int] | None = None
+
+    @property
+    def is_closed(self) -> bool:
+        return self.conversation.is_closed
+
+    def post(self, message: Message) -> None:
+        """To the socket that spoke last; outcomes wait for the next one while there is none."""
+        if self.is_gateway and isinstance(message, Answer) and not self._is_awaited(message):
+            return
+        if self.peer is not None and self.peer.post(message):
+            if isinstance(message, Answer):
+                self.sent.add(message)
+        elif isinstance(message, Answer):
+            self.backlog.add(message)
+
+    def _is_awaited(self, outcome: Answer) -> bool:
+        """The gateway takes any result for that of its last utterance, and waits for ever when there is none."""
+        if outcome.utterance_index not in self.awaited:
+            return False
+        self.awaited.discard(outcome.utterance_index)
+        if self.peer is not None and isinstance(outcome, MissingResult) and not self.awaited:
+            self.peer.post(outcome)
+            self.sent.add(outcome)
+            self.peer.close(CloseCode.TRY_LATER, f"no result: {outcome.reason}")
+            return False
+        return True
+
+    def is_open_to(self, peer: ClientPeer) -> bool:
+        """Whether a socket may speak for it without its token: its own; or, when that is gone, another one from the
+        same address, because the gateway knows its session by the id alone."""
+        if self.peer is peer:
+            return True
+        return (self.peer is None or not self.peer.is_open) and self.address == peer.address
+
+    def resume(self, peer: ClientPeer, last_index: int | None) -> None:
+        """The client is back: what it has not got is sent again, in order."""
+        former = self.peer
+        self.conversation.resumed()
+        for outcome in self.sent:
+            if last_index is None or outcome.utterance_index > last_index:
+                peer.post(outcome)
+        self.attach(peer)
+        if former is not None and former is not peer:
+            former.close(CloseCode.SUPERSEDED, "the client connected again")
+
+    def attach(self, peer: ClientPeer) -> None:
+        if self.peer is peer:
+            return
+        former, self.peer = self.peer, peer
+        self.address = peer.address
+        peer.ping(not self.is_gateway)
+        if self.is_gateway:
+            if former is not None and self.awaited:
+                # It would wait for ever: answers go to the socket that spoke last.
+                former.close(CloseCode.SUPERSEDED, "the session spoke on another socket")
+            self.awaited.clear()
+        if self.grace is not None:
+            self.grace.cancel()
+            self.grace = None
+        while (outcome := self.backlog.first()) is not None:
+            # What the gateway did not wait for is not the answer to what it asks on its next socket.
+            if not self.is_gateway and not peer.post(outcome):
+                break
+            self.sent.add(self.backlog.pop())
+
+
+class Sessions:
+    def __init__(
+        self,
+        settings: SessionsSettings,
+        delivery: DeliverySettings,
+        max_sessions: int,
+        max_remembered_bytes: int = 2**28,
+    ) -> None:
+        self._settings = settings
+        self._delivery = delivery
+        self._max_sessions = max_sessions
+        self.memory = Memory(max_remembered_bytes)
+        self._by_id: dict[str, Session] = {}
+        self._by_token: dict[str, Session] = {}
+        # Those that were closed, the oldest first, and when they are forgotten.
+        self._finished: dict[Session, asyncio.TimerHandle] = {}
+        # How many each address has, also those that are being opened.
+        self._of_address: Counter[str] = Counter()
+        # How many ask for what, in words and as pools.
+        self.languages: Counter[str] = Counter()
+        self.pools: Counter[tuple[str, ...]] = Counter()
+        self._rules = CutRules(
+            pause_ms=settings.pause_ms,
+            max_duration_ms=settings.max_duration_ms,
+            max_bytes=settings.max_utterance_bytes,
+            hangover_auto_ms=settings.hangover_auto_ms,
+            hangover_manual_ms=settings.hangover_manual_ms,
+            padding_auto_ms=settings.padding_auto_ms,
+            padding_manual_ms=settings.padding_manual_ms,
+            short_merge_ms=settings.short_merge_ms,
+        )
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def all(self) -> list[Session]:
+        return list(self._by_id.values())
+
+    @property
+    def is_full(self) -> bool:
+        """Only sessions that live count: those that were closed have a limit of their own, and refuse nobody."""
+        return len(self._by_id) >= self._max_sessions
+
+    def take_place(self, meter: str) -> bool:
+        """One session more of an address; False when it has enough. Followed by `settle_place`."""
+        if meter and self._of_address[meter] >= self._settings.max_per_address:
+            return False
+        if meter:
+            self._of_address[meter] += 1
+        return True
+
+    def settle_place(self, meter: str, session: Session | None) -> None:
+        """The place is the session's now; it is given back if there is none, or if it has one already."""
+        if session is None or session.meter or not self.is_held(session):
+            self._give_place_back(meter)
+        else:
+            session.meter = meter
+
+    def _give_place_back(self, meter: str) -> None:
+        if meter:
+            _count_down(self._of_address, meter)
+
+    def is_held(self, session: Session) -> bool:
+        return self._by_id.get(session.session_id) is session
+
+    def silent_for(self, idle_s: float) -> list[Session]:
+        """Sessions in which nothing was said for so long."""
+        before_s = monotonic() - idle_s
+        return [session for session in self._by_id.values() if session.spoke_at_s < before_s]
+
+    def make(self, init: SessionInit, terms: Terms, owner: str, session_id: str = "") -> Session:
+        """A session that nobody can find yet; without a name it gets one."""
+        while not session_id or session_id in self._by_id:
+            session_id = f"s-{secrets.token_hex(8).upper()}"
+        conversation = Conversation[Answer](session_id, self._rules, self._delivery.hold_ms, self._delivery.max_held)
+        return Session(conversation, session_id, terms, init, owner, self.memory)
+
+    def add(self, session: Session) -> None:
+        if session.session_id not in self._by_id:
+            self.languages[session.terms.languages] += 1
+            self.pools[session.pools] += 1
+        self._by_id[session.session_id] = session
+        self._by_token[session.resume_token] = session
+        metrics.SESSIONS.set(len(self._by_id))
+
+    def find(self, session_id: str) -> Session | None:
+        return self._by_id.get(session_id)
+
+    def find_by_token(self, token: str) -> Session | None:
+        return self._by_token.get(token)
+
+    def detach(self, session: Session, peer: ClientPeer, on_expiry: Callable[[Session], None]) -> None:
+        """Its socket is gone; the session stays for a grace period, unless another socket speaks for it."""
+        if session.peer is not peer:
+            return
+        session.peer = None
+        session.grace = asyncio.get_running_loop().call_later(self._settings.grace_ms / 1000, on_expiry, session)
+
+    def drop(self, session: Session, *, is_finished: bool = False) -> None:
+        """`is_finished`: its client has closed it, and may come back for what a breaking socket swallowed."""
+        if self._by_id.get(session.session_id) is not session:
+            return
+        for handle in (session.timer, session.grace):
+            if handle is not None:
+                handle.cancel()
+        del self._by_id[session.session_id]
+        self._give_place_back(session.meter)
+        _count_down(self.languages, session.terms.languages)
+        _count_down(self.pools, session.pools)
+        if is_finished:
+            self._remember_finished(session)
+        else:
+            self._forget(session)
+        metrics.SESSIONS.set(len(self._by_id))
+
+    def _remember_finished(self, session: Session) -> None:
+        loop = asyncio.get_running_loop()
+        self._finished[session] = loop.call_later(self._settings.grace_ms / 1000, self._forget, session)
+        while len(self._finished) > self._settings.max_finished:
+            self._forget(next(iter(self._finished)))
+
+    def _forget(self, session: Session) -> None:
+        # A timer that nobody needs would hold the session until it rings.
+        if (timer := self._finished.pop(session, None)) is not None:
+            timer.cancel()
+        if self._by_token.get(session.resume_token) is session:
+            del self._by_token[session.resume_token]
+        session.sent.close()
+        session.backlog.close()
+
+
+def _count_down(counts: Counter[K], key: K) -> None:
+    counts[key] -= 1
+    if counts[key] <= 0:
+        del counts[key]

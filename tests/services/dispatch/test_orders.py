@@ -1,0 +1,97 @@
+"""The order a node gets says what the work says."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.nodes import Features
+from lingua_scheduler.domain.terms import Pipeline, Terms
+from lingua_scheduler.domain.turns import Context
+from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.protocol import codec
+from lingua_scheduler.services.attempts.work import Work
+from lingua_scheduler.services.dispatch.orders import assignment_of
+
+# Nodes as we make them, and nodes that were there before.
+OURS = Features(True, True, True, True, True)
+EXISTING = Features()
+ATTEMPT = Attempt("job-0-1", 1, "node-a", 0)
+
+
+def work(**more: object) -> Work:
+    fields: dict[str, object] = {
+        "session_id": "s-1",
+        "utterance_index": 0,
+        "terms": Terms(src_lang="en", tgt_lang="zh"),
+        "pools": ("en:zh:speech",),
+        "audio": b"",
+        "audio_format": "pcm16",
+        "sample_rate": 16_000,
+        "duration_ms": 0,
+        "trace_id": "t",
+        "turn_id": "u",
+        "reason": CutReason.IS_FINAL,
+        "padding_ms": 0,
+    }
+    return Work(**(fields | more))  # type: ignore[arg-type]
+
+
+def test_a_reference_to_audio_is_passed_through() -> None:
+    sent = msgspec.json.decode(codec.encode(assignment_of(work(audio_ref="s3://calls/7.opus"), ATTEMPT, OURS, 5_000)))
+    assert (sent["audio_ref"], sent["audio"], sent["start_within_ms"]) == ("s3://calls/7.opus", "", 5_000)
+
+
+def test_without_a_reference_none_is_mentioned() -> None:
+    assert b"audio_ref" not in codec.encode(assignment_of(work(audio=b"12"), ATTEMPT, OURS, 0))
+
+
+def sent_to(features: Features, attempt: Attempt = ATTEMPT, renewal: int = 0, **more: object) -> dict[str, Any]:
+    order = assignment_of(work(**more), attempt, features, 0, renewal)
+    return dict(msgspec.json.decode(codec.encode(order)))
+
+
+ASKED = Terms(src_lang="auto", tgt_lang="en", mode="two_way_auto", lang_a="zh", lang_b="en", auto_langs=("zh", "en"))
+CONTEXT = Context("group_s-1_1", 1, "what was said before")
+
+
+def test_an_existing_node_gets_no_field_it_would_trip_over() -> None:
+    sent = sent_to(EXISTING, terms=ASKED, context=CONTEXT)
+    assert {"lid", "context_text", "start_within_ms"}.isdisjoint(sent)
+    assert (sent["auto_langs"], sent["lang_a"], sent["lang_b"]) == (["zh", "en"], "zh", "en")
+    assert (sent["pipeline"]["use_semantic"], sent["features"]) == (False, {})
+
+
+def test_a_node_that_announces_them_gets_them_all() -> None:
+    sent = sent_to(OURS, terms=ASKED, context=CONTEXT)
+    assert (sent["lid"], sent["context_text"]) == ({"candidates": ["zh", "en"]}, "what was said before")
+    assert sent["pipeline"]["use_semantic"] is True
+
+
+@pytest.mark.parametrize("features", [EXISTING, OURS])
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_what_a_client_says_of_repairs_holds_for_every_node(features: Features, is_wanted: bool) -> None:
+    terms = Terms("en", "zh", pipeline=Pipeline(use_semantic=is_wanted))
+    assert sent_to(features, terms=terms)["pipeline"]["use_semantic"] is is_wanted
+
+
+@pytest.mark.parametrize("reason", list(CutReason))
+def test_an_existing_node_gets_every_job_as_cut_by_hand_with_a_turn_of_its_own(reason: CutReason) -> None:
+    sent = [sent_to(EXISTING, reason=reason, utterance_index=index) for index in (4, 5)]
+    assert [job["is_manual_cut"] for job in sent] == [True, True]
+    assert [job["turn_id"] for job in sent] == ["u-4", "u-5"]
+
+
+def test_a_node_that_knows_turns_hears_why_it_was_cut_and_which_parts_belong_together() -> None:
+    sent = [sent_to(OURS, reason=reason, utterance_index=reason) for reason in CutReason]
+    assert {job["turn_id"] for job in sent} == {"u"}
+    flags = ("is_timeout_triggered", "is_max_duration_triggered", "is_manual_cut", "is_max_duration_triggered")
+    marks = {name for name in flags if name.startswith("is_")}
+    assert [tuple(sorted(marks & set(job))) for job in sent] == [(flag,) for flag in flags]
+
+
+def test_under_another_job_id_the_session_has_another_name_too() -> None:
+    names = [sent_to(EXISTING, renewal=renewal)["session_id"] for renewal in range(3)]
+    assert names == ["s-1", "s-1~2", "s-1~3"]
+    assert sent_to(EXISTING, renewal=1, node_session_id="s-1-2")["session_id"] == "s-1-2~2"

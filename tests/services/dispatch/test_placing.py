@@ -1,0 +1,307 @@
+"""Placing a job: the node that was asked for, the one that is remembered, and what happens when it cannot."""
+
+import asyncio
+import time
+
+import pytest
+
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.pools import Admission
+from lingua_scheduler.services.attempts.work import Binding, Try, Wish
+from lingua_scheduler.services.cluster.leadership import Leadership
+from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.dispatch import recording
+from lingua_scheduler.services.dispatch.explaining import Explainer
+from lingua_scheduler.services.dispatch.placing import Placed, Placer
+from lingua_scheduler.services.dispatch.recording import Recorder
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.store import Store
+from tests.support.fleet import HERE, POOL, RULES, entry, join, ledger, order
+from tests.support.schedulers import settings_with
+from tests.support.speech import work
+from tests.support.waiting import until
+
+NODES = ("n1", "n2", "n3")
+NO_WISH = Wish()
+
+
+class Desk:
+    """A placer on a real Redis, with what it needs around it."""
+
+    def __init__(self, store: Store, **settings: object) -> None:
+        self.store = store
+        self.waiting = WaitingRoom(100, 10.0)
+        pool_map = PoolMapCopy(store.pools, Leadership("i-here", store.pools, 1_000))
+        explainer = Explainer(store, pool_map, Admission.STRICT)
+        self.recorder = Recorder("i-here", store, pool_map, explainer, 60_000)
+        self.placer = Placer("i-here", store, pool_map, self.waiting, self.recorder, settings_with(**settings))
+        self._serial = 0
+
+    async def place(
+        self,
+        wish: Wish = NO_WISH,
+        binding: Binding | None = None,
+        tried: tuple[str, ...] = (),
+        wanted: Try | None = None,
+    ) -> Placed:
+        self._serial += 1
+        wanted = wanted or Try(1 + len(tried), f"x-{self._serial}", 30_000, tried=tried)
+        return await self.placer.place(work(binding=binding, wish=wish), wanted)
+
+    async def end(self, placed: Placed) -> None:
+        assert placed.attempt is not None
+        assert placed.dispatched is not None
+        await self.store.jobs.end(placed.attempt, placed.dispatched.epoch, JobEvent.FINISH)
+        self.waiting.slot_freed(placed.attempt.node_id, {POOL})
+
+
+def node_of(placed: Placed) -> str:
+    assert placed.attempt is not None, placed.outcome
+    return placed.attempt.node_id
+
+
+@pytest.fixture
+async def desk(store: Store) -> Desk:
+    for node in NODES:
+        await join(store, entry(node, max_jobs=1))
+    return Desk(store, dispatch__queue_wait_ms=200)
+
+
+async def test_the_node_that_was_asked_for_is_taken(desk: Desk) -> None:
+    for node in NODES:
+        assert node_of(await desk.place(Wish(preferred_node=node))) == node
+
+
+async def test_a_preference_that_is_busy_is_served_elsewhere(desk: Desk) -> None:
+    await desk.place(Wish(preferred_node="n1"))
+    assert node_of(await desk.place(Wish(preferred_node="n1"))) != "n1"
+    assert node_of(await desk.place(Wish(preferred_node="nobody"))) in NODES
+
+
+async def test_a_strict_preference_waits_for_its_node_and_for_no_other(desk: Desk) -> None:
+    strict = Wish(preferred_node="n1", is_strict=True)
+    first = await desk.place(strict)
+    second = asyncio.create_task(desk.place(strict))
+    await until(lambda: len(desk.waiting) == 1)
+    await desk.end(first)
+    assert node_of(await second) == "n1"
+    assert (await desk.place(strict)).outcome is DispatchOutcome.FULL  # its wait is over
+    missing = Wish(preferred_node="nobody", is_strict=True)
+    assert (await desk.place(missing)).outcome is DispatchOutcome.UNFIT
+
+
+async def test_an_affinity_key_remembers_its_node(desk: Desk) -> None:
+    first = await desk.place(Wish(affinity_key="anna"))
+    for _ in range(5):
+        await desk.end(first)
+        first, before = await desk.place(Wish(affinity_key="anna")), node_of(first)
+        assert node_of(first) == before
+    assert node_of(await desk.place(Wish(affinity_key="anna"))) != node_of(first)  # busy, so elsewhere
+
+
+async def test_an_affinity_key_is_bound_anew_when_its_node_is_gone(desk: Desk) -> None:
+    bound = node_of(await desk.place(Wish(affinity_key="anna")))
+    await desk.store.nodes.remove(0, HERE, bound, frozenset({POOL}))
+    other = node_of(await desk.place(Wish(affinity_key="anna")))
+    assert other != bound
+    assert await desk.store.affinity.read("anna") == (other, 0)
+
+
+async def test_a_slot_is_used_though_its_affinity_key_could_not_be_bound(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RedisAway("gone at that moment")
+
+    monkeypatch.setattr(desk.store.affinity, "bind", fail)
+    placed = await desk.place(Wish(affinity_key="anna"))
+    assert placed.outcome is DispatchOutcome.DISPATCHED
+    await desk.end(placed)
+    assert await ledger(desk.store, node_of(placed)) == (0, 1, 0)
+
+
+async def test_a_binding_expires(store: Store) -> None:
+    await join(store, entry("n1"))
+    desk = Desk(store, selection__affinity_ttl_ms=50)
+    await desk.place(Wish(affinity_key="anna"))
+    assert await store.affinity.read("anna") == ("n1", 0)
+
+    async def is_forgotten() -> bool:
+        return await store.affinity.read("anna") is None
+
+    await until(is_forgotten)
+
+
+async def test_two_keys_share_nothing(desk: Desk) -> None:
+    await desk.place(Wish(affinity_key="anna"))
+    assert await desk.store.affinity.read("bert") is None
+
+
+async def test_a_turn_waits_for_its_node_while_others_are_free(desk: Desk) -> None:
+    turn = Binding()
+    first = await desk.place(binding=turn)
+    assert turn.node_id == node_of(first)
+    second = asyncio.create_task(desk.place(binding=turn))
+    await until(lambda: len(desk.waiting) == 1)
+    await desk.end(first)
+    assert node_of(await second) == node_of(first)
+
+
+async def test_a_turn_whose_node_failed_the_job_is_bound_to_another(desk: Desk) -> None:
+    turn = Binding()
+    failed = node_of(await desk.place(binding=turn))
+    other = node_of(await desk.place(binding=turn, tried=(failed,)))
+    assert other != failed
+    assert turn.node_id == other
+
+
+async def test_slots_freed_by_another_instance_serve_the_whole_line_at_the_next_poke(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=5))
+    desk = Desk(store)
+    held = [await desk.place() for _ in range(5)]
+    waiting = [asyncio.create_task(desk.place()) for _ in range(5)]
+    await until(lambda: len(desk.waiting) == 5)
+    for placed in held:  # as somebody else would: nobody tells this waiting room
+        assert placed.attempt is not None
+        await store.jobs.end(placed.attempt, "", JobEvent.FINISH)
+    desk.waiting.poke()
+    async with asyncio.timeout(5):
+        assert [node_of(placed) for placed in await asyncio.gather(*waiting)] == ["n1"] * 5
+
+
+async def test_a_quarantined_node_alone_in_its_shard_is_left_alone_while_others_serve(store: Store) -> None:
+    await join(store, entry("bad"), shard=0)
+    await join(store, entry("good", max_jobs=20), shard=1)
+    for shard in (0, 1):
+        await store.line.call("ZADD", store.keys.load, 1, shard)
+    await store.line.call("ZADD", store.keys.shard(0).sick, int(time.time() * 1000) + 60_000, "bad")
+    desk = Desk(store, dispatch__queue_wait_ms=50)
+    assert {node_of(await desk.place()) for _ in range(20)} == {"good"}
+    # Busy or not, the good one is worth waiting for; when it has failed this very job, the bad one is better than none.
+    assert (await desk.place()).outcome is DispatchOutcome.FULL
+    assert node_of(await desk.place(tried=("good",))) == "bad"
+    await store.nodes.remove(1, HERE, "good", frozenset({POOL}))
+    assert node_of(await desk.place()) == "bad"
+
+
+async def in_two_shards(store: Store) -> Desk:
+    """Shard 0 has no slot left, shard 1 has one."""
+    for shard in (0, 1):
+        await store.nodes.place(f"n{shard}", 1, 1000)
+        await store.nodes.register(shard, HERE, entry(f"n{shard}", max_jobs=1))
+    await store.jobs.dispatch(0, order("other"), RULES)
+    return Desk(store)
+
+
+async def test_a_job_that_waited_goes_on_in_another_shard_and_is_found_there(store: Store) -> None:
+    desk = await in_two_shards(store)
+    await store.jobs.note(0, JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here"), 60_000)
+    wanted = Try(1, "w", 30_000, job_id="job-0-w", shard=0)
+    assert node_of(await desk.place(wanted=wanted)) == "n1"
+    found = await store.jobs.find("job-0-w")
+    assert found is not None
+    assert (found.shard, found.node_id, found.state) == (1, "n1", "DISPATCHED")
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_a_job_cancelled_where_it_was_is_not_placed_in_another_shard(store: Store, number: int) -> None:
+    """The signal may be lost, and the other shard knows nothing of the job."""
+    desk = await in_two_shards(store)
+    job_id = "job-0-w"
+    if number == 1:
+        await store.jobs.note(0, JobNote(job_id, (POOL,), "s-00000001", 0, "i-here"), 60_000)
+    else:
+        await store.jobs.end(Attempt("job-0-other", 1, "n0", 0), "", JobEvent.LOSE_ATTEMPT)
+        job_id = "job-0-other"
+        await store.jobs.dispatch(0, order("third"), RULES)  # so that shard 1 has the only slot
+    record = await store.jobs.find(job_id)
+    assert record is not None
+    await store.jobs.cancel(record, 0)
+    tried = ("n0",) if number == 2 else ()
+    placed = await desk.place(wanted=Try(number, "w", 30_000, job_id=job_id, shard=0, tried=tried))
+    assert placed.outcome is DispatchOutcome.STALE
+    assert placed.attempt is None
+    assert await ledger(store, "n1", 1) == (0, 1, 0)
+    assert (await store.jobs.find(job_id)) is not None
+
+
+async def test_a_job_that_waits_can_be_sent_away_by_its_id(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=1))
+    desk = Desk(store)
+    await desk.place()
+    wanted = Try(1, "w", 30_000)
+    waiting = asyncio.create_task(desk.place(wanted=wanted))
+    await until(lambda: len(desk.waiting) == 1)
+    assert wanted.job_id == "job-0-w"
+    desk.waiting.dismiss("job-0-somebody-else")
+    assert len(desk.waiting) == 1
+    desk.waiting.dismiss(wanted.job_id)
+    async with asyncio.timeout(2):
+        assert (await waiting).outcome is DispatchOutcome.FULL
+    assert len(desk.waiting) == 0
+
+
+async def test_a_flood_of_waiting_jobs_is_written_down_only_in_part(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "RECORDS_PER_S", 2)
+    await join(store, entry("n1", max_jobs=1))
+    desk = Desk(store, dispatch__queue_wait_ms=100)
+    await desk.place()
+    tries = [Try(1, f"w{serial}", 30_000) for serial in range(10)]
+    await asyncio.gather(*(desk.place(wanted=wanted) for wanted in tries))
+    assert 2 <= sum(wanted.job_id != "" for wanted in tries) < 10
+    assert len(await store.jobs.latest(state="CREATED")) == sum(wanted.job_id != "" for wanted in tries)
+
+
+# When the last node of a pair has gone
+
+
+async def leave(store: Store, *nodes: str) -> None:
+    for node in nodes:
+        await store.nodes.remove(0, HERE, node, frozenset({POOL}))
+
+
+async def poked(desk: Desk, placing: "asyncio.Task[Placed]") -> Placed:
+    """Now and then, as the scheduler does."""
+
+    def poke() -> bool:
+        desk.waiting.poke()
+        return placing.done()
+
+    await until(poke)
+    return await placing
+
+
+async def test_a_pair_nobody_ever_served_is_refused_at_once(store: Store) -> None:
+    desk = Desk(store)
+    assert (await desk.place()).outcome is DispatchOutcome.NOBODY
+
+
+async def test_a_pair_that_was_served_lately_is_waited_for(store: Store) -> None:
+    await join(store, entry("n1"))
+    desk = Desk(store)
+    await desk.end(await desk.place())
+    await leave(store, "n1")
+    placing = asyncio.create_task(desk.place())
+    await until(lambda: len(desk.waiting) == 1)
+    await join(store, entry("n1"))
+    assert node_of(await poked(desk, placing)) == "n1"
+
+
+async def test_who_has_waited_in_vain_for_a_pair_is_told_that_nobody_serves_it(desk: Desk, store: Store) -> None:
+    await desk.end(await desk.place())
+    await leave(store, *NODES)
+    assert (await desk.place()).outcome is DispatchOutcome.NOBODY
+
+
+async def test_a_session_of_an_instance_that_is_gone_waits_for_its_nodes_too(store: Store) -> None:
+    desk = Desk(store)
+    adopted = work(node_session_id="s-00000001-1", is_adopted=True)
+    placing = asyncio.create_task(desk.placer.place(adopted, Try(1, "x-1", 30_000)))
+    await until(lambda: len(desk.waiting) == 1)
+    await join(store, entry("n1"))
+    assert node_of(await poked(desk, placing)) == "n1"

@@ -1,0 +1,297 @@
+"""What a node says it can do, read into what the scheduler decides by."""
+
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
+from lingua_scheduler.domain.nodes import LoadLimits, Profile
+from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.protocol.node import (
+    Hardware,
+    LanguageCapabilities,
+    NodeHeartbeat,
+    NodeRegister,
+    ResourceUsage,
+)
+from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
+from lingua_scheduler.services.nodes.capabilities import REMEMBERED_MAX, changed_by, excess, profile_of
+
+EVERYTHING = LanguageCapabilities(asr_languages=["en", "zh"], semantic_languages=["en"], tts_languages=["zh"])
+LIMITS = LoadLimits(cpu=90, memory=90, gpu=90, gpu_memory=90)
+ALL = frozenset({"en", "zh"})
+
+
+def readiness(**by_type: bool) -> list[CapabilityByType]:
+    return [CapabilityByType(type=kind, ready=ready) for kind, ready in by_type.items()]
+
+
+def service(service_id: str) -> InstalledService:
+    return InstalledService(service_id=service_id, type="asr", device="gpu", status="running")
+
+
+def registered(**fields: Any) -> Profile:
+    message: dict[str, Any] = {
+        "version": "2.0.0",
+        "platform": "linux",
+        "hardware": Hardware(cpu_cores=2, memory_gb=8),
+        "installed_models": [],
+        "capability_by_type": [],
+        "features_supported": {},
+        "accept_public_jobs": True,
+        "language_capabilities": EVERYTHING,
+    }
+    return profile_of(NodeRegister(**message | fields), default_max_jobs=4, max_jobs=16)
+
+
+def beaten(before: Profile, **fields: Any) -> Profile:
+    message: dict[str, Any] = {
+        "node_id": "n",
+        "timestamp": 1,
+        "resource_usage": ResourceUsage(cpu_percent=1, mem_percent=1, running_jobs=0),
+        "installed_services": [],
+        "capability_by_type": [],
+    }
+    return changed_by(NodeHeartbeat(**message | fields), before, 16, LIMITS)
+
+
+# Registering
+
+
+def test_the_lists_are_read_as_they_are_declared() -> None:
+    assert registered().languages == Languages(asr=ALL, semantic=frozenset({"en"}), tts=frozenset({"zh"}))
+
+
+def test_a_node_without_lists_can_do_nothing_yet() -> None:
+    assert registered(language_capabilities=None).languages == Languages()
+    assert registered(language_capabilities=LanguageCapabilities()).languages == Languages()
+
+
+def test_unreadable_codes_are_left_out() -> None:
+    assert registered(language_capabilities=LanguageCapabilities(asr_languages=["EN", "en", "e n"])).languages.asr == {
+        "en"
+    }
+
+
+@pytest.mark.parametrize(
+    ("declared", "translations"),
+    [
+        (None, None),
+        ([], None),
+        (["en->zh", "zh-en"], {Pair("en", "zh"), Pair("zh", "en")}),
+        ([{"from": "en", "to": "zh"}], {Pair("en", "zh")}),
+        ({"supported_pairs": [{"src": "en", "tgt": "zh"}]}, {Pair("en", "zh")}),
+        (["en->zh", "English->Chinese"], {Pair("en", "zh")}),
+    ],
+)
+def test_translations_are_read_in_every_shape_and_none_declared_is_any(
+    declared: object, translations: set[Pair] | None
+) -> None:
+    said = registered(language_capabilities=LanguageCapabilities(nmt_capabilities=declared))
+    assert said.languages.translations == translations
+
+
+@pytest.mark.parametrize(
+    ("down", "languages"),
+    [
+        ("asr", Languages(asr=frozenset(), semantic=ALL, tts=ALL)),
+        ("semantic", Languages(asr=ALL, semantic=frozenset(), tts=ALL)),
+        ("tts", Languages(asr=ALL, semantic=ALL, tts=frozenset())),
+        ("nmt", Languages(asr=ALL, semantic=ALL, tts=ALL, translations=frozenset())),
+        ("tone", Languages(asr=ALL, semantic=ALL, tts=ALL)),
+    ],
+)
+def test_what_a_service_that_is_not_ready_would_be_needed_for_is_not_served(down: str, languages: Languages) -> None:
+    both = ["en", "zh"]
+    lists = LanguageCapabilities(asr_languages=both, semantic_languages=both, tts_languages=both)
+    said = registered(language_capabilities=lists, capability_by_type=readiness(**{down: False}))
+    assert said.languages == languages
+
+
+def test_one_ready_service_of_a_type_is_enough() -> None:
+    two = [CapabilityByType(type="asr", ready=False), CapabilityByType(type="asr", ready=True)]
+    assert registered(capability_by_type=two).languages.asr == ALL
+    assert registered(capability_by_type=two[::-1]).languages.asr == ALL
+
+
+@pytest.mark.parametrize(("is_ready", "semantic"), [(None, {"en"}), (True, {"en"}), (False, set())])
+def test_a_semantic_core_that_says_it_is_not_ready_repairs_nothing(is_ready: bool | None, semantic: set[str]) -> None:
+    lists = LanguageCapabilities(semantic_languages=["en"], semantic_core_ready=is_ready)
+    assert registered(language_capabilities=lists).languages.semantic == semantic
+
+
+@pytest.mark.parametrize(("claimed", "slots"), [(None, 4), (0, 0), (1, 1), (16, 16), (17, 16), (10**9, 16)])
+def test_slots_are_what_the_node_claims_up_to_a_limit(claimed: int | None, slots: int) -> None:
+    assert registered(max_concurrent_jobs=claimed).max_jobs == slots
+
+
+@pytest.mark.parametrize(
+    ("features", "acknowledges"), [(None, False), ([], False), (["drain"], False), (["drain", "job_ack"], True)]
+)
+def test_a_node_acknowledges_when_it_says_so(features: list[str] | None, acknowledges: bool) -> None:
+    assert registered(advanced_features=features).acknowledges is acknowledges
+
+
+def test_a_node_that_takes_no_public_jobs_takes_no_jobs() -> None:
+    assert not registered(accept_public_jobs=False).takes_jobs
+    assert registered().takes_jobs
+
+
+def test_what_is_shown_to_people_has_a_limit() -> None:
+    long = "x" * 1000
+    many = [service(f"{number:03}-{long}") for number in range(100)]
+    said = registered(boot_id=long, version=long, platform=long, installed_services=many)
+    assert (len(said.boot_id), len(said.version), len(said.platform)) == (64, 64, 32)
+    assert len(said.services) == 64
+    assert {len(name) for name in said.services} == {64}
+
+
+def test_services_are_named_in_order_so_that_a_shuffled_list_is_no_change() -> None:
+    one = registered(installed_services=[service("whisper"), service("piper")])
+    other = registered(installed_services=[service("piper"), service("whisper")])
+    assert one.services == ("piper", "whisper")
+    assert one == other
+
+
+def test_a_node_without_boot_id_has_an_empty_one() -> None:
+    assert registered().boot_id == registered(boot_id=None).boot_id == ""
+
+
+# Beating
+
+
+def test_a_heartbeat_that_says_nothing_new_changes_nothing() -> None:
+    before = registered(max_concurrent_jobs=2, boot_id="b", installed_services=[service("whisper")])
+    assert beaten(before, installed_services=[service("whisper")]) == before
+
+
+def test_lists_in_a_heartbeat_replace_the_lists_before() -> None:
+    after = beaten(registered(), language_capabilities=LanguageCapabilities(asr_languages=["fr"]))
+    assert after.languages == Languages(asr=frozenset({"fr"}))
+
+
+def test_slots_in_a_heartbeat_replace_the_slots_before() -> None:
+    before = registered(max_concurrent_jobs=2)
+    assert beaten(before, max_concurrent_jobs=3).max_jobs == 3
+    assert beaten(before, max_concurrent_jobs=0).max_jobs == 0
+    assert beaten(before, max_concurrent_jobs=99).max_jobs == 16
+    assert beaten(before).max_jobs == 2
+
+
+def test_services_in_a_heartbeat_replace_the_services_before() -> None:
+    before = registered(installed_services=[service("whisper")])
+    assert beaten(before, installed_services=[service("piper")]).services == ("piper",)
+
+
+def test_a_service_that_goes_down_takes_its_languages_with_it() -> None:
+    after = beaten(registered(), language_capabilities=EVERYTHING, capability_by_type=readiness(asr=False, tts=True))
+    assert after.languages == Languages(asr=frozenset(), semantic=frozenset({"en"}), tts=frozenset({"zh"}))
+
+
+def test_a_service_that_goes_down_takes_its_languages_with_it_although_the_lists_are_not_repeated() -> None:
+    after = beaten(registered(capability_by_type=readiness(asr=True)), capability_by_type=readiness(asr=False))
+    assert after.languages.asr == frozenset()
+
+
+def test_a_service_that_comes_back_brings_its_languages_along() -> None:
+    down = registered(capability_by_type=readiness(asr=False, nmt=False))
+    up = beaten(down, capability_by_type=readiness(asr=True, nmt=True))
+    assert up.languages == registered().languages
+
+
+@pytest.mark.parametrize(
+    ("fields", "semantic"),
+    [
+        ({}, set()),  # what was said of the core holds until something else is said
+        ({"capability_by_type": readiness(semantic=True)}, {"en"}),
+        ({"language_capabilities": LanguageCapabilities(semantic_languages=["en"], semantic_core_ready=True)}, {"en"}),
+        ({"language_capabilities": LanguageCapabilities(semantic_languages=["en"], semantic_core_ready=False)}, set()),
+    ],
+)
+def test_a_semantic_core_stays_down_until_something_else_is_said(fields: dict[str, Any], semantic: set[str]) -> None:
+    lists = LanguageCapabilities(semantic_languages=["en"], semantic_core_ready=False)
+    assert beaten(registered(language_capabilities=lists), **fields).languages.semantic == semantic
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_overloaded"),
+    [
+        ({"cpu_percent": 90, "mem_percent": 90}, False),
+        ({"cpu_percent": 91, "mem_percent": 1}, True),
+        ({"cpu_percent": 1, "mem_percent": 91}, True),
+        ({"cpu_percent": 1, "mem_percent": 1, "gpu_percent": 91}, True),
+        ({"cpu_percent": 1, "mem_percent": 1, "gpu_mem_percent": 91}, True),
+    ],
+)
+def test_a_machine_that_says_it_is_exhausted_is_overloaded_until_it_says_otherwise(
+    usage: dict[str, float], is_overloaded: bool
+) -> None:
+    assert not registered().is_overloaded
+    tired = beaten(registered(), resource_usage=ResourceUsage(running_jobs=0, **usage))
+    assert tired.is_overloaded is is_overloaded
+    assert not beaten(tired).is_overloaded
+
+
+def test_who_reports_its_jobs_once_is_one_who_reports() -> None:
+    assert not registered().reports_jobs
+    assert registered(running_job_ids=[]).reports_jobs
+    assert beaten(registered(), running_job_ids=["job-0-1"]).reports_jobs
+    assert beaten(registered(running_job_ids=[])).reports_jobs
+
+
+# Very many languages
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+CODES = [a + b for a in LETTERS for b in LETTERS]
+
+
+def test_a_list_within_the_limit_is_read_whole() -> None:
+    codes = CODES[:MAX_LANGUAGES]
+    said = LanguageCapabilities(asr_languages=codes, semantic_languages=codes, tts_languages=codes)
+    assert excess(said) is None
+    assert registered(language_capabilities=said).languages == Languages(
+        frozenset(codes), frozenset(codes), frozenset(codes)
+    )
+
+
+@pytest.mark.parametrize("field", ["asr_languages", "semantic_languages", "tts_languages"])
+def test_a_longer_list_is_named_with_its_length_and_the_limit(field: str) -> None:
+    said = LanguageCapabilities()
+    setattr(said, field, CODES[: MAX_LANGUAGES + 1])
+    assert excess(said) == f"{field} has 257 languages; a node may list at most 256"
+
+
+def test_so_are_declared_pairs() -> None:
+    pairs = [f"{src}:{tgt}" for src in CODES[:129] for tgt in CODES[:128]]
+    assert excess(LanguageCapabilities(nmt_capabilities=pairs[:MAX_TRANSLATIONS])) is None
+    assert "has 16512 pairs; a node may declare at most 16384" in str(
+        excess(LanguageCapabilities(nmt_capabilities=[{"supported_pairs": pairs}]))
+    )
+
+
+def test_many_pairs_that_leave_none_out_are_any_pair() -> None:
+    codes = CODES[:20]
+    pairs = [f"{src}:{tgt}" for src in codes for tgt in codes if src != tgt]
+
+    def translations(pairs: list[str], spoken: list[str]) -> frozenset[Pair] | None:
+        said = LanguageCapabilities(
+            asr_languages=codes, semantic_languages=codes, tts_languages=spoken, nmt_capabilities=pairs
+        )
+        return registered(language_capabilities=said).languages.translations
+
+    assert translations(pairs, codes) is None
+    assert len(translations(pairs[1:], codes) or ()) == len(pairs) - 1
+    # Any pair would include a language that is only spoken.
+    assert len(translations(pairs, CODES[:21]) or ()) == len(pairs)
+
+
+def test_long_lists_that_come_again_are_read_once() -> None:
+    def said() -> LanguageCapabilities:
+        codes = CODES[:99]
+        return LanguageCapabilities(asr_languages=codes, semantic_languages=codes, tts_languages=list(codes))
+
+    first = registered(language_capabilities=said())
+    assert beaten(first, language_capabilities=said()).declared is first.declared
+    for number in range(REMEMBERED_MAX):
+        registered(language_capabilities=LanguageCapabilities(asr_languages=CODES[number : number + 99]))
+    assert beaten(first, language_capabilities=said()).declared == first.declared
