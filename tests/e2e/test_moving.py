@@ -66,6 +66,25 @@ async def test_speech_that_was_not_cut_yet_is_asked_for_again(server: RedisProce
             assert base64.b64decode(node.jobs[0]["audio"]) == letter("a") + letter("b") + letter("c")
 
 
+async def test_a_first_utterance_without_an_outcome_is_asked_for_again(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, _), scheduler_on(server.url) as (b, store):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            silent = await at_a.node(stay_silent)
+            client = await at_a.client()
+            await client.chunk(OPUS, is_final=True)
+            await until(lambda: silent.jobs)
+            await until(lambda: store.line.call("HGET", store.keys.session(client.session_id), "cuts"))
+            await silent.stop()
+            await at_b.node()
+            client.socket.cut()
+            # It has heard nothing, so there is no last outcome it could name.
+            again = await moved(at_b, client, None)
+            assert (again.ack["next_seq"], again.ack["next_utterance_index"]) == (0, 0)
+            await again.chunk(OPUS, is_final=True)
+            outcome = await again.outcome()
+            assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", 0)
+
+
 async def test_outcomes_that_came_while_the_client_was_away_wait_for_it_everywhere(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (a, store), scheduler_on(server.url) as (b, _):
         async with field(a.port) as at_a, field(b.port) as at_b:

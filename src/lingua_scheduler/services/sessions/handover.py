@@ -122,9 +122,7 @@ class Survival:
             return None
         outcomes = sorted(_outcomes(session_id, token, record.outcomes), key=lambda outcome: outcome.utterance_index)
         if last_heard is None:
-            # It does not say what it has: what waits for it is what it has not.
-            last_cut = cuts[-1].utterance_index if cuts else -1
-            last_heard = outcomes[0].utterance_index - 1 if outcomes else last_cut
+            last_heard = _heard_at_least(cuts, outcomes, has_token=bool(token))
         reach = heard_without_gap(last_heard, [outcome.utterance_index for outcome in outcomes])
         begin = beginning(cuts, reach)
         node_id, _, shard = record.binding.partition(" ")
@@ -289,6 +287,19 @@ def _whereabouts(session: Session) -> tuple[str, str]:
     """Its latest cuts, and the node its open turn sticks to."""
     cuts = msgspec.json.encode(list(session.conversation.cuts)).decode()
     return cuts, f"{session.binding.node_id} {session.binding.shard}" if session.binding.node_id else ""
+
+
+def _heard_at_least(cuts: Sequence[CutNote], outcomes: Sequence[Answer], *, has_token: bool) -> int:
+    """What a client has that does not say so: with a token nothing, or it would name its last outcome.
+
+    The gateway, which has none, never says: what waits for it is what it has not.
+    """
+    first_parked = outcomes[0].utterance_index if outcomes else None
+    if has_token:
+        return min((cut.utterance_index for cut in cuts), default=first_parked or 0) - 1
+    if first_parked is not None:
+        return first_parked - 1
+    return cuts[-1].utterance_index if cuts else -1
 
 
 def _outcomes(session_id: str, token: str, frames: Sequence[bytes]) -> Iterator[Answer]:
