@@ -124,6 +124,8 @@ class NetworkTimings(Shape, kw_only=True):
 
 _PAIR_KEYS = (("from", "to"), ("src_lang", "tgt_lang"), ("src", "tgt"))
 _ARROWS = re.compile(r"\s*(?:->|→|:)\s*")
+# Two codes of 35 characters, an arrow, and spaces. Looking for an arrow takes the square of the spaces.
+_MAX_PAIR_CHARS = 256
 
 # Between codes a hyphen is ambiguous, except that languages are lower case (zh) and their subtags are not
 # (Hant, TW): zh-Hant-en is a pair, zh-Hant and zh-TW are one language each.
@@ -153,7 +155,7 @@ def _pairs_of_entry(entry: object) -> Iterator[tuple[str, str]]:
 
 def _pair(candidate: object) -> tuple[str, str] | None:
     if isinstance(candidate, str):
-        return _pair_of_text(candidate.strip())
+        return _pair_of_text(candidate.strip()) if len(candidate) <= _MAX_PAIR_CHARS else None
     if isinstance(candidate, dict):
         for source_key, target_key in _PAIR_KEYS:
             source, target = candidate.get(source_key), candidate.get(target_key)
