@@ -7,6 +7,7 @@ import pytest
 from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
 from lingua_scheduler.domain.nodes import LoadLimits, Profile
 from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.protocol import shapes
 from lingua_scheduler.protocol.node import (
     Hardware,
     LanguageCapabilities,
@@ -15,7 +16,7 @@ from lingua_scheduler.protocol.node import (
     ResourceUsage,
 )
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
-from lingua_scheduler.services.nodes.capabilities import REMEMBERED_MAX, changed_by, excess, profile_of
+from lingua_scheduler.services.nodes.capabilities import REMEMBERED_MAX, changed_by, excess, is_new, profile_of
 
 EVERYTHING = LanguageCapabilities(asr_languages=["en", "zh"], semantic_languages=["en"], tts_languages=["zh"])
 LIMITS = LoadLimits(cpu=90, memory=90, gpu=90, gpu_memory=90)
@@ -295,3 +296,15 @@ def test_long_lists_that_come_again_are_read_once() -> None:
     for number in range(REMEMBERED_MAX):
         registered(language_capabilities=LanguageCapabilities(asr_languages=CODES[number : number + 99]))
     assert beaten(first, language_capabilities=said()).declared == first.declared
+
+
+def test_what_is_too_much_is_refused_by_its_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_: object) -> None:
+        raise AssertionError("a pair was read")
+
+    monkeypatch.setattr(shapes, "_pair", never)
+    for pairs in (["en:zh"] * 120_000, [{"supported_pairs": ["en:zh"] * 9_000}] * 2):
+        said = LanguageCapabilities(nmt_capabilities=pairs)
+        assert "a node may declare at most 16384" in str(excess(said))
+        # It costs something all the same, every time.
+        assert is_new(said)
