@@ -16,7 +16,7 @@ class Inlet(WebSocketDataQueue):
     """Frames keep their order: while one is being worked on, or some wait, the next ones wait behind them."""
 
     at_once: AtOnce | None = None
-    # Somebody works on a frame that was taken out of the queue.
+    # Frames wait in the queue, or somebody works on the last one that was taken out of it.
     is_busy = False
     # Anything came since this was last looked at: a sign of life.
     was_heard = False
@@ -32,8 +32,7 @@ class Inlet(WebSocketDataQueue):
         self.was_heard = True
         kind = data.type
         if kind is WSMsgType.TEXT or kind is WSMsgType.BINARY:
-            is_next = not self.is_busy and not self._buffer
-            if is_next and self.at_once is not None and self.at_once(data.data, kind is WSMsgType.TEXT):
+            if not self.is_busy and self.at_once is not None and self.at_once(data.data, kind is WSMsgType.TEXT):
                 return
             if self.is_deaf:
                 return
@@ -43,7 +42,13 @@ class Inlet(WebSocketDataQueue):
         elif kind is WSMsgType.PONG and self.on_pong is not None:
             self.on_pong()
             return
+        self.is_busy = True
         super().feed_data(data, size)
+
+    def one_done(self) -> None:
+        """Whoever took a frame out of the queue has handled it."""
+        if not self._buffer:
+            self.is_busy = False
 
     def turn_deaf(self) -> None:
         self.is_deaf = True
