@@ -289,3 +289,56 @@ async def test_a_header_that_comes_in_single_bytes_is_waited_for() -> None:
         rig.valve.feed_data(sent[at : at + 1])
     rig.valve.feed_data(sent[14:])
     assert [(kind, len(data)) for kind, data in rig.heard] == [(WSMsgType.BINARY, 70_000)]
+
+
+# What was read when the peer left
+
+
+def numbered(count: int) -> bytes:
+    return b"".join(frame(b"%d" % number) for number in range(count))
+
+
+def lose(rig: Rig) -> None:
+    """As aiohttp does when the connection is lost."""
+    rig.wire.transport = None
+    rig.valve.feed_eof()
+
+
+async def test_what_was_read_before_the_peer_left_is_heard() -> None:
+    rig = Rig()
+    rig.valve.feed_data(numbered(60))
+    await asyncio.sleep(0)
+    lose(rig)
+    assert len(rig.heard) == 2 * RUN_FRAMES
+    assert not rig.valve._inlet.is_eof()
+    await until(rig.valve._inlet.is_eof)
+    assert [int(data) for _, data in rig.heard] == list(range(60))
+
+
+async def test_at_its_own_rate() -> None:
+    rig = Rig(Rates(100, 1_000_000, 0.2))
+    began = monotonic()
+    rig.valve.feed_data(numbered(60))
+    lose(rig)
+    await until(rig.valve._inlet.is_eof)
+    assert len(rig.heard) == 60
+    assert monotonic() - began > 0.2
+
+
+async def test_unless_nobody_listens_any_more_or_it_takes_too_long() -> None:
+    deaf, slow = Rig(), Rig(Rates(1, 1_000_000, 1))
+    for rig in (deaf, slow):
+        rig.valve.feed_data(numbered(60))
+    deaf.valve._inlet.turn_deaf()
+    lose(deaf)
+    assert deaf.valve._inlet.is_eof()
+    lose(slow)
+    assert not slow.valve._inlet.is_eof()
+    slow.valve.close()
+    assert slow.valve._inlet.is_eof()
+    patient = Rig(Rates(50, 1_000_000, 0.02))
+    patient.valve.feed_data(numbered(60))
+    lose(patient)
+    patient.valve._ended_s -= 60
+    await until(patient.valve._inlet.is_eof, within_s=30)
+    assert len(patient.heard) < 60

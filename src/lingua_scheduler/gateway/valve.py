@@ -4,6 +4,7 @@ It finds where frames end, and hands whole runs of them to aiohttp's parser."""
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from time import monotonic, thread_time
 from typing import NamedTuple
 from weakref import WeakSet
@@ -30,6 +31,8 @@ LEAST_WAIT_S = 0.02
 QUEUE_FULL_S = 0.005
 # With more than this waiting for its turn, nothing is read on top of it.
 BACKLOG_BYTES = 65_536
+# What a peer said before it left is handled, at its own rate and for so long.
+LAST_WORDS_S = 10.0
 # The longest header of a frame: two bytes, its length in eight, its mask in four.
 _HEADER_BYTES = 14
 
@@ -58,6 +61,7 @@ class Valve:
         "_account",
         "_backlog",
         "_cpu",
+        "_ended_s",
         "_fragments",
         "_frames",
         "_head",
@@ -105,6 +109,8 @@ class Valve:
         self._is_paused = False
         # What is being read now is weighed as a whole.
         self._is_weighing = False
+        # When the peer left; what was read before is still handled.
+        self._ended_s = inf
         # Until then it rests for the CPU it used, on the clock of the buckets.
         self._not_before_s = 0.0
         # Bytes of all that, and when the message began that is not complete.
@@ -125,8 +131,10 @@ class Valve:
         return _FED
 
     def feed_eof(self) -> None:
-        if self._reader is not None:
-            self._reader.feed_eof()
+        if self._backlog and self._reader is not None and not self._inlet.is_deaf:
+            self._ended_s = monotonic()
+        else:
+            self._end()
 
     def close(self) -> None:
         """Nobody wants these frames any more; only a goodbye is still waited for, and not for long."""
@@ -134,6 +142,8 @@ class Valve:
         if self._account is not None:
             self._account.change(self, 0)
             self._account = None
+        if self._ended_s < inf:
+            self._end()
 
     def charge(self, cpu_s: float) -> None:
         """A frame of this socket was read after it had waited in the queue."""
@@ -240,10 +250,11 @@ class Valve:
 
     def _go_on(self) -> None:
         self._timer = None
-        if self._protocol.transport is None:
-            self._backlog = b""
+        now_s = monotonic()
+        if now_s - self._ended_s > LAST_WORDS_S:
+            self._end()
             return
-        if (wait_s := self._not_before_s - monotonic()) > 0:
+        if (wait_s := self._not_before_s - now_s) > 0:
             self._pause()
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
             return
@@ -255,10 +266,22 @@ class Valve:
             is_over, _ = self._feed(data)
             if is_over:
                 self._protocol.close()
-        if self._is_paused and not self._is_waiting:
+        if self._is_waiting:
+            return
+        if self._ended_s < inf:
+            self._end()
+        elif self._is_paused:
             self._is_paused = self._inlet.is_held = False
             self._inlet.was_heard = True
             self._protocol._resume_reading_for_buffer()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._backlog = b""
+        if self._reader is not None:
+            self._reader.feed_eof()
 
     @property
     def _is_waiting(self) -> bool:
