@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.gateway.inlet import Inlet
+from lingua_scheduler.gateway.outbox import Flusher, Outbox, Unread
 from lingua_scheduler.gateway.valve import RUN_FRAMES, Rates, Unfinished, Valve
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.tasks import Nursery
 from tests.support.bare import Bare, frame, handshake
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
@@ -51,10 +53,10 @@ class Wire:
 
 
 class Rig:
-    def __init__(self, rates: Rates = PLENTY, account: Unfinished | None = None) -> None:
+    def __init__(self, rates: Rates = PLENTY, account: Unfinished | None = None, queue_bytes: int = 1_000_000) -> None:
         self.wire = cast("Any", Wire())
         self.account = account or Unfinished(1_000_000, 60)
-        inlet = Inlet(self.wire, 1_000_000, loop=asyncio.get_running_loop())
+        inlet = Inlet(self.wire, queue_bytes, loop=asyncio.get_running_loop())
         reader = WebSocketReader(inlet, 1_000_000, compress=False, decode_text=False)
         self.valve = Valve(reader, inlet, self.wire, rates, self.account)
         self.heard: list[tuple[WSMsgType, bytes]] = []
@@ -342,3 +344,88 @@ async def test_unless_nobody_listens_any_more_or_it_takes_too_long() -> None:
     patient.valve._ended_s -= 60
     await until(patient.valve._inlet.is_eof, within_s=30)
     assert len(patient.heard) < 60
+
+
+# When our own queue is full
+
+
+async def test_what_waits_for_our_queue_is_not_held_against_the_peer() -> None:
+    account = Unfinished(10_000, 60)
+    rig = Rig(account=account)
+    rig.valve.feed_data(numbered(RUN_FRAMES) + frame(bytes(500))[:100])
+    rig.wire.pause_reading()
+    for _ in range(3):
+        rig.valve.feed_data(frame(bytes(20_000)))
+        await asyncio.sleep(0)
+    assert account.total < 1_000
+    assert not rig.wire.is_aborted
+
+
+async def test_nor_is_the_time_it_waits() -> None:
+    account = Unfinished(1_000_000, 60)
+    rig = Rig(account=account)
+    rig.valve.feed_data(frame(bytes(500))[:100])
+    began = rig.valve.began_s
+    rig.wire.pause_reading()
+    account.look(began + 61)
+    assert not rig.wire.is_aborted
+    rig.wire.resume_reading()
+    account.look(began + 61 + 59)
+    assert not rig.wire.is_aborted
+    account.look(began + 61 + 61)
+    assert rig.wire.is_aborted
+
+
+async def test_a_full_queue_is_waited_for_without_looking_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    go_on = Valve._go_on
+
+    def counted(valve: Valve) -> None:
+        looks.append(monotonic())
+        go_on(valve)
+
+    monkeypatch.setattr(Valve, "_go_on", counted)
+    rig = Rig(queue_bytes=1_000)
+    rig.valve._inlet.at_once = None
+    rig.valve.feed_data(numbered(100))
+    await asyncio.sleep(0.2)
+    assert len(looks) <= 3
+    rig.valve.feed_data(frame(b"100"))
+    found = [int((await rig.valve._inlet.read()).data) for _ in range(101)]
+    assert found == list(range(101))
+    assert rig.wire.is_reading
+
+
+async def test_whom_we_do_not_read_cannot_be_heard() -> None:
+    rig = Rig()
+    inlet = rig.valve._inlet
+    transport = cast("Any", Transport())
+    outbox = Outbox(cast("Any", None), inlet, transport, 1_000, Flusher(), Nursery("n"), Unread(1_000))
+    outbox.ping_if_silent()
+    assert transport.written == [b"\x89\x00"]
+    rig.wire.pause_reading()
+    assert outbox.is_heard
+    for _ in range(3):
+        outbox.ping_if_silent()
+    assert not transport.is_aborted
+    rig.wire.resume_reading()
+    # It is asked again, and only then is its silence its own.
+    outbox.ping_if_silent()
+    assert (len(transport.written), transport.is_aborted) == (2, False)
+    outbox.ping_if_silent()
+    assert transport.is_aborted
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.is_aborted = False
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def abort(self) -> None:
+        self.is_aborted = True

@@ -20,8 +20,10 @@ class Inlet(WebSocketDataQueue):
     is_busy = False
     # Anything came since this was last looked at: a sign of life.
     was_heard = False
-    # Nothing is read just now, because the peer was too fast: it cannot be heard.
+    # Nothing is read just now, because the peer was too fast.
     is_held = False
+    # Called once, when the queue was full and is not any more.
+    on_room: Callable[[], None] | None = None
     # The peer has to go: of what it still sends only its goodbye counts.
     is_deaf = False
     # Takes what a ping brought; takes the news of a pong. Neither has to wait for the frames before it.
@@ -44,6 +46,18 @@ class Inlet(WebSocketDataQueue):
             return
         self.is_busy = True
         super().feed_data(data, size)
+
+    @property
+    def is_unread(self) -> bool:
+        """Nothing is read just now, because the peer was too fast or this queue is full: it cannot be heard."""
+        return self.is_held or self._protocol._reading_paused
+
+    async def read(self) -> Any:
+        data = await super().read()
+        if self.on_room is not None and not self._protocol._reading_paused:
+            on_room, self.on_room = self.on_room, None
+            on_room()
+        return data
 
     def one_done(self) -> None:
         """Whoever took a frame out of the queue has handled it."""

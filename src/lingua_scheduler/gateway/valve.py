@@ -27,8 +27,6 @@ WEIGHED_BYTES = 4_096
 CPU_BURST_S = 0.02
 # A socket that is read more slowly gets a turn this often, not one for each frame.
 LEAST_WAIT_S = 0.02
-# While aiohttp's queue is full, so long until the next look.
-QUEUE_FULL_S = 0.005
 # With more than this waiting for its turn, nothing is read on top of it.
 BACKLOG_BYTES = 65_536
 # What a peer said before it left is handled, at its own rate and for so long.
@@ -113,7 +111,7 @@ class Valve:
         self._ended_s = inf
         # Until then it rests for the CPU it used, on the clock of the buckets.
         self._not_before_s = 0.0
-        # Bytes of all that, and when the message began that is not complete.
+        # Bytes of the message that is not complete, and when it began. What waits for its turn is not the peer's fault.
         self.unfinished = 0
         self.began_s = 0.0
         # Called when the rate is used up, and when the peer has to go.
@@ -122,12 +120,11 @@ class Valve:
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """What the transport has read; called by aiohttp as if this were its parser."""
-        if self._timer is None:
+        if self._timer is None and not self._backlog:
             return self._feed(data if type(data) is bytes else bytes(data))
         self._backlog += data
         if len(self._backlog) > BACKLOG_BYTES:
             self._pause()
-        self._note()
         return _FED
 
     def feed_eof(self) -> None:
@@ -194,7 +191,7 @@ class Valve:
             self._rest(max(frames_s, volume_s, cpu_s, LEAST_WAIT_S))
         elif self._backlog:
             self._timer = asyncio.get_running_loop().call_soon(self._go_on)
-        if self._left or self._fragments or self._backlog or self._head or self.unfinished:
+        if self._left or self._fragments or self._head or self.unfinished:
             self._note()
         return fed
 
@@ -259,7 +256,7 @@ class Valve:
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
             return
         if self._backlog and self._protocol._reading_paused:
-            self._timer = asyncio.get_running_loop().call_later(QUEUE_FULL_S, self._go_on)
+            self._inlet.on_room = self._has_room
             return
         data, self._backlog = self._backlog, b""
         if data:
@@ -275,22 +272,33 @@ class Valve:
             self._inlet.was_heard = True
             self._protocol._resume_reading_for_buffer()
 
+    def _has_room(self) -> None:
+        """Our queue was full, and takes frames again."""
+        self._inlet.was_heard = True
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_soon(self._go_on)
+
     def _end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._backlog = b""
+        self._backlog, self._inlet.on_room = b"", None
         if self._reader is not None:
             self._reader.feed_eof()
 
     @property
     def _is_waiting(self) -> bool:
-        return self._timer is not None
+        return self._timer is not None or bool(self._backlog)
+
+    @property
+    def is_kept_waiting(self) -> bool:
+        """By our own queue: it is not read, however much it sends."""
+        return self._protocol._reading_paused
 
     def _note(self) -> None:
         if self._account is not None:
             received = self._length - self._left if self._left else 0
-            self._account.change(self, self._fragments + received + len(self._backlog) + len(self._head))
+            self._account.change(self, self._fragments + received + len(self._head))
 
 
 class Unfinished:
@@ -318,7 +326,9 @@ class Unfinished:
     def look(self, now_s: float) -> None:
         """Whoever takes too long to finish a message has to go."""
         for valve in list(self._valves):
-            if valve.unfinished and now_s - valve.began_s > self._timeout_s:
+            if valve.is_kept_waiting:
+                valve.began_s = now_s
+            elif valve.unfinished and now_s - valve.began_s > self._timeout_s:
                 valve.give_up(f"a message was not complete after {self._timeout_s:g} s")
 
     def _make_room(self) -> None:
