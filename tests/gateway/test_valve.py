@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic, thread_time
 from typing import Any, cast
 
@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from lingua_scheduler.gateway.inlet import Inlet
 from lingua_scheduler.gateway.outbox import Flusher, Outbox, Unread
 from lingua_scheduler.gateway.valve import RUN_FRAMES, Rates, Unfinished, Valve
+from lingua_scheduler.services.nodes.registry import REGISTRATIONS
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 from tests.support.bare import Bare, frame, handshake
-from tests.support.peers import field
+from tests.support.peers import field, registration
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -272,6 +273,26 @@ async def test_a_node_that_does_not_register_is_closed_whatever_else_it_says(ser
             pinging.writer.write(frame(b"", opcode=9))
             for peer in (silent, pinging):
                 assert await goodbye(peer) == (1013, "no node_register came")
+
+
+async def test_nodes_that_wait_for_their_turn_to_register_are_not_closed_and_those_that_left_not_registered(
+    server: RedisProcess,
+) -> None:
+    changes = {"nodes__register_within_ms": 300, "server__max_registrations_per_s": 1}
+    before = REGISTRATIONS["registered"]._value.get()
+    async with scheduler_on(server.url, **changes) as (scheduler, _), AsyncExitStack() as sockets:
+        for number in range(3):
+            peer = await sockets.enter_async_context(dialled(scheduler.port, "/ws/node"))
+            peer.writer.write(frame(registration(node_id=f"node-{number}")))
+            while scheduler._registry._entering + len(scheduler._registry) <= number:
+                await asyncio.sleep(0.01)
+            if number == 1:
+                peer.writer.transport.abort()
+        while (await peer.message())["type"] != "node_register_ack":
+            pass
+        await until(lambda: not scheduler._registry._entering)
+        assert {link.node_id for link in scheduler._registry.links} == {"node-0", "node-2"}
+        assert REGISTRATIONS["registered"]._value.get() == before + 2
 
 
 async def test_of_many_pings_at_once_the_last_is_answered(server: RedisProcess) -> None:
