@@ -124,10 +124,14 @@ class HttpNodes:
             if place > self._addresses.max_sockets and not is_known:
                 return Refusal(ErrorCode.NODE_UNAVAILABLE, TOO_MANY)
             registered = await self._register(says, caller)
-            return registered
         finally:
+            # Otherwise it is the node's, until its box is closed.
             if not isinstance(registered, HttpNode):
                 self._addresses.leave(caller.meter)
+        if isinstance(registered, HttpNode) and not registered.claim.is_healthy:
+            link = registered.link
+            await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, registered.claim))
+        return registered
 
     async def _register(self, says: NodeRegistration, caller: Caller) -> HttpNode | Refusal:
         if not self.is_open:
@@ -149,8 +153,6 @@ class HttpNodes:
             # The same process: its leases live on, and so do the orders it has not fetched.
             for message in former.box.take():
                 box.post(message)
-        if not claim.is_healthy:
-            await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, claim))
         return node
 
     async def heartbeat(self, node: HttpNode, says: NodeBeat) -> Refusal | Stranger | TooFast | None:
