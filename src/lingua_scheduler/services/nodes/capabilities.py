@@ -20,9 +20,11 @@ from lingua_scheduler.protocol.shapes import count_translations, read_translatio
 
 # The kinds of service a pair needs.
 RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})
-# So many languages in all are read faster than they are looked up; and so many long lists are remembered.
+# So many languages in all are read faster than they are looked up; and so many long lists are remembered, with
+# so many pairs in all.
 SHORT = 16
-REMEMBERED_MAX = 8
+REMEMBERED_MAX = 64
+REMEMBERED_PAIRS = 262_144
 # Reading so many declared pairs costs about as much as writing a change.
 PAIRS_PER_WEIGHT = 1_000
 # Of GPUs we read, and of cores and gigabytes; a list without end is a liar's.
@@ -104,6 +106,11 @@ class _Statement(NamedTuple):
     excess: str | None = None
     unreadable: int | None = None
 
+    @property
+    def pairs(self) -> int:
+        """How much there is to remember of it."""
+        return len(self.languages.translations or ())
+
 
 def is_new(said: LanguageCapabilities | None) -> bool:
     """Whether long lists have to be read, because nobody said exactly this lately."""
@@ -115,6 +122,7 @@ class _Statements:
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Statement] = {}
+        self._pairs = 0
         # It is asked several times in a row about the same message.
         self._latest: LanguageCapabilities | None = None
         self._digest: bytes | None = None
@@ -142,13 +150,18 @@ class _Statements:
             self._statement = _statement(said)
         else:
             self._digest = _digest(said)
-            self._statement = self._known.get(self._digest)
+            self._statement = self._known.pop(self._digest, None)
+            if self._statement is not None:
+                # Those that were said last come last.
+                self._known[self._digest] = self._statement
 
     def _remember(self, statement: _Statement) -> None:
-        if self._digest is not None:
-            if len(self._known) >= REMEMBERED_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[self._digest] = statement
+        if self._digest is None:
+            return
+        self._known[self._digest] = statement
+        self._pairs += statement.pairs
+        while len(self._known) > REMEMBERED_MAX or self._pairs > REMEMBERED_PAIRS:
+            self._pairs -= self._known.pop(next(iter(self._known))).pairs
 
 
 _STATEMENTS = _Statements()
@@ -184,9 +197,9 @@ def _statement(said: LanguageCapabilities) -> _Statement:
     )
     declared = None
     if pairs is not None:
-        # Each code is looked at once, however many pairs it is in.
-        codes = valid_codes({code for pair in pairs for code in pair})
-        declared = frozenset(Pair(src, tgt) for src, tgt in pairs if src in codes and tgt in codes)
+        # Each code is looked at, and kept, once, however many pairs it is in.
+        codes = {code: code for code in valid_codes({code for pair in pairs for code in pair})}
+        declared = frozenset(Pair(codes[src], codes[tgt]) for src, tgt in pairs if src in codes and tgt in codes)
     if declared is not None and len(declared) > MAX_PAIRS and _is_any(asr, semantic, tts, declared):
         declared = None
     return _Statement(Languages(asr, semantic, tts, declared), unreadable=unreadable)
