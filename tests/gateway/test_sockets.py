@@ -5,12 +5,15 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from aiohttp import WSMessage, WSMsgType
 from aiohttp._websocket.reader import WebSocketReader
 
+from lingua_scheduler.gateway import sockets
 from lingua_scheduler.gateway.inlet import Inlet
-from lingua_scheduler.gateway.sockets import Sockets
+from lingua_scheduler.gateway.sockets import Manners, Sockets
 from lingua_scheduler.gateway.valve import RUN_FRAMES, Rates, Unfinished, Valve
+from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
 from tests.gateway.test_valve import Wire
 from tests.support.bare import frame
 from tests.support.schedulers import settings_with
@@ -94,3 +97,30 @@ async def test_when_all_is_done_frames_are_taken_at_once_again() -> None:
     socket.valve.feed_data(frame(b"1") + GOODBYE)
     assert taken == [0, 1]
     assert await pumping == [0, 1]
+
+
+async def test_a_long_frame_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    socket, charged, looks = Socket(1_000_000), list[float](), list[float]()
+
+    class Purse:
+        def take(self, cpu_s: float, _now_s: float) -> float:
+            charged.append(cpu_s)
+            return 0.0
+
+    def look() -> float:
+        looks.append(0.0)
+        return 0.0
+
+    socket.valve._cpu = cast("Any", Purse())
+    monkeypatch.setattr(sockets, "thread_time", look)
+    manners = Manners(cast("Any", socket), cast("Any", None), "node", 120)
+
+    def read(frame: bytes, _most: Bulk) -> int:
+        return len(frame)
+
+    socket.inlet.at_once = lambda data, _: bool(manners.weigh(data, read, OF_NODES))
+    socket.valve.feed_data(frame(bytes(5_000)))
+    assert (len(charged), len(looks)) == (1, 0)
+    # One that waited in the queue is weighed by whoever reads it.
+    assert manners.weigh(bytes(5_000), read, OF_NODES) == 5_000
+    assert (len(charged), len(looks)) == (2, 2)

@@ -162,7 +162,7 @@ class Manners:
 
     def weigh(self, frame: bytes, read: Callable[[bytes, Bulk], M], most: Bulk) -> M:
         """Read a frame, and let its socket rest when that cost much."""
-        if len(frame) <= WEIGHED_BYTES:
+        if len(frame) <= WEIGHED_BYTES or self._socket.valve.is_weighing:
             return read(frame, most)
         began_s = thread_time()
         try:

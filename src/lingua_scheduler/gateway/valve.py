@@ -65,7 +65,6 @@ class Valve:
         "_head",
         "_inlet",
         "_is_paused",
-        "_is_weighing",
         "_left",
         "_length",
         "_not_before_s",
@@ -75,6 +74,7 @@ class Valve:
         "_timer",
         "_volume",
         "began_s",
+        "is_weighing",
         "on_close",
         "on_empty",
         "unfinished",
@@ -106,7 +106,7 @@ class Valve:
         self._timer: asyncio.Handle | None = None
         self._is_paused = False
         # What is being read now is weighed as a whole.
-        self._is_weighing = False
+        self.is_weighing = False
         # When the peer left; what was read before is still handled.
         self._ended_s = inf
         # Until then it rests for the CPU it used, on the clock of the buckets.
@@ -144,8 +144,6 @@ class Valve:
 
     def charge(self, cpu_s: float) -> None:
         """A frame of this socket was read after it had waited in the queue."""
-        if self._is_weighing:
-            return
         now_s = monotonic()
         if wait_s := self._cpu.take(cpu_s, now_s):
             wait_s = max(wait_s, LEAST_WAIT_S)
@@ -182,9 +180,9 @@ class Valve:
         cpu_s = 0.0
         # The end of a long message may be short.
         if end > WEIGHED_BYTES or held > WEIGHED_BYTES:
-            self._is_weighing, began_s = True, thread_time()
+            self.is_weighing, began_s = True, thread_time()
             fed = reader.feed_data(data)
-            self._is_weighing, cpu_s = False, self._cpu.take(thread_time() - began_s, now_s)
+            self.is_weighing, cpu_s = False, self._cpu.take(thread_time() - began_s, now_s)
         else:
             fed = reader.feed_data(data)
         if frames_s or volume_s or cpu_s:
