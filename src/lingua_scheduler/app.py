@@ -14,6 +14,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
+from lingua_scheduler.console.bodies import BODIES, BODY_TIMEOUT_S, CHARGE, Bodies
 from lingua_scheduler.console.callbacks import Courier
 from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
@@ -22,7 +23,7 @@ from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.nodes import NodeOperations
-from lingua_scheduler.console.operations import BODY_TIMEOUT_S, OPERATIONS, Operation, add_operations
+from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.polling import Polling
 from lingua_scheduler.console.siblings import Siblings
@@ -32,7 +33,7 @@ from lingua_scheduler.domain.addresses import AddressBook, read_networks
 from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
 from lingua_scheduler.domain.pools import Admission
-from lingua_scheduler.gateway.connections import Runner
+from lingua_scheduler.gateway.connections import Runner, charge
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.session_socket import SessionSocket
@@ -247,6 +248,7 @@ class Scheduler:
             middlewares=[errors_as_json, behind(self._door)], client_max_size=settings.server.max_body_bytes
         )
         app[BODY_TIMEOUT_S] = settings.server.body_timeout_ms / 1000
+        app[BODIES], app[CHARGE] = Bodies(settings.server.max_unfinished_bytes), charge
         app.on_response_prepare.append(stamp)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)

@@ -107,7 +107,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         _Bytes, _doc("Unsent bytes of all sockets together before the one with most is cut off")
     ] = 268_435_456
     max_unfinished_bytes: Annotated[
-        _Bytes, _doc("Held of messages that have not come whole, all sockets together; then the largest is cut off")
+        _Bytes,
+        _doc(
+            "Held of messages that have not come whole, all sockets together, then the largest is cut off; so of bodies"
+        ),
     ] = 134_217_728
     message_timeout_ms: Annotated[_PeriodMs, _doc("Longest a message may take from its first byte to its last")] = (
         120_000

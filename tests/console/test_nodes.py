@@ -9,9 +9,10 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.protocol import shapes
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
-from tests.support.fleet import ledger
+from tests.support.fleet import ledger, wide_codes
 from tests.support.http_nodes import LANGUAGES, HttpNode, door, http_node, never, said_of, take
 from tests.support.peers import Field, Frame, answer, field, registration, stay_silent
 from tests.support.schedulers import scheduler_on, settings_with
@@ -514,6 +515,31 @@ async def test_what_cannot_be_is_refused_by_name(peers: Field, field_name: str, 
         status, body = await node.post("/v1/node/heartbeat", **{field_name: value})
         assert (status, body["error"]) == (400, "INVALID_MESSAGE")
         assert field_name in body["detail"]
+
+
+async def test_long_lists_are_read_at_the_pace_of_changes_and_once(
+    peers: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    pair_of = shapes._pair
+
+    def counted(candidate: object) -> tuple[str, str] | None:
+        read.append(candidate)
+        return pair_of(candidate)
+
+    codes = wide_codes(80)
+    pairs = [f"{src}:{tgt}" for src in codes for tgt in codes][:6_000]
+    node = await http_node(peers, nmt_pairs=pairs)
+    monkeypatch.setattr(shapes, "_pair", counted)
+    # 20 changes a minute, and 6000 pairs count as seven.
+    answers = [await node.post("/v1/node/heartbeat", nmt_pairs=pairs[turn:]) for turn in range(1, 6)]
+    assert [status for status, _ in answers] == [200, 200, 429, 429, 429]
+    assert answers[-1][1]["error"] == "RATE_LIMITED"
+    assert len(read) < 2 * len(pairs)
+    # What it says already, and all else, is always heard.
+    assert (await node.post("/v1/node/heartbeat", nmt_pairs=pairs[2:]))[0] == 200
+    assert (await node.post("/v1/node/heartbeat", max_concurrent_jobs=7))[0] == 200
+    assert len(read) < 2 * len(pairs)
 
 
 async def test_a_fleet_that_is_full_takes_no_more(server: RedisProcess) -> None:

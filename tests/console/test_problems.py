@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.console import bodies
 from tests.support.http_nodes import LANGUAGES, http_node
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
@@ -106,6 +107,7 @@ async def test_every_documented_problem_is_reached() -> None:
             await provoker.ask_all(headers={"Origin": "http://evil.example"})
             await provoker.ask_all(headers={"Host": "evil.example"})
             await full_house(scheduler, provoker)
+            await busy_house(scheduler, provoker)
             await crowded_house(scheduler, provoker)
             redis.stop()
             await until(lambda: not store.is_ready)
@@ -128,6 +130,14 @@ async def full_house(scheduler: Scheduler, provoker: Provoker) -> None:
     scheduler._http_nodes.is_open = False
     await provoker.ask("POST", "/v1/node/register", json=LANGUAGES)
     scheduler._http_nodes.is_open = True
+
+
+async def busy_house(scheduler: Scheduler, provoker: Provoker) -> None:
+    """So much is being sent that no body has room."""
+    account = scheduler._runner.app[bodies.BODIES]
+    account._max_bytes, most = 0, account._max_bytes
+    await provoker.ask_with_bodies(json={"version": "x"})
+    account._max_bytes = most
 
 
 async def crowded_house(scheduler: Scheduler, provoker: Provoker) -> None:

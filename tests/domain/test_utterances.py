@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.utterances import FINAL_GRACE_MS, Cut, CutReason, CutRules, Cutter
+from lingua_scheduler.domain.utterances import FINAL_GRACE_MS, LEAD_CHUNKS, MAX_CHUNKS, Cut, CutReason, CutRules, Cutter
 
 RULES = CutRules(hangover_manual_ms=200)
 CHUNK_MS = 200
@@ -710,3 +710,24 @@ def test_one_long_chunk_after_silence_is_not_cut_down_to_the_silence() -> None:
     stream(cutter, "..", 0)
     assert cutter.chunk(b"long", 12_000, 1_000) == []
     assert spoken(cutter.flush()) == [b"..long"]
+
+
+# Chunks that last no time
+
+
+def test_silence_of_no_duration_does_not_pile_up_before_speech() -> None:
+    cutter = Cutter(RULES)
+    for number in range(1_000):
+        assert cutter.chunk(bytes(2), 0, number, is_speech=False) == []
+    assert (cutter.held_chunks, cutter.held_bytes) == (LEAD_CHUNKS, 2 * LEAD_CHUNKS)
+    cutter.chunk(b"word", CHUNK_MS, 1_000)
+    (cut,) = cutter.flush()
+    assert cut.audio == bytes(2 * LEAD_CHUNKS) + b"word"
+
+
+def test_nor_does_speech_of_no_duration_in_an_utterance() -> None:
+    cutter = Cutter(RULES)
+    cuts = [cut for number in range(3 * MAX_CHUNKS) for cut in cutter.chunk(b"ab", 0, number / 1000)]
+    assert [cut.reason for cut in cuts] == [CutReason.MAX_LENGTH] * len(cuts)
+    assert len(cuts) >= 2
+    assert cutter.held_chunks <= MAX_CHUNKS

@@ -3,7 +3,7 @@
 import asyncio
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from time import monotonic, thread_time
 from typing import Any, cast
 
@@ -14,10 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.gateway.inlet import Inlet
+from lingua_scheduler.gateway.outbox import Flusher, Outbox, Unread
 from lingua_scheduler.gateway.valve import RUN_FRAMES, Rates, Unfinished, Valve
+from lingua_scheduler.services.nodes.registry import REGISTRATIONS
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.tasks import Nursery
 from tests.support.bare import Bare, frame, handshake
-from tests.support.peers import field
+from tests.support.peers import field, registration
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -51,10 +54,10 @@ class Wire:
 
 
 class Rig:
-    def __init__(self, rates: Rates = PLENTY, account: Unfinished | None = None) -> None:
+    def __init__(self, rates: Rates = PLENTY, account: Unfinished | None = None, queue_bytes: int = 1_000_000) -> None:
         self.wire = cast("Any", Wire())
         self.account = account or Unfinished(1_000_000, 60)
-        inlet = Inlet(self.wire, 1_000_000, loop=asyncio.get_running_loop())
+        inlet = Inlet(self.wire, queue_bytes, loop=asyncio.get_running_loop())
         reader = WebSocketReader(inlet, 1_000_000, compress=False, decode_text=False)
         self.valve = Valve(reader, inlet, self.wire, rates, self.account)
         self.heard: list[tuple[WSMsgType, bytes]] = []
@@ -272,6 +275,26 @@ async def test_a_node_that_does_not_register_is_closed_whatever_else_it_says(ser
                 assert await goodbye(peer) == (1013, "no node_register came")
 
 
+async def test_nodes_that_wait_for_their_turn_to_register_are_not_closed_and_those_that_left_not_registered(
+    server: RedisProcess,
+) -> None:
+    changes = {"nodes__register_within_ms": 300, "server__max_registrations_per_s": 1}
+    before = REGISTRATIONS["registered"]._value.get()
+    async with scheduler_on(server.url, **changes) as (scheduler, _), AsyncExitStack() as sockets:
+        for number in range(3):
+            peer = await sockets.enter_async_context(dialled(scheduler.port, "/ws/node"))
+            peer.writer.write(frame(registration(node_id=f"node-{number}")))
+            while scheduler._registry._entering + len(scheduler._registry) <= number:
+                await asyncio.sleep(0.01)
+            if number == 1:
+                peer.writer.transport.abort()
+        while (await peer.message())["type"] != "node_register_ack":
+            pass
+        await until(lambda: not scheduler._registry._entering)
+        assert {link.node_id for link in scheduler._registry.links} == {"node-0", "node-2"}
+        assert REGISTRATIONS["registered"]._value.get() == before + 2
+
+
 async def test_of_many_pings_at_once_the_last_is_answered(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (scheduler, _), dialled(scheduler.port, "/ws/session") as peer:
         peer.writer.write(b"".join(frame(b"%d" % number, opcode=9) for number in range(100)))
@@ -289,3 +312,141 @@ async def test_a_header_that_comes_in_single_bytes_is_waited_for() -> None:
         rig.valve.feed_data(sent[at : at + 1])
     rig.valve.feed_data(sent[14:])
     assert [(kind, len(data)) for kind, data in rig.heard] == [(WSMsgType.BINARY, 70_000)]
+
+
+# What was read when the peer left
+
+
+def numbered(count: int) -> bytes:
+    return b"".join(frame(b"%d" % number) for number in range(count))
+
+
+def lose(rig: Rig) -> None:
+    """As aiohttp does when the connection is lost."""
+    rig.wire.transport = None
+    rig.valve.feed_eof()
+
+
+async def test_what_was_read_before_the_peer_left_is_heard() -> None:
+    rig = Rig()
+    rig.valve.feed_data(numbered(60))
+    await asyncio.sleep(0)
+    lose(rig)
+    assert len(rig.heard) == 2 * RUN_FRAMES
+    assert not rig.valve._inlet.is_eof()
+    await until(rig.valve._inlet.is_eof)
+    assert [int(data) for _, data in rig.heard] == list(range(60))
+
+
+async def test_at_its_own_rate() -> None:
+    rig = Rig(Rates(100, 1_000_000, 0.2))
+    began = monotonic()
+    rig.valve.feed_data(numbered(60))
+    lose(rig)
+    await until(rig.valve._inlet.is_eof)
+    assert len(rig.heard) == 60
+    assert monotonic() - began > 0.2
+
+
+async def test_unless_nobody_listens_any_more_or_it_takes_too_long() -> None:
+    deaf, slow = Rig(), Rig(Rates(1, 1_000_000, 1))
+    for rig in (deaf, slow):
+        rig.valve.feed_data(numbered(60))
+    deaf.valve._inlet.turn_deaf()
+    lose(deaf)
+    assert deaf.valve._inlet.is_eof()
+    lose(slow)
+    assert not slow.valve._inlet.is_eof()
+    slow.valve.close()
+    assert slow.valve._inlet.is_eof()
+    patient = Rig(Rates(50, 1_000_000, 0.02))
+    patient.valve.feed_data(numbered(60))
+    lose(patient)
+    patient.valve._ended_s -= 60
+    await until(patient.valve._inlet.is_eof, within_s=30)
+    assert len(patient.heard) < 60
+
+
+# When our own queue is full
+
+
+async def test_what_waits_for_our_queue_is_not_held_against_the_peer() -> None:
+    account = Unfinished(10_000, 60)
+    rig = Rig(account=account)
+    rig.valve.feed_data(numbered(RUN_FRAMES) + frame(bytes(500))[:100])
+    rig.wire.pause_reading()
+    for _ in range(3):
+        rig.valve.feed_data(frame(bytes(20_000)))
+        await asyncio.sleep(0)
+    assert account.total < 1_000
+    assert not rig.wire.is_aborted
+
+
+async def test_nor_is_the_time_it_waits() -> None:
+    account = Unfinished(1_000_000, 60)
+    rig = Rig(account=account)
+    rig.valve.feed_data(frame(bytes(500))[:100])
+    began = rig.valve.began_s
+    rig.wire.pause_reading()
+    account.look(began + 61)
+    assert not rig.wire.is_aborted
+    rig.wire.resume_reading()
+    account.look(began + 61 + 59)
+    assert not rig.wire.is_aborted
+    account.look(began + 61 + 61)
+    assert rig.wire.is_aborted
+
+
+async def test_a_full_queue_is_waited_for_without_looking_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    go_on = Valve._go_on
+
+    def counted(valve: Valve) -> None:
+        looks.append(monotonic())
+        go_on(valve)
+
+    monkeypatch.setattr(Valve, "_go_on", counted)
+    rig = Rig(queue_bytes=1_000)
+    rig.valve._inlet.at_once = None
+    rig.valve.feed_data(numbered(100))
+    await asyncio.sleep(0.2)
+    assert len(looks) <= 3
+    rig.valve.feed_data(frame(b"100"))
+    found = [int((await rig.valve._inlet.read()).data) for _ in range(101)]
+    assert found == list(range(101))
+    assert rig.wire.is_reading
+
+
+async def test_whom_we_do_not_read_cannot_be_heard() -> None:
+    rig = Rig()
+    inlet = rig.valve._inlet
+    transport = cast("Any", Transport())
+    outbox = Outbox(cast("Any", None), inlet, transport, 1_000, Flusher(), Nursery("n"), Unread(1_000))
+    outbox.ping_if_silent()
+    assert transport.written == [b"\x89\x00"]
+    rig.wire.pause_reading()
+    assert outbox.is_heard
+    for _ in range(3):
+        outbox.ping_if_silent()
+    assert not transport.is_aborted
+    rig.wire.resume_reading()
+    # It is asked again, and only then is its silence its own.
+    outbox.ping_if_silent()
+    assert (len(transport.written), transport.is_aborted) == (2, False)
+    outbox.ping_if_silent()
+    assert transport.is_aborted
+
+
+class Transport:
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.is_aborted = False
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def abort(self) -> None:
+        self.is_aborted = True

@@ -1,4 +1,5 @@
 import json
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -308,3 +309,10 @@ def test_an_unreadable_pair_is_skipped_and_the_others_are_kept_in_order() -> Non
     declared = ["zh-en", 7, {"from": "en", "to": "zh"}, "zh-Hant", {"supported_pairs": [None, "ja:en", "ko:en"]}]
 
     assert translation_pairs(declared) == [("zh", "en"), ("en", "zh"), ("ja", "en"), ("ko", "en")]
+
+
+def test_a_text_that_is_too_long_for_a_pair_costs_nothing() -> None:
+    began_s = thread_time()
+    assert translation_pairs(["en" + " " * 30_000 + "zh", "en" + " " * 60 + ":zh"]) == [("en", "zh")]
+    # The square of its length: four seconds, and an hour for the longest message.
+    assert thread_time() - began_s < 1

@@ -9,6 +9,7 @@ import pytest
 
 from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics
 from tests.support.http_nodes import LANGUAGES
 from tests.support.peers import Field, field
@@ -158,6 +159,26 @@ async def test_nodes_over_http_take_places_of_their_address_too(server: RedisPro
             assert await stranger.open(1, "/ws/node") == 0, "sockets and nodes are counted together"
         await peers.post("/v1/nodes/node-1/evict")
         assert (await register(STRANGER, **nodes[3]))[0] == 200
+
+
+async def test_a_node_over_http_gives_its_place_back_once_though_redis_went_while_it_registered(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise RedisAway("gone")
+
+    async with scheduler_on(server.url, **PROXY) as (scheduler, _), field(scheduler.port) as peers:
+
+        async def register(node_id: str, health: str) -> int:
+            body = LANGUAGES | {"node_id": node_id, "health": health}
+            return (await peers.ask("POST", "/v1/node/register", json=body, headers={"X-Forwarded-For": STRANGER}))[0]
+
+        assert await register("node-well", "ok") == 200
+        monkeypatch.setattr(scheduler._registry, "heartbeat", away)
+        assert await register("node-ill", "failing") == 503
+        assert scheduler._addresses._places[STRANGER] == 2
+        await peers.post("/v1/nodes/node-ill/evict")
+        assert scheduler._addresses._places[STRANGER] == 1
 
 
 async def test_registrations_pass_one_gate_however_they_come(server: RedisProcess) -> None:

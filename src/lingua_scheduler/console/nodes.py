@@ -23,7 +23,7 @@ from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResu
 from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.progress import Progress
-from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes, Stranger
+from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes, Stranger, TooFast
 
 DEFAULT_POLL_MS = 10_000
 RETRY_AFTER_S = 5
@@ -31,6 +31,11 @@ RETRY_AFTER_S = 5
 _TAG = "nodes over HTTP"
 _UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "The node is not registered here, or not any more: register again")
 _CONFLICT = Known(409, ErrorCode.NODE_ID_CONFLICT.value, "The id belongs to another connection by now")
+_TOO_FAST = Known(
+    429,
+    HttpCode.RATE_LIMITED.value,
+    "Its languages change more often than `nodes.max_changes_per_min`, or its address has too many connections",
+)
 _STALE = Known(409, HttpCode.STALE_ATTEMPT.value, "The attempt is over, or another node's; nothing was changed")
 _TAKEN = Known(409, ErrorCode.NODE_ID_CONFLICT.value, "Another node is connected with this id, and answers")
 _NO_ROOM = Known(503, ErrorCode.NODE_UNAVAILABLE.value, "There is no room for another node, or the scheduler stops")
@@ -73,7 +78,7 @@ class NodeOperations:
                 body=NodeBeat,
                 most=OF_LISTS,
                 answer=NodeWelcome,
-                problems=(_UNKNOWN, _CONFLICT),
+                problems=(_UNKNOWN, _CONFLICT, _TOO_FAST),
             ),
             Operation(
                 method="POST",
@@ -136,6 +141,11 @@ class NodeOperations:
             _refuse(complaint)
         if isinstance(complaint, Stranger):
             _turn_away(call.body.node_id, complaint)
+        if isinstance(complaint, TooFast):
+            detail = (
+                "what it says of its languages changes too often (nodes.max_changes_per_min); what it said before holds"
+            )
+            raise Problem(429, HttpCode.RATE_LIMITED, detail, retry_after_s=complaint.retry_after_s)
         return self._welcome(node)
 
     async def _poll(self, call: Call[NodePoll, None]) -> PollAnswer:

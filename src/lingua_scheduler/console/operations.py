@@ -1,17 +1,16 @@
 """One HTTP operation as a value: what it takes, what it answers, what may go wrong. Routes and docs are made of it."""
 
-import asyncio
 import re
-import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
+from lingua_scheduler.console.bodies import invalid, read_body
 from lingua_scheduler.domain.addresses import NOBODY, Caller
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
@@ -25,10 +24,6 @@ Q = TypeVar("Q")
 
 _IN_BRACES = re.compile(r"{(\w+)}")
 _JSON = "application/json"
-# Unpacked so much at a time: others have their turn in between.
-_SLICE_BYTES = 262_144
-# How zlib calls the formats; deflate comes with and without a header.
-_GZIP, _ZLIB, _BARE_DEFLATE = 31, 15, -15
 
 
 class Call(NamedTuple, Generic[B, Q]):
@@ -98,9 +93,6 @@ _PARAMETERS = {
 _ANY_PARAMETER = Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "", "1")
 
 OPERATIONS: web.AppKey[list[Operation]] = web.AppKey("operations", list[Operation])
-BODY_TIMEOUT_S: web.AppKey[float] = web.AppKey("body_timeout_s", float)
-_DEFAULT_BODY_TIMEOUT_S = 30.0
-_NOT_ENCODED = "the body cannot be read: it is not encoded as its headers say"
 
 
 def parameter(name: str) -> Parameter:
@@ -141,6 +133,8 @@ def _shared_problems(operation: Operation) -> Iterator[Known]:
             HttpCode.UNSUPPORTED_MEDIA_TYPE.value,
             f"The body is not sent as {_JSON}, or packed other than as gzip or deflate",
         )
+        crowd = "All callers together send more than `server.max_unfinished_bytes` at once, and this one most"
+        yield Known(503, HttpCode.SERVICE_UNAVAILABLE.value, crowd)
     yield Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away; try again shortly")
 
 
@@ -170,7 +164,7 @@ def _path_reader(operation: Operation) -> Callable[[web.Request], Mapping[str, s
         for name, allowed in parameters:
             value = request.match_info[name]
             if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value):
-                raise _invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
+                raise invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
         return request.match_info
 
     return read
@@ -186,7 +180,7 @@ def _query_reader(operation: Operation) -> Callable[[web.Request], Any]:
         try:
             return msgspec.convert(given, type=operation.query, strict=False)
         except msgspec.ValidationError as error:
-            refusal = _invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
+            refusal = invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
         try:
             raise refusal
         finally:
@@ -200,9 +194,9 @@ def _given(request: web.Request, known: list[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in request.query.items():
         if name not in known:
-            raise _invalid(_about_unknown(name, known))
+            raise invalid(_about_unknown(name, known))
         if name in given:
-            raise _invalid(f'"{name}" is given twice in the query')
+            raise invalid(f'"{name}" is given twice in the query')
         given[name] = value
     return given
 
@@ -223,15 +217,13 @@ def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]
         if request.content_type != _JSON:
             detail = f"the body is sent as {request.content_type[:64]}; send JSON, and the header Content-Type: {_JSON}"
             raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
+        most = request.client_max_size
+        if not operation.carries_speech:
+            most = min(most, operation.most.size)
         try:
-            most = request.client_max_size
-            if not operation.carries_speech:
-                most = min(most, operation.most.size)
-            encoding = _encoding(request)
-            raw = await _unpacked(await _raw(request, most), encoding, most)
-            return decode_body(raw, decoder, operation.most)
+            return await read_body(request, most, lambda raw: decode_body(raw, decoder, operation.most))
         except UnreadableFrame as error:
-            refusal = _invalid(str(error))
+            refusal = invalid(str(error))
         try:
             raise refusal
         finally:
@@ -243,69 +235,3 @@ def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]
 
 async def _nothing(_: web.Request) -> None:
     return None
-
-
-async def _raw(request: web.Request, most: int) -> bytes:
-    is_too_large = request.content_length is not None and request.content_length > most
-    try:
-        if not is_too_large:
-            async with asyncio.timeout(request.app.get(BODY_TIMEOUT_S, _DEFAULT_BODY_TIMEOUT_S)):
-                read = bytearray()
-                while len(read) <= most:
-                    part = await request.content.readany()
-                    if not part:
-                        return bytes(read)
-                    read += part
-    except TimeoutError:
-        raise Problem(408, HttpCode.REQUEST_TIMEOUT, "the body did not arrive in time; send it again") from None
-    except web.RequestPayloadError:
-        raise _invalid(_NOT_ENCODED) from None
-    except ConnectionError:
-        # Nobody hears this; it is no failure of ours either.
-        raise _invalid("the caller left before the end of the body") from None
-    raise _too_large(most)
-
-
-def _encoding(request: web.Request) -> str:
-    """How the body is packed: gzip, deflate, or nothing for one that is not."""
-    named = ", ".join(request.headers.getall(hdrs.CONTENT_ENCODING, ())).strip().lower()
-    if named in ("", "identity"):
-        return ""
-    if named not in ("gzip", "x-gzip", "deflate"):
-        detail = f"the body is packed as {named[:64]}; send it as it is, or as gzip or deflate"
-        raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
-    return named.removeprefix("x-")
-
-
-async def _unpacked(raw: bytes, encoding: str, most: int) -> bytes:
-    """Never more than is allowed, however much there is in it."""
-    if not encoding:
-        return raw
-    is_bare = encoding == "deflate" and raw[:1] and raw[0] & 0x0F != zlib.DEFLATED
-    unpacker = zlib.decompressobj(_GZIP if encoding == "gzip" else _BARE_DEFLATE if is_bare else _ZLIB)
-    found = bytearray()
-    try:
-        while not unpacker.eof and len(found) <= most:
-            part = unpacker.decompress(raw, min(_SLICE_BYTES, most + 1 - len(found)))
-            raw = unpacker.unconsumed_tail
-            if not part and not raw:
-                break
-            found += part
-            if len(part) == _SLICE_BYTES:
-                await asyncio.sleep(0)
-    except zlib.error:
-        raise _invalid(_NOT_ENCODED) from None
-    if len(found) > most:
-        raise _too_large(most)
-    # Cut off, or with something behind its end.
-    if not unpacker.eof or unpacker.unused_data:
-        raise _invalid(_NOT_ENCODED)
-    return bytes(found)
-
-
-def _too_large(most: int) -> Problem:
-    return Problem(413, HttpCode.BODY_TOO_LARGE, f"the body has more than the {most} bytes that are allowed")
-
-
-def _invalid(detail: str) -> Problem:
-    return Problem(400, ErrorCode.INVALID_MESSAGE, detail)

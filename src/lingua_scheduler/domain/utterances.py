@@ -5,6 +5,10 @@ from typing import NamedTuple
 
 # Silence that is kept before speech begins, so that the beginning of a word is not lost.
 LEAD_MS = 300
+# And in so many chunks at most: some are so short that they last no millisecond.
+LEAD_CHUNKS = 32
+# An utterance is cut after so many chunks, however little is in them.
+MAX_CHUNKS = 8_192
 # A client that sends finals sends one after a pause like ours, but counts from the end of speech it has not sent yet.
 FINAL_GRACE_MS = 250
 # A loudspeaker that never reports its end must not keep a sentence waiting for ever.
@@ -180,7 +184,7 @@ class Cutter:
         if self._speech_chunks == 1:
             # However long it is: the last chunk is kept for the job that ends the turn.
             return cuts
-        if self._bytes >= self._rules.max_bytes:
+        if self._bytes >= self._rules.max_bytes or self._speech_chunks >= MAX_CHUNKS:
             cuts += self._cut_full(now_ms)
         elif is_speech and self._speech_ms >= self._rules.max_duration_ms:
             cuts += self._end(CutReason.MAX_DURATION, now_ms)
@@ -277,7 +281,9 @@ class Cutter:
         self._durations_ms.append(duration_ms)
         self._bytes += len(audio)
         self._duration_ms += duration_ms
-        while len(self._parts) > 1 and self._duration_ms - self._durations_ms[0] >= LEAD_MS:
+        while len(self._parts) > 1 and (
+            self._duration_ms - self._durations_ms[0] >= LEAD_MS or len(self._parts) > LEAD_CHUNKS
+        ):
             self._bytes -= len(self._parts.pop(0))
             self._duration_ms -= self._durations_ms.pop(0)
 

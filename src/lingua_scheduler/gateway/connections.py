@@ -26,7 +26,7 @@ _CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets")
 
 
 class Connection(web.RequestHandler):
-    """One TCP connection, for HTTP or a WebSocket. Nothing here costs anything per frame."""
+    """One TCP connection, for HTTP or a WebSocket. Of a WebSocket it passes every read on to the valve, and does no more."""
 
     __slots__ = (
         "_addresses",
@@ -43,7 +43,7 @@ class Connection(web.RequestHandler):
     )
 
     def __init__(self, addresses: AddressBook, settings: ServerSettings, *arguments: Any, **options: Any) -> None:
-        # What is packed is unpacked by those who know how much they want of it, see console/operations.py.
+        # What is packed is unpacked by those who know how much they want of it, see console/bodies.py.
         options["auto_decompress"] = False
         super().__init__(*arguments, keepalive_timeout=settings.keepalive_ms / 1000, **options)
         self._addresses = addresses
@@ -106,6 +106,11 @@ class Connection(web.RequestHandler):
         if data:
             self._backlog = data
 
+    def charge(self, cpu_s: float) -> None:
+        """What a request of this connection cost beside being parsed."""
+        if wait_s := self._cpu.take(cpu_s, monotonic()):
+            self._rest(max(wait_s, LEAST_WAIT_S))
+
     def _rest(self, wait_s: float) -> None:
         if self._resting is not None:
             self._resting.cancel()
@@ -160,6 +165,12 @@ class Connection(web.RequestHandler):
         _CUT[reason].inc()
         if self.transport is not None:
             self.transport.abort()
+
+
+def charge(request: web.BaseRequest, cpu_s: float) -> None:
+    """Let the connection of a request rest when reading that cost much."""
+    if isinstance(request.protocol, Connection):
+        request.protocol.charge(cpu_s)
 
 
 class _Server(web.Server):

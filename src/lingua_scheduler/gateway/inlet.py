@@ -16,12 +16,14 @@ class Inlet(WebSocketDataQueue):
     """Frames keep their order: while one is being worked on, or some wait, the next ones wait behind them."""
 
     at_once: AtOnce | None = None
-    # Somebody works on a frame that was taken out of the queue.
+    # Frames wait in the queue, or somebody works on the last one that was taken out of it.
     is_busy = False
     # Anything came since this was last looked at: a sign of life.
     was_heard = False
-    # Nothing is read just now, because the peer was too fast: it cannot be heard.
+    # Nothing is read just now, because the peer was too fast.
     is_held = False
+    # Called once, when the queue was full and is not any more.
+    on_room: Callable[[], None] | None = None
     # The peer has to go: of what it still sends only its goodbye counts.
     is_deaf = False
     # Takes what a ping brought; takes the news of a pong. Neither has to wait for the frames before it.
@@ -32,8 +34,7 @@ class Inlet(WebSocketDataQueue):
         self.was_heard = True
         kind = data.type
         if kind is WSMsgType.TEXT or kind is WSMsgType.BINARY:
-            is_next = not self.is_busy and not self._buffer
-            if is_next and self.at_once is not None and self.at_once(data.data, kind is WSMsgType.TEXT):
+            if not self.is_busy and self.at_once is not None and self.at_once(data.data, kind is WSMsgType.TEXT):
                 return
             if self.is_deaf:
                 return
@@ -43,7 +44,25 @@ class Inlet(WebSocketDataQueue):
         elif kind is WSMsgType.PONG and self.on_pong is not None:
             self.on_pong()
             return
+        self.is_busy = True
         super().feed_data(data, size)
+
+    @property
+    def is_unread(self) -> bool:
+        """Nothing is read just now, because the peer was too fast or this queue is full: it cannot be heard."""
+        return self.is_held or self._protocol._reading_paused
+
+    async def read(self) -> Any:
+        data = await super().read()
+        if self.on_room is not None and not self._protocol._reading_paused:
+            on_room, self.on_room = self.on_room, None
+            on_room()
+        return data
+
+    def one_done(self) -> None:
+        """Whoever took a frame out of the queue has handled it."""
+        if not self._buffer:
+            self.is_busy = False
 
     def turn_deaf(self) -> None:
         self.is_deaf = True

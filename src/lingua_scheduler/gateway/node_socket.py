@@ -114,6 +114,8 @@ class _Conversation:
         self._outbox = outbox
         self._link_id = link_id
         self.link: NodeLink | None = None
+        # A node_register came. It may have to wait for its turn, which is not the node's fault.
+        self._has_asked = False
         # Messages that Redis has not answered yet, or whose consequences have to be waited for.
         self._under_way = 0
         self._all_settled: asyncio.Future[None] | None = None
@@ -128,7 +130,7 @@ class _Conversation:
         self._context = copy_context()
 
     def give_up_waiting(self) -> None:
-        if self.link is None:
+        if not self._has_asked:
             _CUT_OFF.inc()
             self._outbox.close(CloseCode.TRY_LATER, "no node_register came")
 
@@ -297,6 +299,7 @@ class _Conversation:
                 self._progress.trouble(link, message)
 
     async def _register(self, message: NodeRegister) -> None:
+        self._has_asked = True
         if self.link is not None and message.node_id not in (None, self.link.node_id):
             refuse(self._outbox, "node", f"this connection is registered as {self.link.node_id} already")
             return

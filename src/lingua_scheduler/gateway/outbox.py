@@ -280,8 +280,9 @@ class Outbox:
         """Nothing came since the last look: ask. Nothing came then either: nobody is there."""
         if self._is_closing or self._transport.is_closing() or not self._is_pinged:
             return
-        if self._inlet.is_held:
-            # It talks too much rather than too little.
+        if self._inlet.is_unread:
+            # It talks too much rather than too little. It may have answered, so it is asked anew when it is read again.
+            self._is_doubted = False
             return
         if self._inlet.was_heard:
             self._inlet.was_heard = self._is_doubted = False
@@ -294,7 +295,7 @@ class Outbox:
     @property
     def is_heard(self) -> bool:
         """Whether anything came since the last look of `ping_if_silent`, or before it and nobody has asked since."""
-        return self._inlet.was_heard or self._inlet.is_held or not self._is_doubted
+        return self._inlet.was_heard or self._inlet.is_unread or not self._is_doubted
 
     def ping(self, is_on: bool) -> None:
         self._is_pinged = is_on

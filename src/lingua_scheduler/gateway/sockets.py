@@ -103,23 +103,21 @@ class Sockets:
                 if not taken % RUN_FRAMES:
                     # As long as frames wait in the queue, taking one of them lets nobody else run.
                     await asyncio.sleep(0)
-                if frame.type is WSMsgType.PING:
+                if frame.type is WSMsgType.TEXT or frame.type is WSMsgType.BINARY:
+                    if len(frame.data) <= most:
+                        yield Frame(frame.data, frame.type is WSMsgType.TEXT)
+                    else:
+                        manners.refuse(f"the frame has {len(frame.data)} bytes, {most} are allowed")
+                        if on_too_large is not None:
+                            on_too_large()
+                elif frame.type is WSMsgType.PING:
                     outbox.pong(bytes(frame.data))
                 elif frame.type is WSMsgType.PONG:
                     outbox.pong_came()
                 elif frame.type is WSMsgType.ERROR and not isinstance(frame.data, WebSocketError | OSError):
                     # Not the peer's fault: what was done at once with its frame failed, and the socket closes.
                     _log.error("frame.surprised", side=manners.side, exc_info=frame.data)
-                if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
-                    continue
-                if len(frame.data) > most:
-                    manners.refuse(f"the frame has {len(frame.data)} bytes, {most} are allowed")
-                    if on_too_large is not None:
-                        on_too_large()
-                    continue
-                inlet.is_busy = True
-                yield Frame(frame.data, frame.type is WSMsgType.TEXT)
-                inlet.is_busy = False
+                inlet.one_done()
         finally:
             # Until the peer has said goodbye too, frames may come; they are nobody's any more.
             inlet.turn_deaf()
@@ -164,7 +162,7 @@ class Manners:
 
     def weigh(self, frame: bytes, read: Callable[[bytes, Bulk], M], most: Bulk) -> M:
         """Read a frame, and let its socket rest when that cost much."""
-        if len(frame) <= WEIGHED_BYTES:
+        if len(frame) <= WEIGHED_BYTES or self._socket.valve.is_weighing:
             return read(frame, most)
         began_s = thread_time()
         try:

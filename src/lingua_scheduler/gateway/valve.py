@@ -4,6 +4,7 @@ It finds where frames end, and hands whole runs of them to aiohttp's parser."""
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from time import monotonic, thread_time
 from typing import NamedTuple
 from weakref import WeakSet
@@ -26,10 +27,10 @@ WEIGHED_BYTES = 4_096
 CPU_BURST_S = 0.02
 # A socket that is read more slowly gets a turn this often, not one for each frame.
 LEAST_WAIT_S = 0.02
-# While aiohttp's queue is full, so long until the next look.
-QUEUE_FULL_S = 0.005
 # With more than this waiting for its turn, nothing is read on top of it.
 BACKLOG_BYTES = 65_536
+# What a peer said before it left is handled, at its own rate and for so long.
+LAST_WORDS_S = 10.0
 # The longest header of a frame: two bytes, its length in eight, its mask in four.
 _HEADER_BYTES = 14
 
@@ -58,12 +59,12 @@ class Valve:
         "_account",
         "_backlog",
         "_cpu",
+        "_ended_s",
         "_fragments",
         "_frames",
         "_head",
         "_inlet",
         "_is_paused",
-        "_is_weighing",
         "_left",
         "_length",
         "_not_before_s",
@@ -73,6 +74,7 @@ class Valve:
         "_timer",
         "_volume",
         "began_s",
+        "is_weighing",
         "on_close",
         "on_empty",
         "unfinished",
@@ -104,10 +106,12 @@ class Valve:
         self._timer: asyncio.Handle | None = None
         self._is_paused = False
         # What is being read now is weighed as a whole.
-        self._is_weighing = False
+        self.is_weighing = False
+        # When the peer left; what was read before is still handled.
+        self._ended_s = inf
         # Until then it rests for the CPU it used, on the clock of the buckets.
         self._not_before_s = 0.0
-        # Bytes of all that, and when the message began that is not complete.
+        # Bytes of the message that is not complete, and when it began. What waits for its turn is not the peer's fault.
         self.unfinished = 0
         self.began_s = 0.0
         # Called when the rate is used up, and when the peer has to go.
@@ -116,17 +120,18 @@ class Valve:
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """What the transport has read; called by aiohttp as if this were its parser."""
-        if self._timer is None:
+        if self._timer is None and not self._backlog:
             return self._feed(data if type(data) is bytes else bytes(data))
         self._backlog += data
         if len(self._backlog) > BACKLOG_BYTES:
             self._pause()
-        self._note()
         return _FED
 
     def feed_eof(self) -> None:
-        if self._reader is not None:
-            self._reader.feed_eof()
+        if self._backlog and self._reader is not None and not self._inlet.is_deaf:
+            self._ended_s = monotonic()
+        else:
+            self._end()
 
     def close(self) -> None:
         """Nobody wants these frames any more; only a goodbye is still waited for, and not for long."""
@@ -134,11 +139,11 @@ class Valve:
         if self._account is not None:
             self._account.change(self, 0)
             self._account = None
+        if self._ended_s < inf:
+            self._end()
 
     def charge(self, cpu_s: float) -> None:
         """A frame of this socket was read after it had waited in the queue."""
-        if self._is_weighing:
-            return
         now_s = monotonic()
         if wait_s := self._cpu.take(cpu_s, now_s):
             wait_s = max(wait_s, LEAST_WAIT_S)
@@ -175,16 +180,16 @@ class Valve:
         cpu_s = 0.0
         # The end of a long message may be short.
         if end > WEIGHED_BYTES or held > WEIGHED_BYTES:
-            self._is_weighing, began_s = True, thread_time()
+            self.is_weighing, began_s = True, thread_time()
             fed = reader.feed_data(data)
-            self._is_weighing, cpu_s = False, self._cpu.take(thread_time() - began_s, now_s)
+            self.is_weighing, cpu_s = False, self._cpu.take(thread_time() - began_s, now_s)
         else:
             fed = reader.feed_data(data)
         if frames_s or volume_s or cpu_s:
             self._rest(max(frames_s, volume_s, cpu_s, LEAST_WAIT_S))
         elif self._backlog:
             self._timer = asyncio.get_running_loop().call_soon(self._go_on)
-        if self._left or self._fragments or self._backlog or self._head or self.unfinished:
+        if self._left or self._fragments or self._head or self.unfinished:
             self._note()
         return fed
 
@@ -240,34 +245,58 @@ class Valve:
 
     def _go_on(self) -> None:
         self._timer = None
-        if self._protocol.transport is None:
-            self._backlog = b""
+        now_s = monotonic()
+        if now_s - self._ended_s > LAST_WORDS_S:
+            self._end()
             return
-        if (wait_s := self._not_before_s - monotonic()) > 0:
+        if (wait_s := self._not_before_s - now_s) > 0:
             self._pause()
             self._timer = asyncio.get_running_loop().call_later(wait_s, self._go_on)
             return
         if self._backlog and self._protocol._reading_paused:
-            self._timer = asyncio.get_running_loop().call_later(QUEUE_FULL_S, self._go_on)
+            self._inlet.on_room = self._has_room
             return
         data, self._backlog = self._backlog, b""
         if data:
             is_over, _ = self._feed(data)
             if is_over:
                 self._protocol.close()
-        if self._is_paused and not self._is_waiting:
+        if self._is_waiting:
+            return
+        if self._ended_s < inf:
+            self._end()
+        elif self._is_paused:
             self._is_paused = self._inlet.is_held = False
             self._inlet.was_heard = True
             self._protocol._resume_reading_for_buffer()
 
+    def _has_room(self) -> None:
+        """Our queue was full, and takes frames again."""
+        self._inlet.was_heard = True
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._backlog, self._inlet.on_room = b"", None
+        if self._reader is not None:
+            self._reader.feed_eof()
+
     @property
     def _is_waiting(self) -> bool:
-        return self._timer is not None
+        return self._timer is not None or bool(self._backlog)
+
+    @property
+    def is_kept_waiting(self) -> bool:
+        """By our own queue: it is not read, however much it sends."""
+        return self._protocol._reading_paused
 
     def _note(self) -> None:
         if self._account is not None:
             received = self._length - self._left if self._left else 0
-            self._account.change(self, self._fragments + received + len(self._backlog) + len(self._head))
+            self._account.change(self, self._fragments + received + len(self._head))
 
 
 class Unfinished:
@@ -295,7 +324,9 @@ class Unfinished:
     def look(self, now_s: float) -> None:
         """Whoever takes too long to finish a message has to go."""
         for valve in list(self._valves):
-            if valve.unfinished and now_s - valve.began_s > self._timeout_s:
+            if valve.is_kept_waiting:
+                valve.began_s = now_s
+            elif valve.unfinished and now_s - valve.began_s > self._timeout_s:
                 valve.give_up(f"a message was not complete after {self._timeout_s:g} s")
 
     def _make_room(self) -> None:

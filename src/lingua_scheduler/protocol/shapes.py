@@ -1,8 +1,8 @@
 """What both sides of the wire share: the base of every message, the numbers, and the nested objects."""
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -124,6 +124,8 @@ class NetworkTimings(Shape, kw_only=True):
 
 _PAIR_KEYS = (("from", "to"), ("src_lang", "tgt_lang"), ("src", "tgt"))
 _ARROWS = re.compile(r"\s*(?:->|→|:)\s*")
+# Two codes of 35 characters, an arrow, and spaces. Looking for an arrow takes the square of the spaces.
+_MAX_PAIR_CHARS = 256
 
 # Between codes a hyphen is ambiguous, except that languages are lower case (zh) and their subtags are not
 # (Hant, TW): zh-Hant-en is a pair, zh-Hant and zh-TW are one language each.
@@ -131,29 +133,56 @@ _CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-[A-Z]{2})?)"
 _HYPHENATED_PAIR = re.compile(f"{_CODE}-{_CODE}")
 
 
+class Translations(NamedTuple):
+    """What a node declares."""
+
+    # Directed pairs, or None when it declares none, which stands for any pair.
+    pairs: list[tuple[str, str]] | None
+    # Which entry is the first without a readable pair.
+    unreadable: int | None
+
+
 def translation_pairs(nmt_capabilities: object) -> list[tuple[str, str]] | None:
     """The directed pairs a node declares, or None when it declares none, which stands for any pair.
 
     Unreadable entries are skipped; a list without a readable one declares nothing.
     """
-    entries = nmt_capabilities if isinstance(nmt_capabilities, list) else [nmt_capabilities]
-    return [pair for entry in entries for pair in _pairs_of_entry(entry)] or None
+    return read_translations(nmt_capabilities).pairs
 
 
-def _pairs_of_entry(entry: object) -> Iterator[tuple[str, str]]:
-    if isinstance(entry, dict) and isinstance(entry.get("supported_pairs"), list):
-        candidates = entry["supported_pairs"]
-    else:
-        candidates = [entry]
-    for candidate in candidates:
-        pair = _pair(candidate)
-        if pair is not None:
-            yield pair
+def read_translations(nmt_capabilities: object) -> Translations:
+    """As `translation_pairs`, for those who do not bear with an entry that cannot be read."""
+    pairs: list[tuple[str, str]] = []
+    unreadable: int | None = None
+    for place, entry in enumerate(_entries(nmt_capabilities)):
+        before = len(pairs)
+        pairs += [pair for candidate in _candidates(entry) if (pair := _pair(candidate)) is not None]
+        if unreadable is None and len(pairs) == before:
+            unreadable = place
+    return Translations(pairs or None, unreadable)
+
+
+def count_translations(nmt_capabilities: object, most: int) -> int:
+    """How many pairs are declared, without reading any; not counted to the end when there are more than `most`."""
+    entries = _entries(nmt_capabilities)
+    return len(entries) if len(entries) > most else sum(len(_candidates(entry)) for entry in entries)
+
+
+def _entries(nmt_capabilities: object) -> list[Any]:
+    return nmt_capabilities if isinstance(nmt_capabilities, list) else [nmt_capabilities]
+
+
+def _candidates(entry: object) -> Sequence[Any]:
+    if isinstance(entry, dict):
+        listed = entry.get("supported_pairs")
+        if isinstance(listed, list):
+            return listed
+    return (entry,)
 
 
 def _pair(candidate: object) -> tuple[str, str] | None:
     if isinstance(candidate, str):
-        return _pair_of_text(candidate.strip())
+        return _pair_of_text(candidate.strip()) if len(candidate) <= _MAX_PAIR_CHARS else None
     if isinstance(candidate, dict):
         for source_key, target_key in _PAIR_KEYS:
             source, target = candidate.get(source_key), candidate.get(target_key)

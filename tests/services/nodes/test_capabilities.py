@@ -7,6 +7,7 @@ import pytest
 from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
 from lingua_scheduler.domain.nodes import LoadLimits, Profile
 from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.protocol import shapes
 from lingua_scheduler.protocol.node import (
     Hardware,
     LanguageCapabilities,
@@ -15,7 +16,15 @@ from lingua_scheduler.protocol.node import (
     ResourceUsage,
 )
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
-from lingua_scheduler.services.nodes.capabilities import REMEMBERED_MAX, changed_by, excess, profile_of
+from lingua_scheduler.services.nodes import capabilities
+from lingua_scheduler.services.nodes.capabilities import (
+    REMEMBERED_MAX,
+    REMEMBERED_PAIRS,
+    changed_by,
+    excess,
+    is_new,
+    profile_of,
+)
 
 EVERYTHING = LanguageCapabilities(asr_languages=["en", "zh"], semantic_languages=["en"], tts_languages=["zh"])
 LIMITS = LoadLimits(cpu=90, memory=90, gpu=90, gpu_memory=90)
@@ -295,3 +304,57 @@ def test_long_lists_that_come_again_are_read_once() -> None:
     for number in range(REMEMBERED_MAX):
         registered(language_capabilities=LanguageCapabilities(asr_languages=CODES[number : number + 99]))
     assert beaten(first, language_capabilities=said()).declared == first.declared
+
+
+def test_what_is_too_much_is_refused_by_its_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_: object) -> None:
+        raise AssertionError("a pair was read")
+
+    monkeypatch.setattr(shapes, "_pair", never)
+    for pairs in (["en:zh"] * 120_000, [{"supported_pairs": ["en:zh"] * 9_000}] * 2):
+        said = LanguageCapabilities(nmt_capabilities=pairs)
+        assert "a node may declare at most 16384" in str(excess(said))
+        # It costs something all the same, every time.
+        assert is_new(said)
+
+
+def kind(number: int) -> LanguageCapabilities:
+    return LanguageCapabilities(asr_languages=CODES[number : number + 99], tts_languages=CODES[:50])
+
+
+def test_many_kinds_of_nodes_are_remembered_and_the_one_that_is_quiet_longest_is_forgotten() -> None:
+    for _ in range(2):
+        for number in range(REMEMBERED_MAX):
+            excess(kind(number))
+    assert not any(is_new(kind(number)) for number in range(20))
+    excess(kind(0))
+    excess(kind(REMEMBERED_MAX))
+    assert (is_new(kind(0)), is_new(kind(20))) == (False, True)
+
+
+def test_of_long_lists_of_pairs_fewer_are_remembered() -> None:
+    codes, kinds = CODES[:129], REMEMBERED_PAIRS // MAX_TRANSLATIONS
+
+    def said(number: int) -> LanguageCapabilities:
+        pairs = [f"{src}:{tgt}" for src in codes for tgt in codes if src != tgt]
+        return LanguageCapabilities(nmt_capabilities=pairs[number : number + MAX_TRANSLATIONS])
+
+    for number in range(kinds + 2):
+        excess(said(number))
+    assert [is_new(said(number)) for number in (0, 1, 3, kinds + 1)] == [True, True, False, False]
+
+
+def test_a_message_is_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    digests: list[bytes] = []
+    digest = capabilities._digest
+
+    def counted(said: LanguageCapabilities) -> bytes:
+        digests.append(digest(said))
+        return digests[-1]
+
+    before, said = registered(), kind(3)
+    monkeypatch.setattr(capabilities, "_digest", counted)
+    is_new(said)
+    excess(said)
+    beaten(before, language_capabilities=said)
+    assert len(digests) == 1

@@ -18,6 +18,10 @@ class CloseCode(IntEnum):
 
 
 class Peer(Protocol):
+    @property
+    def is_open(self) -> bool:
+        """Whether its socket is, as far as we know."""
+
     def post(self, message: Message) -> bool:
         """Hand a message to the socket; False when it is closed, or its reader is too slow."""
 
@@ -31,10 +35,6 @@ class ClientPeer(Peer, Protocol):
     # Where it comes from, and what the limits of its address are counted under: empty when it has none.
     address: str
     meter: str
-
-    @property
-    def is_open(self) -> bool:
-        """Whether its socket is, as far as we know."""
 
     def ping(self, is_on: bool) -> None:
         """Whether the peer is pinged. One that is not gets text frames alone; the system finds out if it is gone."""

@@ -16,13 +16,15 @@ from lingua_scheduler.domain.languages import (
 from lingua_scheduler.domain.nodes import Features, Load, LoadLimits, Machine, Profile, Service
 from lingua_scheduler.domain.pools import Languages
 from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
-from lingua_scheduler.protocol.shapes import translation_pairs
+from lingua_scheduler.protocol.shapes import count_translations, read_translations
 
 # The kinds of service a pair needs.
 RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})
-# So many languages in all are read faster than they are looked up; and so many long lists are remembered.
+# So many languages in all are read faster than they are looked up; and so many long lists are remembered, with
+# so many pairs in all.
 SHORT = 16
-REMEMBERED_MAX = 8
+REMEMBERED_MAX = 64
+REMEMBERED_PAIRS = 262_144
 # Reading so many declared pairs costs about as much as writing a change.
 PAIRS_PER_WEIGHT = 1_000
 # Of GPUs we read, and of cores and gigabytes; a list without end is a liar's.
@@ -42,6 +44,11 @@ def weight_of(said: LanguageCapabilities | None) -> float:
 def excess(said: LanguageCapabilities | None) -> str | None:
     """One sentence when a node names more languages or pairs than one node may."""
     return None if said is None else _STATEMENTS.read(said).excess
+
+
+def unreadable_pair(said: LanguageCapabilities) -> int | None:
+    """The place in its list of the first pair that cannot be read."""
+    return None if said.nmt_capabilities is None else _STATEMENTS.read(said).unreadable
 
 
 def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> Profile:
@@ -97,6 +104,12 @@ class _Statement(NamedTuple):
 
     languages: Languages = Languages()
     excess: str | None = None
+    unreadable: int | None = None
+
+    @property
+    def pairs(self) -> int:
+        """How much there is to remember of it."""
+        return len(self.languages.translations or ())
 
 
 def is_new(said: LanguageCapabilities | None) -> bool:
@@ -109,25 +122,46 @@ class _Statements:
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Statement] = {}
-        # It is asked twice in a row about the same message.
-        self._latest: tuple[LanguageCapabilities, _Statement] | None = None
+        self._pairs = 0
+        # It is asked several times in a row about the same message.
+        self._latest: LanguageCapabilities | None = None
+        self._digest: bytes | None = None
+        self._statement: _Statement | None = None
 
     def read(self, said: LanguageCapabilities) -> _Statement:
-        if self._latest is None or self._latest[0] is not said:
-            self._latest = said, _statement(said) if _is_short(said) else self._remembered(said)
-        return self._latest[1]
+        self._look_at(said)
+        if self._statement is None:
+            self._statement = _statement(said)
+            self._remember(self._statement)
+        return self._statement
 
     def knows(self, said: LanguageCapabilities) -> bool:
-        return (self._latest is not None and self._latest[0] is said) or _digest(said) in self._known
+        """Whether exactly this was said lately. What is refused unread never is."""
+        self._look_at(said)
+        return self._digest in self._known
 
-    def _remembered(self, said: LanguageCapabilities) -> _Statement:
-        digest = _digest(said)
-        statement = self._known.get(digest)
-        if statement is None:
-            if len(self._known) >= REMEMBERED_MAX:
-                del self._known[next(iter(self._known))]
-            statement = self._known[digest] = _statement(said)
-        return statement
+    def _look_at(self, said: LanguageCapabilities) -> None:
+        if said is self._latest:
+            return
+        self._latest, self._digest, self._statement = said, None, None
+        if excess := _excess(said):
+            self._statement = _Statement(excess=excess)
+        elif _is_short(said):
+            self._statement = _statement(said)
+        else:
+            self._digest = _digest(said)
+            self._statement = self._known.pop(self._digest, None)
+            if self._statement is not None:
+                # Those that were said last come last.
+                self._known[self._digest] = self._statement
+
+    def _remember(self, statement: _Statement) -> None:
+        if self._digest is None:
+            return
+        self._known[self._digest] = statement
+        self._pairs += statement.pairs
+        while len(self._known) > REMEMBERED_MAX or self._pairs > REMEMBERED_PAIRS:
+            self._pairs -= self._known.pop(next(iter(self._known))).pairs
 
 
 _STATEMENTS = _Statements()
@@ -143,26 +177,32 @@ def _is_short(said: LanguageCapabilities) -> bool:
     return not isinstance(pairs, dict | list) and sum(len(texts or ()) for texts in lists) <= SHORT
 
 
-def _statement(said: LanguageCapabilities) -> _Statement:
+def _excess(said: LanguageCapabilities) -> str | None:
+    """Counted before anything is read: to read is what costs."""
     for name in ("asr_languages", "semantic_languages", "tts_languages"):
         length = len(getattr(said, name) or ())
         if length > MAX_LANGUAGES:
-            return _Statement(excess=f"{name} has {length} languages; a node may list at most {MAX_LANGUAGES}")
-    pairs = translation_pairs(said.nmt_capabilities)
-    if pairs is not None and len(pairs) > MAX_TRANSLATIONS:
-        told = f"nmt_capabilities has {len(pairs)} pairs; a node may declare at most {MAX_TRANSLATIONS}"
-        return _Statement(excess=f"{told}, and one that translates any pair declares none")
+            return f"{name} has {length} languages; a node may list at most {MAX_LANGUAGES}"
+    pairs = count_translations(said.nmt_capabilities, MAX_TRANSLATIONS)
+    if pairs > MAX_TRANSLATIONS:
+        told = f"nmt_capabilities has {pairs} pairs; a node may declare at most {MAX_TRANSLATIONS}"
+        return f"{told}, and one that translates any pair declares none"
+    return None
+
+
+def _statement(said: LanguageCapabilities) -> _Statement:
+    pairs, unreadable = read_translations(said.nmt_capabilities)
     asr, semantic, tts = map(
         valid_codes, (said.asr_languages or (), said.semantic_languages or (), said.tts_languages or ())
     )
     declared = None
     if pairs is not None:
-        # Each code is looked at once, however many pairs it is in.
-        codes = valid_codes({code for pair in pairs for code in pair})
-        declared = frozenset(Pair(src, tgt) for src, tgt in pairs if src in codes and tgt in codes)
+        # Each code is looked at, and kept, once, however many pairs it is in.
+        codes = {code: code for code in valid_codes({code for pair in pairs for code in pair})}
+        declared = frozenset(Pair(codes[src], codes[tgt]) for src, tgt in pairs if src in codes and tgt in codes)
     if declared is not None and len(declared) > MAX_PAIRS and _is_any(asr, semantic, tts, declared):
         declared = None
-    return _Statement(Languages(asr, semantic, tts, declared))
+    return _Statement(Languages(asr, semantic, tts, declared), unreadable=unreadable)
 
 
 def _is_any(asr: frozenset[str], semantic: frozenset[str], tts: frozenset[str], declared: frozenset[Pair]) -> bool:

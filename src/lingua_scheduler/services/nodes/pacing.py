@@ -20,12 +20,13 @@ PATIENCE, PATIENCE_MIN = 100, 3
 class Pace:
     """One node's. What comes too early is put off: the newest heartbeat stands for all that had to wait."""
 
-    __slots__ = ("_beats", "_changes", "_fickle", "_hasty", "_strange", "put_off")
+    __slots__ = ("_beats", "_changes", "_fickle", "_hasty", "_readings", "_strange", "put_off")
 
     def __init__(self, settings: NodesSettings) -> None:
         per_s = settings.max_heartbeats_per_s
         self._beats = Allowance(per_s, BURST_S * per_s)
         self._changes = Allowance(settings.max_changes_per_min / 60, settings.max_changes_per_min)
+        self._readings = Allowance(settings.max_changes_per_min / 60, settings.max_changes_per_min)
         self._hasty = Allowance(1, PATIENCE)
         self._fickle = Allowance(settings.max_changes_per_min / 60, PATIENCE_MIN * settings.max_changes_per_min)
         self._strange = Allowance(STRANGE_JOBS_PER_S, STRANGE_JOBS)
@@ -38,6 +39,10 @@ class Pace:
     def may_change(self, said: LanguageCapabilities | None) -> bool:
         """What takes long to read counts more."""
         return self._changes.take(weight_of(said), monotonic())
+
+    def may_read(self, said: LanguageCapabilities) -> bool:
+        """Whether lists may be looked into, before anybody knows whether they are right, or change anything."""
+        return self._readings.take(weight_of(said), monotonic())
 
     def is_time(self) -> bool:
         """Whether what was put off would not be put off again."""

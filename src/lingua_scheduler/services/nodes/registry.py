@@ -230,11 +230,11 @@ class Registry:
             return Refusal(ErrorCode.NODE_UNAVAILABLE, f"{self._max_nodes} nodes are connected, no more are taken here")
         self._entering += 1
         try:
-            return await self._wait_for_turn() or await self._register(peer, link_id, message)
+            return await self._wait_for_turn(peer) or await self._register(peer, link_id, message)
         finally:
             self._entering -= 1
 
-    async def _wait_for_turn(self) -> Refusal | None:
+    async def _wait_for_turn(self, peer: NodePeer) -> Refusal | None:
         """After an outage the whole fleet comes back at once; Redis gets it in portions, and nobody is turned away.
 
         Unless more of them wait than there is room for: those have left again, or never were nodes.
@@ -248,6 +248,9 @@ class Registry:
             return Refusal(ErrorCode.NODE_UNAVAILABLE, "too many nodes want to register; try again later")
         REGISTRATIONS["delayed"].inc()
         await asyncio.sleep(wait_s)
+        if not peer.is_open:
+            REGISTRATIONS["refused"].inc()
+            return Refusal(ErrorCode.NODE_UNAVAILABLE, "the node left while it waited for its turn")
         return None
 
     async def _register(self, peer: NodePeer, link_id: str, message: NodeRegister) -> NodeLink | Refusal:

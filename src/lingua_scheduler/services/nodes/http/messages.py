@@ -4,6 +4,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import ANNOUNCED
 from lingua_scheduler.protocol.http import NodeRegistration, NodeSays
 from lingua_scheduler.protocol.node import (
@@ -13,8 +14,9 @@ from lingua_scheduler.protocol.node import (
     NodeRegister,
     ResourceUsage,
 )
-from lingua_scheduler.protocol.shapes import translation_pairs
 from lingua_scheduler.services.attempts.timings import now_ms
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.nodes.capabilities import excess, unreadable_pair
 
 HEALTHY = frozenset({"ok", "ready", "healthy"})
 
@@ -49,12 +51,19 @@ class Claim(NamedTuple):
 
 def complaint_about(says: NodeSays, destinations: Destinations) -> str | None:
     """What the shape of the body does not tell; None when there is nothing wrong."""
-    for place, entry in enumerate(says.nmt_pairs or ()):
-        if translation_pairs(entry) is None:
-            # A list with a slip in it would otherwise stand for any pair.
-            return f'field "nmt_pairs[{place}]" is wrong: expected "en:zh" or {{"src": "en", "tgt": "zh"}}'
     if says.callback_url and (complaint := destinations.complaint(says.callback_url)):
         return f'field "callback_url" is wrong: {complaint}'
+    return None
+
+
+def complaint_about_languages(said: LanguageCapabilities) -> Refusal | None:
+    """The same of what it speaks. Long lists have to be read for it, if nobody said the same lately."""
+    if too_much := excess(said):
+        return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
+    if (place := unreadable_pair(said)) is not None:
+        # A list with a slip in it would otherwise stand for any pair.
+        slip = f'field "nmt_pairs[{place}]" is wrong: expected "en:zh" or {{"src": "en", "tgt": "zh"}}'
+        return Refusal(ErrorCode.INVALID_MESSAGE, slip)
     return None
 
 

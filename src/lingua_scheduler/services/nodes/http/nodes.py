@@ -6,6 +6,7 @@ from enum import Enum, auto
 from functools import partial
 from itertools import count
 from time import monotonic
+from typing import NamedTuple
 
 from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.attempts import Attempt
@@ -18,8 +19,14 @@ from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.attempts.work import Refusal
-from lingua_scheduler.services.nodes.capabilities import excess
-from lingua_scheduler.services.nodes.http.messages import Claim, complaint_about, heartbeat_of, registration_of
+from lingua_scheduler.services.nodes.capabilities import is_new
+from lingua_scheduler.services.nodes.http.messages import (
+    Claim,
+    complaint_about,
+    complaint_about_languages,
+    heartbeat_of,
+    registration_of,
+)
 from lingua_scheduler.services.nodes.http.outbox import Mail, Mailbox
 from lingua_scheduler.services.nodes.registry import NodeLink, Registry
 from lingua_scheduler.settings import Settings
@@ -32,6 +39,8 @@ _log = logs.get()
 # A node with a slow door waits for itself alone.
 CALLBACKS_AT_ONCE = 8
 CLOSE_TIMEOUT_S = 1.0
+# Until one that changed its lists too often may try again.
+READ_AGAIN_S = 15
 
 TOO_MANY = "this address has too many nodes and connections; the setting server.max_sockets_per_address limits it"
 
@@ -43,6 +52,12 @@ class Stranger(Enum):
 
     UNKNOWN = auto()
     ELSEWHERE = auto()  # the id has another connection by now
+
+
+class TooFast(NamedTuple):
+    """Its long lists were not read: it changes them too often."""
+
+    retry_after_s: int
 
 
 class HttpNode:
@@ -109,10 +124,14 @@ class HttpNodes:
             if place > self._addresses.max_sockets and not is_known:
                 return Refusal(ErrorCode.NODE_UNAVAILABLE, TOO_MANY)
             registered = await self._register(says, caller)
-            return registered
         finally:
+            # Otherwise it is the node's, until its box is closed.
             if not isinstance(registered, HttpNode):
                 self._addresses.leave(caller.meter)
+        if isinstance(registered, HttpNode) and not registered.claim.is_healthy:
+            link = registered.link
+            await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, registered.claim))
+        return registered
 
     async def _register(self, says: NodeRegistration, caller: Caller) -> HttpNode | Refusal:
         if not self.is_open:
@@ -120,8 +139,8 @@ class HttpNodes:
         if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         claim, box = Claim().changed_by(says), Mailbox(self._max_bytes)
-        if too_much := excess(claim.languages):
-            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
+        if refusal := complaint_about_languages(claim.languages):
+            return refusal
         former = self._nodes.get(says.node_id or "")
         link = await self._registry.register(box, f"h{next(self._serials):x}", registration_of(says, claim))
         if isinstance(link, Refusal):
@@ -134,17 +153,19 @@ class HttpNodes:
             # The same process: its leases live on, and so do the orders it has not fetched.
             for message in former.box.take():
                 box.post(message)
-        if not claim.is_healthy:
-            await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, claim))
         return node
 
-    async def heartbeat(self, node: HttpNode, says: NodeBeat) -> Refusal | Stranger | None:
+    async def heartbeat(self, node: HttpNode, says: NodeBeat) -> Refusal | Stranger | TooFast | None:
         """None when all is well."""
         if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         node.box.show_life()
-        if too_much := excess(node.claim.changed_by(says).languages):
-            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, too_much)
+        languages = node.claim.changed_by(says).languages
+        if languages != node.claim.languages:
+            if is_new(languages) and not node.link.pace.may_read(languages):
+                return TooFast(READ_AGAIN_S)
+            if refusal := complaint_about_languages(languages):
+                return refusal
         async with node.turn:
             node.claim = node.claim.changed_by(says)
             outcome = await self._registry.heartbeat(node.link, heartbeat_of(says.node_id, says, node.claim))

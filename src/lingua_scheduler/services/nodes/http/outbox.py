@@ -67,6 +67,10 @@ class Mailbox:
                 self.closed()
 
     @property
+    def is_open(self) -> bool:
+        return self.close_code is None
+
+    @property
     def is_heard(self) -> bool:
         """Its own messages say how often it beats."""
         return False
