@@ -153,6 +153,7 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "remove": lambda: nodes.remove(0, NOBODY, "n3", frozenset()),
         "check node": lambda: nodes.check(0, HERE, "n1", [POOL]),
         "misplaced": lambda: nodes.misplaced({"n1": Place(0, 1)}),
+        "restore place": lambda: nodes.restore_place("n1", Place(0, 1), 100, 1_000),
         "restore": lambda: nodes.restore(0, HERE, entry("n1", max_jobs=50, boot_id="n1"), frozenset({POOL}), "1"),
         "leave": lambda: nodes.remove(0, HERE, "w1", frozenset()),
         "come back": lambda: nodes.register(0, HERE, wide_entry("w1")),

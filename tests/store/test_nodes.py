@@ -12,6 +12,7 @@ from lingua_scheduler.domain.nodes import (
     PlaceOutcome,
     RegisterOutcome,
     RemoveOutcome,
+    RestoreOutcome,
 )
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.store import Store
@@ -319,3 +320,22 @@ async def test_the_ledger_takes_no_slots_from_a_node_whose_limit_cannot_be_read(
     await store.line.call("HSET", store.keys.shard(0).limits, "n1", "a#b")
     await store.nodes.rebuild(0)
     assert await ledger(store, "n1") == (0, 7, 0)
+
+
+@pytest.mark.parametrize("stored", ["garbage", "9999 1", "20 1", "0 " + "9" * 400, "99999999999 1"])
+async def test_a_place_nobody_can_read_is_replaced_and_makes_no_shards(store: Store, stored: str) -> None:
+    await store.line.call("HSET", store.keys.placement, "n1", stored)
+    place = Place(1, 7)
+    for outcome in (RestoreOutcome.RESTORED, RestoreOutcome.KEPT):
+        assert await store.nodes.restore_place("n1", place, 100, 20) == (outcome, place)
+    assert await store.nodes.place_of("n1") == place
+    assert await store.nodes.misplaced({"n1": place}) == set()
+    assert await store.nodes.shards() == [0, 1]
+    assert await store.line.call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES") == ["0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("stored", ["0 " + "9" * 400, "0 inf", "9999 1"])
+async def test_a_place_nobody_can_read_is_assigned_anew(store: Store, stored: str) -> None:
+    await store.line.call("HSET", store.keys.placement, "n1", stored)
+    assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.PLACED, Place(0, 1))
+    assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.KEPT, Place(0, 2))

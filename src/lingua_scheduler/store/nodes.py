@@ -186,7 +186,9 @@ class Nodes:
             serial=place.serial,
         )
 
-    async def restore_place(self, node_id: str, place: Place, shard_size: int) -> tuple[RestoreOutcome, Place]:
+    async def restore_place(
+        self, node_id: str, place: Place, shard_size: int, max_shards: int
+    ) -> tuple[RestoreOutcome, Place]:
         """Give a registered node that lost its place the one it is registered in; the place it has then."""
         reply = await self._scripts.run(
             "placement_restore",
@@ -197,6 +199,7 @@ class Nodes:
             shard=place.shard,
             serial=place.serial,
             shard_size=shard_size,
+            max_shards=max_shards,
         )
         return RestoreOutcome(reply[0]), Place(*map(int, reply[1:]))
 

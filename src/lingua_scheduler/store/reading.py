@@ -9,7 +9,7 @@ from lingua_scheduler.domain.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools import Languages
 
 _OWNER = re.compile(r"(\d{1,19}) ([A-Za-z0-9_.-]{1,64}) (\S{1,128}) ([01][a-z]*)", re.ASCII)
-_PLACE = re.compile(r"(\d{1,4}) (\d{1,18})", re.ASCII)
+_PLACE = re.compile(r"(\d{1,4}) (\d{1,15})", re.ASCII)
 _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")

@@ -669,7 +669,9 @@ class Registry:
 
     async def _restore(self, link: NodeLink) -> BeatOutcome:
         """Write a node again that Redis has lost, or lost a part of; with what it runs, before it is given more."""
-        _, link.place = await self._nodes.restore_place(link.node_id, link.place, self._pool_settings.shard_size)
+        _, link.place = await self._nodes.restore_place(
+            link.node_id, link.place, self._pool_settings.shard_size, self._pool_settings.max_shards
+        )
         was = link.pools
         link.belong(self._membership(link.profile))
         link.forget_old()
