@@ -144,7 +144,7 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "reports_jobs": lambda: nodes.reports_jobs("n1", 0),
         "leases": lambda: nodes.leases("n1", 0),
         "beat": lambda: nodes.beat(0, HERE, "n1", 45_000, "d 45000 - - -", 0),
-        "adopt": lambda: nodes.adopt(0, HERE, "n1", ["job-0-found"], 60_000),
+        "adopt": lambda: nodes.adopt(0, HERE, "n1", [Attempt("job-0-found", 0, "n1", 0), attempt], 60_000),
         "drain": lambda: nodes.drain("n2"),
         "resume": lambda: nodes.drain("n2", resume=True),
         "place": lambda: nodes.place("n3", 100, 1_000),

@@ -1,9 +1,11 @@
 """Nodes in Redis: places, pools, signs of life, and who may say so."""
 
 import asyncio
+import re
 
 import pytest
 
+from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
@@ -17,7 +19,7 @@ from lingua_scheduler.domain.nodes import (
 from lingua_scheduler.store.nodes import Owner, Place
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, dispatch, entry, join, ledger, order
+from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, ledger, order
 from tests.support.servers import RedisProcess
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
@@ -26,6 +28,11 @@ TEXT = "en:zh:text"
 
 async def members(store: Store, pool: str = POOL) -> set[str]:
     return set(await store.line.call("SMEMBERS", store.keys.shard(0).pool(pool)))
+
+
+def lost(job_id: str) -> Attempt:
+    """A job that its node runs, and of whose lease nothing is known."""
+    return Attempt(job_id, ADOPTED, "n1", 0)
 
 
 async def summary(store: Store) -> dict[str, dict[int, int]]:
@@ -234,7 +241,7 @@ async def test_draining_a_node_that_is_not_there_says_so(store: Store) -> None:
 async def test_a_job_the_ledger_lost_is_accounted_for_when_its_node_reports_it(store: Store, clock: Clock) -> None:
     await join(store, entry("n1", max_jobs=2))
     attempt, _ = await dispatch(store, order(1))
-    jobs = [attempt.job_id, "job-0-lost"]
+    jobs = [attempt, lost("job-0-lost")]
     assert await store.nodes.adopt(0, ELSEWHERE, "n1", jobs, 9_000) is None
     assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == ["job-0-lost"]
     assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == []  # twice is harmless
@@ -246,9 +253,31 @@ async def test_a_job_the_ledger_lost_is_accounted_for_when_its_node_reports_it(s
     assert await ledger(store, "n1") == (1, 1, 1)
 
 
+async def test_what_a_busy_node_runs_is_compared_without_reading_the_ledger(store: Store, clock: Clock) -> None:
+    async def reads() -> int:
+        texts = [await line.call("INFO", "commandstats") for line in store.line.servers()]
+        return sum(int(found[1]) for text in texts for found in re.finditer(r"cmdstat_zrange:calls=(\d+)", text))
+
+    await join(store, entry("n1", max_jobs=3, acknowledges=True))
+    attempts = [(await dispatch(store, order(i)))[0] for i in range(2)]
+    await store.nodes.adopt(0, HERE, "n1", [lost("job-0-lost")], 2_000)
+    before = await reads()
+    clock.pass_ms(1_000)
+    # Under the name it was adopted by, or by that of an attempt that is over.
+    for known in (lost("job-0-lost"), Attempt("job-0-lost", 7, "n1", 0)):
+        assert await store.nodes.adopt(0, HERE, "n1", [*attempts, known], 2_000) == []
+    assert await reads() == before
+    deadlines = {view.attempt: view.deadline_ms - clock() for view in await store.nodes.leases("n1", 0)}
+    assert deadlines == dict.fromkeys(attempts, RULES.ack_ms - 1_000) | {lost("job-0-lost"): 2_000}
+    # One that is overdue accounts for nothing.
+    clock.pass_ms(RULES.ack_ms)
+    assert await store.nodes.adopt(0, HERE, "n1", attempts, 2_000) == [attempt.job_id for attempt in attempts]
+    assert await ledger(store, "n1") == (5, 0, 5)
+
+
 async def test_more_jobs_than_slots_never_turn_negative(store: Store) -> None:
     await join(store, entry("n1", max_jobs=1))
-    await store.nodes.adopt(0, HERE, "n1", ["job-0-a", "job-0-b", "job-0-c"], 9_000)
+    await store.nodes.adopt(0, HERE, "n1", list(map(lost, ("job-0-a", "job-0-b", "job-0-c"))), 9_000)
     assert await ledger(store, "n1") == (3, 0, 3)
 
 

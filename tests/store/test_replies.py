@@ -103,8 +103,8 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.note(0, waiting, 60_000)  # stale
     await store.surveys.look(0, (POOL,))
 
-    await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
-    await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)
+    await nodes.adopt(0, HERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
+    await nodes.adopt(0, ELSEWHERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
     await nodes.rebuild(0)
     await nodes.place("n1", 100, 1000)
     for resume in (False, False, True):

@@ -420,9 +420,12 @@ class Nodes:
         raise RuntimeError(f"the pools of {node_id} did not hold still")
 
     async def adopt(
-        self, shard: int, owner: Owner, node_id: str, jobs: Sequence[str], bound_ms: int
+        self, shard: int, owner: Owner, node_id: str, attempts: Sequence[Attempt], bound_ms: int
     ) -> list[str] | None:
-        """Account for jobs the node runs without a lease; which they were, or None if another connection owns it."""
+        """Account for jobs the node runs without a lease; which they were, or None if another connection owns it.
+
+        The attempts are what the caller believes, or of the number ADOPTED: while they have their leases this is cheap.
+        """
         reply = await self._scripts.run(
             "lease_adopt",
             self._keys.shard(shard),
@@ -430,7 +433,7 @@ class Nodes:
             instance=owner.instance,
             link=owner.link,
             bound_ms=bound_ms,
-            jobs=jobs,
+            believed=[attempt.lease for attempt in attempts],
         )
         return list(reply[1:]) if AdoptOutcome(reply[0]) is AdoptOutcome.ADOPTED else None
 
