@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +17,8 @@ from lingua_scheduler.domain.nodes import (
     RemoveOutcome,
     RestoreOutcome,
 )
-from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.connection import Argument, Line, RedisAway, Waiter
+from lingua_scheduler.store.nodes import Nodes, Owner, Place
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, ledger, order
@@ -368,3 +370,27 @@ async def test_a_place_nobody_can_read_is_assigned_anew(store: Store, stored: st
     await store.line.call("HSET", store.keys.placement, "n1", stored)
     assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.PLACED, Place(0, 1))
     assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.KEPT, Place(0, 2))
+
+
+class Deaf:
+    """A line on which what is remembered of nodes that left cannot be asked for: its server is away."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def call(self, *command: Argument) -> Waiter:
+        if str(command[1]).endswith(":past"):
+            raise RedisAway("the server of another slot is away")
+        return self._line.call(*command)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._line, name)
+
+
+async def test_nodes_come_and_go_while_nobody_can_be_asked_about_their_past(store: Store) -> None:
+    nodes = Nodes(cast(Line, Deaf(store.line)), store.keys, store.scripts, store.unreadable)
+    believed = entry("n1", max_jobs=50)._replace(believed_slots=8)
+    for _ in range(2):
+        assert (await nodes.register(0, HERE, believed)).outcome is RegisterOutcome.REGISTERED
+        assert (await nodes.restore(0, HERE, believed, believed.pools, "1")).outcome is RegisterOutcome.REGISTERED
+        assert (await nodes.remove(0, HERE, "n1", frozenset()))[0] is RemoveOutcome.REMOVED

@@ -18,7 +18,7 @@ from lingua_scheduler.domain.nodes import (
 )
 from lingua_scheduler.domain.reach import Reach, Served, is_wide, reach_named
 from lingua_scheduler.domain.terms import SERVICES
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.reading import (
     is_node,
@@ -34,6 +34,9 @@ from lingua_scheduler.store.reading import (
 from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
 
 # A node's pools may change between our belief and the script; after this many surprises something is wrong.
 MAX_SURPRISES = 8
@@ -274,14 +277,25 @@ class Nodes:
         over: Owner | None = None,
         epoch: str = "",
     ) -> Registered:
-        past = await self._line.call("GET", self._keys.past(entry.node_id)) or ""
+        past = await self._ask_past("GET", entry.node_id) or ""
         if past and not is_past(past):
             self._unreadable.met("past", self._keys.past(entry.node_id))
             past = ""
         registered = await self._write(verb, shard, owner, entry, was, over, epoch, past)
         if past and registered.outcome is RegisterOutcome.REGISTERED:
-            await self._line.call("DEL", self._keys.past(entry.node_id))
+            await self._ask_past("DEL", entry.node_id)
         return registered
+
+    async def _ask_past(self, command: str, node_id: str, *arguments: Argument) -> Reply:
+        """What is remembered of a node that left. It is only a hint, and another server of a Cluster may have it.
+
+        While that one is away nothing is known: nodes come and go all the same.
+        """
+        try:
+            return await self._line.call(command, self._keys.past(node_id), *arguments)
+        except RedisAway:
+            _log.warning("node.past_unknown", node_id=node_id, command=command)
+            return None
 
     async def _write(
         self,
@@ -381,7 +395,7 @@ class Nodes:
                 return outcome, []
             past, *leases = reply[1:]
             if past:
-                await self._line.call("SET", self._keys.past(node_id), past, "PX", PAST_MS)
+                await self._ask_past("SET", node_id, past, "PX", PAST_MS)
             return outcome, parse_leases(leases, shard)
         raise RuntimeError(f"the pools of {node_id} did not hold still")
 
