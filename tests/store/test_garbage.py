@@ -136,6 +136,7 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "placed": nodes.placed,
         "place_of": lambda: nodes.place_of("n1"),
         "some_places": lambda: nodes.some_places(5),
+        "holder": lambda: nodes.holder("n1"),
         "known": lambda: nodes.known(0),
         "shards": nodes.shards,
         "view": nodes.view,

@@ -394,3 +394,11 @@ async def test_nodes_come_and_go_while_nobody_can_be_asked_about_their_past(stor
         assert (await nodes.register(0, HERE, believed)).outcome is RegisterOutcome.REGISTERED
         assert (await nodes.restore(0, HERE, believed, believed.pools, "1")).outcome is RegisterOutcome.REGISTERED
         assert (await nodes.remove(0, HERE, "n1", frozenset()))[0] is RemoveOutcome.REMOVED
+
+
+async def test_a_node_whose_owner_cannot_be_read_is_held_by_nobody(store: Store) -> None:
+    await join(store, entry("n1", boot_id="a"))
+    await store.line.call("HSET", store.keys.shard(0).owners, "n1", "garbage")
+    assert await store.nodes.holder("n1") is None
+    assert store.unreadable.lately == ["owners"]
+    assert (await join(store, entry("n1", boot_id="b"))).outcome is RegisterOutcome.REGISTERED

@@ -466,10 +466,13 @@ class Nodes:
         owner, boot_id = await asyncio.gather(
             self._line.call("HGET", keys.owners, node_id), self._line.call("HGET", keys.node(node_id), "boot_id")
         )
-        if not owner:
+        if owner is None:
             return None
-        _, instance, link, _ = owner.split(" ")
-        return Holder(Owner(instance, link), boot_id or "")
+        held = owner_of(owner)
+        if held is None:
+            self._unreadable.met("owners", node_id)
+            return None
+        return Holder(Owner(held.instance, held.link), boot_id or "")
 
     async def place_of(self, node_id: str) -> Place | None:
         text = await self._line.call("HGET", self._keys.placement, node_id)
