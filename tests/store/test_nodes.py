@@ -17,6 +17,8 @@ from lingua_scheduler.domain.nodes import (
     RemoveOutcome,
     RestoreOutcome,
 )
+from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.connection import Argument, Line, RedisAway, Waiter
 from lingua_scheduler.store.nodes import Nodes, Owner, Place
 from lingua_scheduler.store.store import Store
@@ -388,7 +390,7 @@ class Deaf:
 
 
 async def test_nodes_come_and_go_while_nobody_can_be_asked_about_their_past(store: Store) -> None:
-    nodes = Nodes(cast(Line, Deaf(store.line)), store.keys, store.scripts, store.unreadable)
+    nodes = Nodes(cast("Line", Deaf(store.line)), store.keys, store.scripts, store.unreadable)
     believed = entry("n1", max_jobs=50)._replace(believed_slots=8)
     for _ in range(2):
         assert (await nodes.register(0, HERE, believed)).outcome is RegisterOutcome.REGISTERED
@@ -402,3 +404,42 @@ async def test_a_node_whose_owner_cannot_be_read_is_held_by_nobody(store: Store)
     assert await store.nodes.holder("n1") is None
     assert store.unreadable.lately == ["owners"]
     assert (await join(store, entry("n1", boot_id="b"))).outcome is RegisterOutcome.REGISTERED
+
+
+@pytest.mark.parametrize("slots", ["9" * 23, "9" * 5_000, "12345678", "nan", "inf", "1e400", "-0", "0x10"])
+async def test_slots_nobody_can_have_are_never_offered(store: Store, slots: str) -> None:
+    keys = store.keys.shard(0)
+    await join(store, entry("n1", max_jobs=2, acknowledges=True))
+    attempts = [await dispatch(store, order(i)) for i in range(2)]
+    await store.line.call("HSET", keys.limits, "n1", slots)
+    # One that was lost is put back, one ends, and another job is adopted.
+    await store.line.call("ZREM", keys.leases, attempts[0][0].lease)
+    for attempt, placed in attempts:
+        await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
+    await store.jobs.end(*attempts[0][:1], attempts[0][1].epoch, JobEvent.FINISH)
+    await store.nodes.adopt(0, HERE, "n1", [lost("job-0-lost")], 9_000)
+    await store.nodes.rebuild(0)
+    assert float(await store.line.call("ZSCORE", keys.free, "n1")) <= 2
+    for resume in (False, True):
+        await store.nodes.drain("n1", resume=resume)
+    assert float(await store.line.call("ZSCORE", keys.free, "n1")) <= 2
+    assert [view.max_jobs for view in await store.nodes.view()] == [0]
+    assert [row.max_jobs async for rows in store.looks.rows() for row in rows] == [0]
+    assert await store.nodes.check(0, HERE, "n1", [POOL]) == (CheckOutcome.TORN, "limits")
+    found, left = await Checkup(store).put_right(settle_s=0)
+    assert "limits" in {finding.detail for finding in found}
+    assert not [finding.words for finding in left if finding.is_repairable]
+
+
+@pytest.mark.parametrize("trust", [f"{'9' * 23} 0 {'9' * 23}", f"2 0 {'9' * 23}", f"2 {'9' * 400} 8", "nan nan nan"])
+async def test_trust_nobody_can_have_offers_no_slots(store: Store, trust: str) -> None:
+    believed = entry("n1", max_jobs=8, boot_id="a")._replace(believed_slots=2)
+    await join(store, believed)
+    attempt, placed = await dispatch(store, order(1))
+    await store.line.call("HSET", store.keys.shard(0).trust, "n1", trust)
+    rules = QuarantineRules(3, 10, 3, 1_000, 60_000, believed_after=1)
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH, quarantine=rules)
+    assert await ledger(store, "n1") == (0, 2, 0)
+    await join(store, believed)
+    assert await ledger(store, "n1") == (0, 2, 0)
+    assert await store.line.call("HGET", store.keys.shard(0).trust, "n1") == "2 0 8"

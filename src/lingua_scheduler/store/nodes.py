@@ -29,6 +29,7 @@ from lingua_scheduler.store.reading import (
     owner_of,
     place_of,
     profile_of,
+    slots_of,
     whole,
 )
 from lingua_scheduler.store.records import fields_of
@@ -595,7 +596,7 @@ class Nodes:
             shard=shard,
             state=state or NodeState.REGISTERING.value,
             alive_until_ms=whole(seen),
-            max_jobs=whole(limit),
+            max_jobs=slots_of(limit),
             held=whole(held),
             free=None if free is None else whole(free),
             pools=tuple((pools or "").split()),

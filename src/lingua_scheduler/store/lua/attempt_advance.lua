@@ -2,6 +2,7 @@
 -- No job comes twice.
 -- Replies: of each attempt: advanced | stale (not the current attempt, not this node's, not from this life of the node, or ended)
 -- include: clock
+-- include: number
 -- include: lease
 -- include: leased
 -- include: record
@@ -20,7 +21,7 @@ local at_ms = string.format('%.0f', moment)
 -- A lease that was put back holds its slot again. `held` may have kept the count of it, and of others that are lost.
 local function count_again(node)
   local leased = math.max(tonumber(redis.call('ZSCORE', held, node) or 0), #leases_of(node, leases))
-  local limit = tonumber(redis.call('HGET', limits, node) or 0) or 0
+  local limit = read_slots(redis.call('HGET', limits, node)) or 0
   redis.call('ZADD', held, leased, node)
   redis.call('ZADD', free, 'XX', 'LT', math.max(0, limit - leased), node)
 end
@@ -38,7 +39,7 @@ for i, job_key in ipairs(job_keys) do
       replies[i] = 'advanced'
     elseif string.find(before, job.state, 1, true) then
       -- Also a lease that got lost: a live record has one.
-      redis.call('ZADD', leases, moment + (tonumber(job.run_ms) or 0), lease)
+      redis.call('ZADD', leases, moment + (read_number(job.run_ms, 9) or 0), lease)
       if not deadline then count_again(node) end
       move(job, state, at_ms, '')
       write_record(job_key, job)

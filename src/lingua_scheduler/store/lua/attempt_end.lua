@@ -8,6 +8,7 @@
 --          | repeated (the node has said so before; whoever asks may have missed the answer)
 --          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job; its slot is free)
 -- include: clock
+-- include: number
 -- include: lease
 -- include: leased
 -- include: slots

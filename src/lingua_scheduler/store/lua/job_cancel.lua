@@ -3,6 +3,7 @@
 -- Replies: cancelled | ended state (it had ended) | moved (another attempt, or it lives in another shard by now:
 --          look again) | gone (no such job)
 -- include: clock
+-- include: number
 -- include: lease
 -- include: leased
 -- include: slots

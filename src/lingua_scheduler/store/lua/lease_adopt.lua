@@ -4,6 +4,7 @@
 -- or the jobs were adopted, nothing else of the ledger is read.
 -- Replies: adopted job… (those adopted anew) | superseded (another connection owns the node)
 -- include: clock
+-- include: number
 -- include: lease
 -- include: leased
 -- include: adopting
@@ -41,6 +42,6 @@ if #missing == 0 then return {'adopted'} end
 local adopted, leased = adopt(node, missing, moment + bound_ms, moment, leases)
 if #adopted > 0 then
   redis.call('ZADD', held, leased, node)
-  redis.call('ZADD', free, 'XX', math.max(0, (tonumber(redis.call('HGET', limits, node) or 0) or 0) - leased), node)
+  redis.call('ZADD', free, 'XX', math.max(0, (read_slots(redis.call('HGET', limits, node)) or 0) - leased), node)
 end
 return {'adopted', unpack(adopted)}

@@ -14,7 +14,8 @@ local function give_back(given, lost, free, held, limits, leases)
     else
       gone[#gone + 1] = node
     end
-    if limit[i] then offered[#offered + 1], offered[#offered + 2] = math.max(0, (tonumber(limit[i]) or 0) - left), node end
+    local slots = read_slots(limit[i])
+    if slots then offered[#offered + 1], offered[#offered + 2] = math.max(0, slots - left), node end
   end
   if #fewer > 0 then redis.call('ZADD', held, unpack(fewer)) end
   if #gone > 0 then redis.call('ZREM', held, unpack(gone)) end
