@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs import JobEvent, target_of
 from lingua_scheduler.store import jobs
@@ -301,7 +301,8 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(node_id=nodes, job=st.integers(1, 4), link=links)
     def adopt(self, node_id: str, job: int, link: str) -> None:
         job_id = f"job-0-{job}"
-        adopted = self.run(self.store.nodes.adopt(0, Owner("i", link), node_id, [job_id], 6_000))
+        reported = [Attempt(job_id, ADOPTED, node_id, 0)]
+        adopted = self.run(self.store.nodes.adopt(0, Owner("i", link), node_id, reported, 6_000))
         node = self.world.nodes.get(node_id)
         current = {a for a, deadline in self.world.leases.items() if deadline > self.now}
         accounted = any(a.job_id == job_id and a.node_id == node_id for a in current)

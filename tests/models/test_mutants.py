@@ -113,8 +113,8 @@ MUTANTS = {
     "a lease is not removed": ("attempt_end", "redis.call('ZREM', leases, unpack(over))", ""),
     "a lowered limit turns free slots negative": (
         "attempt_end",
-        "math.max(0, (tonumber(limit[i]) or 0) - left)",
-        "(tonumber(limit[i]) or 0) - left",
+        "math.max(0, slots - left)",
+        "slots - left",
     ),
     "an attempt given up frees its slot at once": ("attempt_end", "current and linger_ms ~= '0'", "false"),
     "what is not overdue is ended": ("attempt_end", "overdue == '1' and", "false and"),
@@ -136,7 +136,7 @@ MUTANTS = {
     "a late acknowledgement is granted": ("attempt_advance", "tonumber(deadline) > moment", "true"),
     "an acknowledgement does not extend the lease": (
         "attempt_advance",
-        "moment + (tonumber(job.run_ms) or 0)",
+        "moment + (read_number(job.run_ms, 9) or 0)",
         "deadline",
     ),
     "registering keeps the epoch": ("node_register", "math.max(moment, (tonumber(epoch) or 0) + 1)", "(epoch or 1)"),

@@ -46,7 +46,7 @@ async def fleet(store: Store) -> list[Attempt]:
 
 async def test_a_fleet_at_work_is_in_order(store: Store) -> None:
     attempts = await fleet(store)
-    await store.nodes.adopt(0, HERE, "n1", ["job-0-adopted"], 5_000)
+    await store.nodes.adopt(0, HERE, "n1", [Attempt("job-0-adopted", 0, "n1", 0)], 5_000)
     await store.nodes.drain("n2")
     await store.jobs.end(attempts[0], "", JobEvent.LOSE_ATTEMPT, linger_ms=5_000)
     await store.jobs.end(attempts[1], "", JobEvent.LOSE_ATTEMPT)

@@ -452,3 +452,69 @@ async def test_a_node_that_speaks_of_strange_jobs_disturbs_nobody(store: Store, 
     moves = [store.jobs.advance(one, placed.epoch, JobEvent.ACCEPT) for one in (strange, attempt)]
     assert await asyncio.gather(*moves) == [AdvanceOutcome.STALE, AdvanceOutcome.ADVANCED]
     assert [ended.outcome for ended in await asyncio.gather(*calls)] == [EndOutcome.GONE, EndOutcome.ENDED]
+
+
+async def two_jobs(store: Store, *, acknowledges: bool = False) -> tuple[Attempt, Attempt, str]:
+    """The only two slots of a node are taken; its epoch too."""
+    await join(store, entry("n1", acknowledges=acknowledges))
+    first, placed = await dispatch(store, order(1))
+    second, _ = await dispatch(store, order(2))
+    return first, second, placed.epoch
+
+
+async def test_a_node_whose_count_was_lost_is_not_oversold(store: Store) -> None:
+    first, second, epoch = await two_jobs(store)
+    await store.line.call("DEL", store.keys.shard(0).held)
+    assert (await store.jobs.end(first, epoch, JobEvent.FINISH)).outcome is EndOutcome.ENDED
+    assert await ledger(store, "n1") == (1, 1, 1)
+    assert (await store.jobs.end(second, epoch, JobEvent.FINISH)).outcome is EndOutcome.ENDED
+    assert await ledger(store, "n1") == (0, 2, 0)
+
+
+async def test_a_count_that_is_too_small_is_counted_anew(store: Store) -> None:
+    first, second, epoch = await two_jobs(store)
+    await store.line.call("ZADD", store.keys.shard(0).held, 1, "n1")
+    await asyncio.gather(*(store.jobs.end(attempt, epoch, JobEvent.FINISH) for attempt in (first, second)))
+    assert await ledger(store, "n1") == (0, 2, 0)
+
+
+async def test_a_lease_that_is_put_back_holds_its_slot(store: Store) -> None:
+    first, second, epoch = await two_jobs(store, acknowledges=True)
+    keys = store.keys.shard(0)
+    await store.line.call("DEL", keys.leases, keys.held)
+    assert await store.jobs.advance(first, epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED
+    # The other slot is not free, though nothing tells of it any more.
+    assert await ledger(store, "n1") == (1, 0, 1)
+    assert await store.jobs.advance(second, epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED
+    assert await ledger(store, "n1") == (2, 0, 2)
+    await store.jobs.end(first, epoch, JobEvent.FINISH)
+    assert await ledger(store, "n1") == (1, 1, 1)
+
+
+async def test_a_lease_that_is_put_back_after_its_slot_was_given_away_takes_it_again(store: Store) -> None:
+    first, _, epoch = await two_jobs(store, acknowledges=True)
+    await store.line.call("DEL", store.keys.shard(0).leases)
+    await store.nodes.rebuild(0)
+    assert await ledger(store, "n1") == (0, 2, 0)
+    assert await store.jobs.advance(first, epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED
+    assert await ledger(store, "n1") == (1, 1, 1)
+
+
+@pytest.mark.parametrize("event", ENDS)
+async def test_a_job_whose_lease_was_lost_gives_its_slot_back_and_no_other(store: Store, event: JobEvent) -> None:
+    first, second, _ = await two_jobs(store)
+    await store.line.call("DEL", store.keys.shard(0).leases)
+    for free, attempt in ((1, first), (2, second), (2, second)):
+        await store.jobs.end(attempt, "", event)
+        assert await ledger(store, "n1") == (0, free, 2 - free)
+
+
+async def test_a_cancelled_job_whose_lease_was_lost_gives_its_slot_back_and_no_other(store: Store) -> None:
+    attempts = await two_jobs(store)
+    await store.line.call("DEL", store.keys.shard(0).leases)
+    for free, attempt in enumerate(attempts[:2], 1):
+        record = await store.jobs.find(attempt.job_id)
+        assert record is not None
+        await store.jobs.cancel(record, 0)
+        await store.jobs.cancel(record, 0)
+        assert await ledger(store, "n1") == (0, free, 2 - free)

@@ -1,9 +1,12 @@
 """Nodes in Redis: places, pools, signs of life, and who may say so."""
 
 import asyncio
+import re
+from typing import Any, cast
 
 import pytest
 
+from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.jobs import JobEvent
 from lingua_scheduler.domain.nodes import (
     BeatOutcome,
@@ -12,11 +15,15 @@ from lingua_scheduler.domain.nodes import (
     PlaceOutcome,
     RegisterOutcome,
     RemoveOutcome,
+    RestoreOutcome,
 )
-from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.store.checkup import Checkup
+from lingua_scheduler.store.connection import Argument, Line, RedisAway, Waiter
+from lingua_scheduler.store.nodes import Nodes, Owner, Place
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, dispatch, entry, join, ledger, order
+from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, ledger, order
 from tests.support.servers import RedisProcess
 
 ELSEWHERE = Owner("i-elsewhere", "c9")
@@ -25,6 +32,11 @@ TEXT = "en:zh:text"
 
 async def members(store: Store, pool: str = POOL) -> set[str]:
     return set(await store.line.call("SMEMBERS", store.keys.shard(0).pool(pool)))
+
+
+def lost(job_id: str) -> Attempt:
+    """A job that its node runs, and of whose lease nothing is known."""
+    return Attempt(job_id, ADOPTED, "n1", 0)
 
 
 async def summary(store: Store) -> dict[str, dict[int, int]]:
@@ -233,7 +245,7 @@ async def test_draining_a_node_that_is_not_there_says_so(store: Store) -> None:
 async def test_a_job_the_ledger_lost_is_accounted_for_when_its_node_reports_it(store: Store, clock: Clock) -> None:
     await join(store, entry("n1", max_jobs=2))
     attempt, _ = await dispatch(store, order(1))
-    jobs = [attempt.job_id, "job-0-lost"]
+    jobs = [attempt, lost("job-0-lost")]
     assert await store.nodes.adopt(0, ELSEWHERE, "n1", jobs, 9_000) is None
     assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == ["job-0-lost"]
     assert await store.nodes.adopt(0, HERE, "n1", jobs, 9_000) == []  # twice is harmless
@@ -245,9 +257,31 @@ async def test_a_job_the_ledger_lost_is_accounted_for_when_its_node_reports_it(s
     assert await ledger(store, "n1") == (1, 1, 1)
 
 
+async def test_what_a_busy_node_runs_is_compared_without_reading_the_ledger(store: Store, clock: Clock) -> None:
+    async def reads() -> int:
+        texts = [await line.call("INFO", "commandstats") for line in store.line.servers()]
+        return sum(int(found[1]) for text in texts for found in re.finditer(r"cmdstat_zrange:calls=(\d+)", text))
+
+    await join(store, entry("n1", max_jobs=3, acknowledges=True))
+    attempts = [(await dispatch(store, order(i)))[0] for i in range(2)]
+    await store.nodes.adopt(0, HERE, "n1", [lost("job-0-lost")], 2_000)
+    before = await reads()
+    clock.pass_ms(1_000)
+    # Under the name it was adopted by, or by that of an attempt that is over.
+    for known in (lost("job-0-lost"), Attempt("job-0-lost", 7, "n1", 0)):
+        assert await store.nodes.adopt(0, HERE, "n1", [*attempts, known], 2_000) == []
+    assert await reads() == before
+    deadlines = {view.attempt: view.deadline_ms - clock() for view in await store.nodes.leases("n1", 0)}
+    assert deadlines == dict.fromkeys(attempts, RULES.ack_ms - 1_000) | {lost("job-0-lost"): 2_000}
+    # One that is overdue accounts for nothing.
+    clock.pass_ms(RULES.ack_ms)
+    assert await store.nodes.adopt(0, HERE, "n1", attempts, 2_000) == [attempt.job_id for attempt in attempts]
+    assert await ledger(store, "n1") == (5, 0, 5)
+
+
 async def test_more_jobs_than_slots_never_turn_negative(store: Store) -> None:
     await join(store, entry("n1", max_jobs=1))
-    await store.nodes.adopt(0, HERE, "n1", ["job-0-a", "job-0-b", "job-0-c"], 9_000)
+    await store.nodes.adopt(0, HERE, "n1", list(map(lost, ("job-0-a", "job-0-b", "job-0-c"))), 9_000)
     assert await ledger(store, "n1") == (3, 0, 3)
 
 
@@ -319,3 +353,93 @@ async def test_the_ledger_takes_no_slots_from_a_node_whose_limit_cannot_be_read(
     await store.line.call("HSET", store.keys.shard(0).limits, "n1", "a#b")
     await store.nodes.rebuild(0)
     assert await ledger(store, "n1") == (0, 7, 0)
+
+
+@pytest.mark.parametrize("stored", ["garbage", "9999 1", "20 1", "0 " + "9" * 400, "99999999999 1"])
+async def test_a_place_nobody_can_read_is_replaced_and_makes_no_shards(store: Store, stored: str) -> None:
+    await store.line.call("HSET", store.keys.placement, "n1", stored)
+    place = Place(1, 7)
+    for outcome in (RestoreOutcome.RESTORED, RestoreOutcome.KEPT):
+        assert await store.nodes.restore_place("n1", place, 100, 20) == (outcome, place)
+    assert await store.nodes.place_of("n1") == place
+    assert await store.nodes.misplaced({"n1": place}) == set()
+    assert await store.nodes.shards() == [0, 1]
+    assert await store.line.call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES") == ["0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("stored", ["0 " + "9" * 400, "0 inf", "9999 1"])
+async def test_a_place_nobody_can_read_is_assigned_anew(store: Store, stored: str) -> None:
+    await store.line.call("HSET", store.keys.placement, "n1", stored)
+    assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.PLACED, Place(0, 1))
+    assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.KEPT, Place(0, 2))
+
+
+class Deaf:
+    """A line on which what is remembered of nodes that left cannot be asked for: its server is away."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    def call(self, *command: Argument) -> Waiter:
+        if str(command[1]).endswith(":past"):
+            raise RedisAway("the server of another slot is away")
+        return self._line.call(*command)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._line, name)
+
+
+async def test_nodes_come_and_go_while_nobody_can_be_asked_about_their_past(store: Store) -> None:
+    nodes = Nodes(cast("Line", Deaf(store.line)), store.keys, store.scripts, store.unreadable)
+    believed = entry("n1", max_jobs=50)._replace(believed_slots=8)
+    for _ in range(2):
+        assert (await nodes.register(0, HERE, believed)).outcome is RegisterOutcome.REGISTERED
+        assert (await nodes.restore(0, HERE, believed, believed.pools, "1")).outcome is RegisterOutcome.REGISTERED
+        assert (await nodes.remove(0, HERE, "n1", frozenset()))[0] is RemoveOutcome.REMOVED
+
+
+async def test_a_node_whose_owner_cannot_be_read_is_held_by_nobody(store: Store) -> None:
+    await join(store, entry("n1", boot_id="a"))
+    await store.line.call("HSET", store.keys.shard(0).owners, "n1", "garbage")
+    assert await store.nodes.holder("n1") is None
+    assert store.unreadable.lately == ["owners"]
+    assert (await join(store, entry("n1", boot_id="b"))).outcome is RegisterOutcome.REGISTERED
+
+
+@pytest.mark.parametrize("slots", ["9" * 23, "9" * 5_000, "12345678", "nan", "inf", "1e400", "-0", "0x10"])
+async def test_slots_nobody_can_have_are_never_offered(store: Store, slots: str) -> None:
+    keys = store.keys.shard(0)
+    await join(store, entry("n1", max_jobs=2, acknowledges=True))
+    attempts = [await dispatch(store, order(i)) for i in range(2)]
+    await store.line.call("HSET", keys.limits, "n1", slots)
+    # One that was lost is put back, one ends, and another job is adopted.
+    await store.line.call("ZREM", keys.leases, attempts[0][0].lease)
+    for attempt, placed in attempts:
+        await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
+    await store.jobs.end(*attempts[0][:1], attempts[0][1].epoch, JobEvent.FINISH)
+    await store.nodes.adopt(0, HERE, "n1", [lost("job-0-lost")], 9_000)
+    await store.nodes.rebuild(0)
+    assert float(await store.line.call("ZSCORE", keys.free, "n1")) <= 2
+    for resume in (False, True):
+        await store.nodes.drain("n1", resume=resume)
+    assert float(await store.line.call("ZSCORE", keys.free, "n1")) <= 2
+    assert [view.max_jobs for view in await store.nodes.view()] == [0]
+    assert [row.max_jobs async for rows in store.looks.rows() for row in rows] == [0]
+    assert await store.nodes.check(0, HERE, "n1", [POOL]) == (CheckOutcome.TORN, "limits")
+    found, left = await Checkup(store).put_right(settle_s=0)
+    assert "limits" in {finding.detail for finding in found}
+    assert not [finding.words for finding in left if finding.is_repairable]
+
+
+@pytest.mark.parametrize("trust", [f"{'9' * 23} 0 {'9' * 23}", f"2 0 {'9' * 23}", f"2 {'9' * 400} 8", "nan nan nan"])
+async def test_trust_nobody_can_have_offers_no_slots(store: Store, trust: str) -> None:
+    believed = entry("n1", max_jobs=8, boot_id="a")._replace(believed_slots=2)
+    await join(store, believed)
+    attempt, placed = await dispatch(store, order(1))
+    await store.line.call("HSET", store.keys.shard(0).trust, "n1", trust)
+    rules = QuarantineRules(3, 10, 3, 1_000, 60_000, believed_after=1)
+    await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH, quarantine=rules)
+    assert await ledger(store, "n1") == (0, 2, 0)
+    await join(store, believed)
+    assert await ledger(store, "n1") == (0, 2, 0)
+    assert await store.line.call("HGET", store.keys.shard(0).trust, "n1") == "2 0 8"

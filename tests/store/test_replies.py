@@ -103,8 +103,8 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.note(0, waiting, 60_000)  # stale
     await store.surveys.look(0, (POOL,))
 
-    await nodes.adopt(0, HERE, "n1", ["job-0-x"], 1_000)
-    await nodes.adopt(0, ELSEWHERE, "n1", ["job-0-x"], 1_000)
+    await nodes.adopt(0, HERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
+    await nodes.adopt(0, ELSEWHERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
     await nodes.rebuild(0)
     await nodes.place("n1", 100, 1000)
     for resume in (False, False, True):
@@ -118,8 +118,8 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.overdue(0, 10)
     await nodes.clock_ms(0)
     await jobs.overdue(0, 10)
-    await nodes.restore_place("lost", Place(0, 1), 100)
-    await nodes.restore_place("lost", Place(0, 1), 100)  # kept
+    await nodes.restore_place("lost", Place(0, 1), 100, 1000)
+    await nodes.restore_place("lost", Place(0, 1), 100, 1000)  # kept
     await store.line.call("HSET", store.keys.shard(0).queues, "two words", "x")
     aside = [store.keys.leader, store.keys.aside(store.keys.leader)]
     await store.scripts.run("key_set_aside", names=aside, keep_ms=1_000, types=["string"])

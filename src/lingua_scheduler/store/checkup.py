@@ -107,7 +107,8 @@ class Checkup:
         for finding in by_kind[FindingKind.PLACE_OF_NOBODY]:
             await self._store.nodes.unplace(finding.subject, Place(*map(int, finding.detail.split())))
         for finding in by_kind[FindingKind.NODE_WITHOUT_PLACE]:
-            await self._store.nodes.restore_place(finding.subject, Place(int(finding.detail), 1), MOST_IN_SHARD)
+            place = Place(int(finding.detail), 1)
+            await self._store.nodes.restore_place(finding.subject, place, MOST_IN_SHARD, MOST_SHARDS)
         await self._audit_placement(repair=True)
         for finding in by_kind[FindingKind.INBOX_OF_GONE]:
             await self._call("DEL", finding.key)

@@ -10,7 +10,7 @@ from lingua_scheduler.domain.pools import Facet
 from lingua_scheduler.domain.reach import Reach, is_wide, reach_named
 from lingua_scheduler.store.connection import Line, Reply
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import Profile, is_node, is_shard, is_text, owner_of, profile_of, whole
+from lingua_scheduler.store.reading import Profile, is_node, is_shard, is_text, owner_of, profile_of, slots_of, whole
 from lingua_scheduler.store.unreadable import Unreadable
 
 # Seven commands a shard, and a line has only so many waiting.
@@ -166,7 +166,7 @@ def _rows(shard: int, columns: list[Reply]) -> tuple[list[Row], int]:
                 digest=digest,
                 alive_until_ms=whole(seen.get(node_id)),
                 alive_ms=whole(alive_ms),
-                max_jobs=whole(limits.get(node_id)),
+                max_jobs=slots_of(limits.get(node_id)),
                 held=whole(held.get(node_id)),
                 free=whole(free[node_id]) if node_id in free else None,
                 load=Load(*(None if said == _UNSAID else float(whole(said)) for said in load)),

@@ -18,7 +18,7 @@ from lingua_scheduler.domain.nodes import (
 )
 from lingua_scheduler.domain.reach import Reach, Served, is_wide, reach_named
 from lingua_scheduler.domain.terms import SERVICES
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.reading import (
     is_node,
@@ -29,11 +29,15 @@ from lingua_scheduler.store.reading import (
     owner_of,
     place_of,
     profile_of,
+    slots_of,
     whole,
 )
 from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
 
 # A node's pools may change between our belief and the script; after this many surprises something is wrong.
 MAX_SURPRISES = 8
@@ -186,7 +190,9 @@ class Nodes:
             serial=place.serial,
         )
 
-    async def restore_place(self, node_id: str, place: Place, shard_size: int) -> tuple[RestoreOutcome, Place]:
+    async def restore_place(
+        self, node_id: str, place: Place, shard_size: int, max_shards: int
+    ) -> tuple[RestoreOutcome, Place]:
         """Give a registered node that lost its place the one it is registered in; the place it has then."""
         reply = await self._scripts.run(
             "placement_restore",
@@ -197,6 +203,7 @@ class Nodes:
             shard=place.shard,
             serial=place.serial,
             shard_size=shard_size,
+            max_shards=max_shards,
         )
         return RestoreOutcome(reply[0]), Place(*map(int, reply[1:]))
 
@@ -271,14 +278,25 @@ class Nodes:
         over: Owner | None = None,
         epoch: str = "",
     ) -> Registered:
-        past = await self._line.call("GET", self._keys.past(entry.node_id)) or ""
+        past = await self._ask_past("GET", entry.node_id) or ""
         if past and not is_past(past):
             self._unreadable.met("past", self._keys.past(entry.node_id))
             past = ""
         registered = await self._write(verb, shard, owner, entry, was, over, epoch, past)
         if past and registered.outcome is RegisterOutcome.REGISTERED:
-            await self._line.call("DEL", self._keys.past(entry.node_id))
+            await self._ask_past("DEL", entry.node_id)
         return registered
+
+    async def _ask_past(self, command: str, node_id: str, *arguments: Argument) -> Reply:
+        """What is remembered of a node that left. It is only a hint, and another server of a Cluster may have it.
+
+        While that one is away nothing is known: nodes come and go all the same.
+        """
+        try:
+            return await self._line.call(command, self._keys.past(node_id), *arguments)
+        except RedisAway:
+            _log.warning("node.past_unknown", node_id=node_id, command=command)
+            return None
 
     async def _write(
         self,
@@ -378,7 +396,7 @@ class Nodes:
                 return outcome, []
             past, *leases = reply[1:]
             if past:
-                await self._line.call("SET", self._keys.past(node_id), past, "PX", PAST_MS)
+                await self._ask_past("SET", node_id, past, "PX", PAST_MS)
             return outcome, parse_leases(leases, shard)
         raise RuntimeError(f"the pools of {node_id} did not hold still")
 
@@ -417,9 +435,12 @@ class Nodes:
         raise RuntimeError(f"the pools of {node_id} did not hold still")
 
     async def adopt(
-        self, shard: int, owner: Owner, node_id: str, jobs: Sequence[str], bound_ms: int
+        self, shard: int, owner: Owner, node_id: str, attempts: Sequence[Attempt], bound_ms: int
     ) -> list[str] | None:
-        """Account for jobs the node runs without a lease; which they were, or None if another connection owns it."""
+        """Account for jobs the node runs without a lease; which they were, or None if another connection owns it.
+
+        The attempts are what the caller believes, or of the number ADOPTED: while they have their leases this is cheap.
+        """
         reply = await self._scripts.run(
             "lease_adopt",
             self._keys.shard(shard),
@@ -427,7 +448,7 @@ class Nodes:
             instance=owner.instance,
             link=owner.link,
             bound_ms=bound_ms,
-            jobs=jobs,
+            believed=[attempt.lease for attempt in attempts],
         )
         return list(reply[1:]) if AdoptOutcome(reply[0]) is AdoptOutcome.ADOPTED else None
 
@@ -446,10 +467,13 @@ class Nodes:
         owner, boot_id = await asyncio.gather(
             self._line.call("HGET", keys.owners, node_id), self._line.call("HGET", keys.node(node_id), "boot_id")
         )
-        if not owner:
+        if owner is None:
             return None
-        _, instance, link, _ = owner.split(" ")
-        return Holder(Owner(instance, link), boot_id or "")
+        held = owner_of(owner)
+        if held is None:
+            self._unreadable.met("owners", node_id)
+            return None
+        return Holder(Owner(held.instance, held.link), boot_id or "")
 
     async def place_of(self, node_id: str) -> Place | None:
         text = await self._line.call("HGET", self._keys.placement, node_id)
@@ -572,7 +596,7 @@ class Nodes:
             shard=shard,
             state=state or NodeState.REGISTERING.value,
             alive_until_ms=whole(seen),
-            max_jobs=whole(limit),
+            max_jobs=slots_of(limit),
             held=whole(held),
             free=None if free is None else whole(free),
             pools=tuple((pools or "").split()),

@@ -9,12 +9,16 @@ from lingua_scheduler.domain.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools import Languages
 
 _OWNER = re.compile(r"(\d{1,19}) ([A-Za-z0-9_.-]{1,64}) (\S{1,128}) ([01][a-z]*)", re.ASCII)
-_PLACE = re.compile(r"(\d{1,4}) (\d{1,18})", re.ASCII)
+_PLACE = re.compile(r"(\d{1,4}) (\d{1,15})", re.ASCII)
 _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
-_PAST = re.compile(r"(?:\d{1,9} \d{1,9} \d{1,9})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d+ \d+)?", re.ASCII)
+_PAST = re.compile(r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d+ \d+)?", re.ASCII)
 _LARGEST = 2**63
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+# As many digits as the largest `nodes.max_jobs` has.
+_SLOTS = re.compile(r"\d{1,7}", re.ASCII)
+_TRUST = re.compile(r"\d{1,7} \d{1,9} \d{1,7}", re.ASCII)
 
 
 class OwnerText(NamedTuple):
@@ -59,6 +63,30 @@ def whole(number: str | float | None, default: int = 0) -> int:
     except ValueError:
         return default
     return int(found) if -_LARGEST < found < _LARGEST else default
+
+
+def number_of(text: str | None) -> int | None:
+    """A whole number that is not below zero; Python itself takes other digits too, and refuses thousands of them."""
+    return int(text) if text is not None and is_number(text) else None
+
+
+def is_number(text: str) -> bool:
+    return _NUMBER.fullmatch(text) is not None
+
+
+def is_slots(text: str) -> bool:
+    """How many jobs a node may have at once."""
+    return _SLOTS.fullmatch(text) is not None
+
+
+def slots_of(text: str | None) -> int:
+    """0 of what cannot be read: such a node gets no jobs before it is written again."""
+    return int(text) if text is not None and is_slots(text) else 0
+
+
+def is_trust(text: str) -> bool:
+    """Slots believed, good results since, slots claimed."""
+    return _TRUST.fullmatch(text) is not None
 
 
 def owner_of(text: str | None) -> OwnerText | None:

@@ -8,7 +8,7 @@ from lingua_scheduler.domain.candidates import Candidate, Verdict, services_for
 from lingua_scheduler.domain.nodes import NodeState
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import is_node, whole
+from lingua_scheduler.store.reading import is_node, slots_of, whole
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import Unreadable
 
@@ -55,4 +55,4 @@ class Surveys:
             # It offers no slots and is in no pool of ours; only its profile says whether it was drained.
             state = await self._line.call("HGET", self._keys.shard(shard).node(node_id), "state")
             judged = judged if state == NodeState.DRAINING else Verdict.NOT_IN_POOL
-        return Candidate(node_id, shard, judged, whole(held), whole(limit), whole(left_ms), service.strip("-"))
+        return Candidate(node_id, shard, judged, whole(held), slots_of(limit), whole(left_ms), service.strip("-"))

@@ -14,7 +14,9 @@ from lingua_scheduler.store.reading import (
     is_past,
     is_pool,
     is_shard,
+    is_slots,
     is_text,
+    is_trust,
     owner_of,
     place_of,
     profile_of,
@@ -22,7 +24,6 @@ from lingua_scheduler.store.reading import (
 from lingua_scheduler.store.records import fields_of
 
 _TROUBLE = re.compile(r"[ox]* \d+ \d+")
-_TRUST = re.compile(r"\d{1,9} \d{1,9} \d{1,9}")
 _LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d+")
 _AFFINITY = re.compile(r"\d{1,4} (\S+)")
 _SICK = re.compile(r"(\S+)(?: \S+)?")
@@ -84,7 +85,7 @@ EACH: dict[str, Each] = {
     "seen": _scored(is_node),
     "free": _scored(is_node),
     "held": _scored(is_node),
-    "limits": _of_node(str.isdecimal),
+    "limits": _of_node(is_slots),
     "owners": _of_node(owner_of),
     "queues": _of_node(lambda text: text.isascii() and text.isprintable()),
     "leases": _scored(lambda name: parse_lease(name, 0)),
@@ -100,7 +101,7 @@ EACH: dict[str, Each] = {
     "alive": _scored(is_instance),
     "about": _is_about,
     "figures": lambda entry: is_instance(entry.name) and _is_json(entry.value),
-    "trust": _of_node(_TRUST.fullmatch),
+    "trust": _of_node(is_trust),
 }
 
 

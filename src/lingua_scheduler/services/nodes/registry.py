@@ -561,7 +561,10 @@ class Registry:
         return {job_id for job_id in list(running)[: 2 * self._settings.max_jobs] if shard_of(job_id) is not None}
 
     async def _reconcile(self, link: NodeLink, running: list[str]) -> None:
-        """Compare what the node runs with what we gave it; both ways, and only a difference costs anything."""
+        """Compare what the node runs with what we gave it, both ways.
+
+        Of what it was given a while ago Redis is asked for the leases by name; only one that is missing costs more.
+        """
         reported = self._reported(running)
         # What was sent a moment ago may have crossed with this report.
         settled_before = asyncio.get_running_loop().time() - link.alive_ms / 1000 / self._settings.missed_heartbeats
@@ -583,7 +586,8 @@ class Registry:
             for job_id in doubtful:
                 attempt = Attempt(job_id, ADOPTED, link.node_id, link.shard)
                 link.sent.setdefault(job_id, (attempt, float("-inf")))
-            adopted = await self._nodes.adopt(link.shard, link.owner, link.node_id, doubtful, self._bound_ms(link))
+            believed = [link.sent[job_id][0] for job_id in doubtful]
+            adopted = await self._nodes.adopt(link.shard, link.owner, link.node_id, believed, self._bound_ms(link))
             if adopted:
                 _log.warning("leases.adopted", node_id=link.node_id, adopted=len(adopted))
                 await self._account(link, adopted)
@@ -672,7 +676,9 @@ class Registry:
 
     async def _restore(self, link: NodeLink) -> BeatOutcome:
         """Write a node again that Redis has lost, or lost a part of; with what it runs, before it is given more."""
-        _, link.place = await self._nodes.restore_place(link.node_id, link.place, self._pool_settings.shard_size)
+        _, link.place = await self._nodes.restore_place(
+            link.node_id, link.place, self._pool_settings.shard_size, self._pool_settings.max_shards
+        )
         was = link.pools
         link.belong(self._membership(link.profile))
         link.forget_old()

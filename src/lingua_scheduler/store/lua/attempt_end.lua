@@ -8,6 +8,9 @@
 --          | repeated (the node has said so before; whoever asks may have missed the answer)
 --          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job; its slot is free)
 -- include: clock
+-- include: number
+-- include: lease
+-- include: leased
 -- include: slots
 -- include: record
 -- include: judging
@@ -31,7 +34,7 @@ local now_ms    = ARGV[8]
 local ends      = {unpack(ARGV, 9)}  -- of each attempt: lease (job#attempt#node) and epoch; no epoch if it is not the node that says so
 
 local moment = clock(now_ms)
-local names, epochs, known, replies, over, given = {}, {}, {}, {}, {}, {}
+local names, epochs, known, replies, over, given, lost = {}, {}, {}, {}, {}, {}, {}
 -- A node may call its job anything.
 for i = 1, #ends do names[i], epochs[i] = string.match(ends[i], '^(.*) (%S*)$') end
 local deadlines = redis.call('ZMSCORE', leases, unpack(names))
@@ -43,6 +46,7 @@ for i, job_key in ipairs(job_keys) do
   -- A record and its lease end together: a live record without one lost it with other data, and counts all the same.
   if not deadlines[i] and current and (epoch == '' or job.epoch == epoch) then
     known[i] = job
+    given[node], lost[node] = (given[node] or 0) + 1, true
   elseif not deadlines[i] then
     local is_so = epoch ~= '' and is_same and job.epoch == epoch and job.state == state
     replies[i] = is_so and 'repeated' or job and 'stale' or 'gone'
@@ -64,7 +68,7 @@ for i, job_key in ipairs(job_keys) do
 end
 
 if #over > 0 then redis.call('ZREM', leases, unpack(over)) end
-give_back(given, free, held, limits)
+give_back(given, lost, free, held, limits, leases)
 local at_ms = string.format('%.0f', moment)
 -- Usually nobody is in trouble, and a success changes nothing then.
 local is_judged = mark ~= '' and (mark ~= 'o' or redis.call('EXISTS', trouble) == 1)

@@ -3,6 +3,9 @@
 -- Replies: cancelled | ended state (it had ended) | moved (another attempt, or it lives in another shard by now:
 --          look again) | gone (no such job)
 -- include: clock
+-- include: number
+-- include: lease
+-- include: leased
 -- include: slots
 -- include: record
 local job_key   = KEYS[1]   -- string, the job's record
@@ -28,12 +31,13 @@ if known.attempt ~= attempt or (is_elsewhere and not is_live) then return {'move
 
 local moment = clock(now_ms)
 local lease = job .. '#' .. attempt .. '#' .. known.node
-if is_live and redis.call('ZSCORE', leases, lease) then
-  if linger_ms ~= '0' then
+if is_live then
+  local is_lost = not redis.call('ZSCORE', leases, lease)
+  if not is_lost and linger_ms ~= '0' then
     redis.call('ZADD', leases, moment + linger_ms, lease)
   else
     redis.call('ZREM', leases, lease)
-    give_back({[known.node] = 1}, free, held, limits)
+    give_back({[known.node] = 1}, {[known.node] = is_lost}, free, held, limits, leases)
   end
 end
 move(known, state, string.format('%.0f', moment), reason)

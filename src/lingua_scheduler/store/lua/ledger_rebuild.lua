@@ -2,6 +2,7 @@
 -- is removed, because it holds no slot and nobody could ever end it.
 -- Replies: rebuilt wrong strange (how many nodes were off, and entries removed)
 -- include: lease
+-- include: number
 local free   = KEYS[1]   -- zset node -> free slots
 local held   = KEYS[2]   -- zset node -> live leases
 local limits = KEYS[3]   -- hash node -> slots
@@ -33,8 +34,8 @@ local offered = redis.call('ZRANGE', free, 0, -1, 'WITHSCORES')
 for i = 1, #offered, 2 do
   local node = offered[i]
   -- A limit that cannot be read says nothing: whoever has the node writes it again.
-  local limit = redis.call('HGET', limits, node) or '0'
-  local right = string.match(limit, '^%d+$') and #limit <= 9 and math.max(0, limit - (redis.call('ZSCORE', held, node) or 0))
+  local limit = read_slots(redis.call('HGET', limits, node) or '0')
+  local right = limit and math.max(0, limit - (redis.call('ZSCORE', held, node) or 0))
   if right and right ~= tonumber(offered[i + 1]) then
     redis.call('ZADD', free, right, node)
     wrong = wrong + 1

@@ -1,6 +1,7 @@
 -- node_beat: a node is alive and nothing that decides about it changed; its looks may have.
 -- Replies: alive trust (slots believed, good results since, slots claimed; empty: all it claims) | gone (not registered, or its slots cannot be read: write it again) | superseded (another connection owns it)
 -- include: clock
+-- include: number
 local seen     = KEYS[1]   -- zset node -> alive until
 local owners   = KEYS[2]   -- hash node -> epoch instance connection features
 local looks    = KEYS[3]   -- hash node -> its state and how it looks
@@ -20,8 +21,7 @@ local owner_instance, owner_link = string.match(owner or '', '^%d+ (%S+) (%S+) '
 -- An owner that cannot be read is none.
 if not owner_instance then return {'gone'} end
 if owner_instance ~= instance or owner_link ~= link then return {'superseded'} end
-local limit = redis.call('HGET', limits, node) or ''
-if not string.match(limit, '^%d+$') or #limit > 9 then return {'gone'} end
+if not read_slots(redis.call('HGET', limits, node)) then return {'gone'} end
 redis.call('ZADD', seen, clock(now_ms) + alive_ms, node)
 if look ~= '' then
   local state = string.match(redis.call('HGET', looks, node) or '', '^%S+')

@@ -3,6 +3,7 @@
 -- Replies: whole | torn what (something of it is missing or does not add up) | gone (it is not registered)
 --          | superseded (another connection owns it)
 -- include: clock
+-- include: number
 -- include: words
 -- include: lease
 -- include: leased
@@ -40,8 +41,7 @@ end
 local is_readable = is_like(stored[2], '^[01]$') and is_like(stored[3] or '', '^1?$') and is_like(stored[4], '^{.*}$')
 if not stored[1] or not is_readable then return {'torn', 'node'} end
 if not is_score(seen) then return {'torn', 'seen'} end
-local limit = redis.call('HGET', limits, node)
-if not is_like(limit, '^%d+$') or #limit > 9 then return {'torn', 'limits'} end
+if not read_slots(redis.call('HGET', limits, node)) then return {'torn', 'limits'} end
 -- Its state, and perhaps how it looks.
 local look = redis.call('HGET', looks, node)
 if not (is_like(look, '^%l+ $') or is_like(look, '^%l+ %S+ %d+ %S+ %S+ %S+$')) then return {'torn', 'looks'} end
@@ -51,8 +51,7 @@ if stored[3] ~= '1' then
   if stored[1] ~= names then return {'torn', 'pools'} end
   for i, name in ipairs(words(names)) do
     if redis.call('SISMEMBER', pools[i], node) == 0 then return {'torn', 'pool'} end
-    local count = redis.call('HGET', summary, name)
-    if not is_like(count, '^[1-9]%d*$') or #count > 9 then return {'torn', 'pairs'} end
+    if (read_number(redis.call('HGET', summary, name), 9) or 0) == 0 then return {'torn', 'pairs'} end
     if string.sub(name, 1, 2) == '*:' and not is_like(redis.call('HGET', wide, name), '^{.*}$') then
       return {'torn', 'wide'}
     end

@@ -1,6 +1,7 @@
 -- node_drain: take a node out of the pools so that it finishes what it has, or put it back.
 -- Replies: drained leases | resumed | kept leases (it was so already) | moved serves (it serves other pools by now) | gone
 -- include: words
+-- include: number
 -- include: moving
 local node_key = KEYS[1]             -- hash, the profile
 local free     = KEYS[2]             -- zset node -> free slots
@@ -33,7 +34,7 @@ end
 move_pools(node, {}, names, names, pools, summary, wide)
 if stored[4] and serves ~= '' then redis.call('HSET', wide, serves, stored[4]) end
 if stored[3] == '1' then
-  redis.call('ZADD', free, math.max(0, (tonumber(redis.call('HGET', limits, node) or 0) or 0) - running), node)
+  redis.call('ZADD', free, math.max(0, (read_slots(redis.call('HGET', limits, node)) or 0) - running), node)
 end
 redis.call('HSET', node_key, 'drain', '', 'pools', serves, 'state', state)
 return {'resumed'}

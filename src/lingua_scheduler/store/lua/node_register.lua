@@ -12,6 +12,7 @@
 --          | held instance connection (a registration while another process has the node, and gives signs of life)
 --          | superseded (an update by a connection that no longer owns the node) | gone (an update of a node not there)
 -- include: clock
+-- include: number
 -- include: words
 -- include: moving
 -- include: lease

@@ -1,6 +1,7 @@
 -- placement_assign: give a node its shard, the lowest with room; a node that has one keeps it.
 -- The serial rises with every call, so that the clean-up of a former life cannot take the place of a new one.
 -- Replies: placed shard serial | kept shard serial | world_full
+-- include: place
 local placement  = KEYS[1]   -- hash node -> shard serial
 local load       = KEYS[2]   -- zset shard -> nodes
 local room       = KEYS[3]   -- zset shard -> shard, those with room
@@ -8,9 +9,9 @@ local node       = ARGV[1]
 local shard_size = ARGV[2]
 local max_shards = ARGV[3]
 
-local kept, serial = string.match(redis.call('HGET', placement, node) or '', '^(%d+) (%d+)$')
-if kept and tonumber(kept) < tonumber(max_shards) then
-  redis.call('HSET', placement, node, kept .. ' ' .. serial + 1)
+local kept, serial = read_place(redis.call('HGET', placement, node), max_shards)
+if kept then
+  redis.call('HSET', placement, node, string.format('%d %.0f', kept, serial + 1))
   return {'kept', tonumber(kept), serial + 1}
 end
 

@@ -1,6 +1,8 @@
 -- placement_restore: a registered node lost its place; it gets the one it is registered in.
 -- Shards are numbered without gaps, so lower ones that were forgotten are known again too, with room.
+-- A place that cannot be read, or is beyond the last shard, is none.
 -- Replies: restored shard serial | kept shard serial (it has a place)
+-- include: place
 local placement  = KEYS[1]   -- hash node -> shard serial
 local load       = KEYS[2]   -- zset shard -> nodes
 local room       = KEYS[3]   -- zset shard -> shard, those with room
@@ -8,19 +10,19 @@ local node       = ARGV[1]
 local shard      = ARGV[2]
 local serial     = ARGV[3]
 local shard_size = ARGV[4]   -- most nodes of a shard
+local max_shards = ARGV[5]   -- shards there may be
 
 local word = 'kept'
-if redis.call('HSETNX', placement, node, shard .. ' ' .. serial) == 1 then
-  word = 'restored'
-  redis.call('ZINCRBY', load, 1, shard)
+local kept, at = read_place(redis.call('HGET', placement, node), max_shards)
+if not kept then
+  word, kept, at = 'restored', shard, serial
+  redis.call('HSET', placement, node, kept .. ' ' .. at)
+  redis.call('ZINCRBY', load, 1, kept)
 end
-local place = redis.call('HGET', placement, node)
-local kept, at = string.match(place, '^(%d+) (%d+)$')
-kept, at = kept or shard, at or serial
-for number = 0, tonumber(kept) do
+for number = 0, math.min(kept, max_shards - 1) do
   if redis.call('ZADD', load, 'NX', number == tonumber(kept) and 1 or 0, number) == 1 then
     redis.call('ZADD', room, number, number)
   end
 end
-if tonumber(redis.call('ZSCORE', load, kept)) >= tonumber(shard_size) then redis.call('ZREM', room, kept) end
+if tonumber(redis.call('ZSCORE', load, kept) or 0) >= tonumber(shard_size) then redis.call('ZREM', room, kept) end
 return {word, tonumber(kept), tonumber(at)}

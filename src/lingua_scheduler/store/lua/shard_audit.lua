@@ -3,6 +3,7 @@
 -- only told: attempt_end and ledger_rebuild put those right.
 -- Replies: a list of kind, subject, detail, kind, subject, detail …
 -- include: clock
+-- include: number
 -- include: words
 -- include: lease
 local seen     = KEYS[1]             -- zset node -> alive until
@@ -53,9 +54,10 @@ for node in pairs(known) do
     if mend then redis.call('ZADD', seen, clock(now_ms) + alive_ms, node) end
   end
   local open = redis.call('ZSCORE', free, node)
-  local limit = tonumber(redis.call('HGET', limits, node) or 0) or 0
-  local right = math.max(0, limit - (counted[node] or 0))
-  if open and tonumber(open) ~= right then tell('free_wrong', node, open .. ' ' .. right) end
+  -- A limit that cannot be read says nothing, as in ledger_rebuild.
+  local limit = read_slots(redis.call('HGET', limits, node) or '0')
+  local right = limit and math.max(0, limit - (counted[node] or 0))
+  if open and right and tonumber(open) ~= right then tell('free_wrong', node, open .. ' ' .. right) end
 end
 local believed = redis.call('ZRANGE', held, 0, -1, 'WITHSCORES')
 for i = 1, #believed, 2 do

@@ -12,11 +12,12 @@ end
 local function believe(node, claimed, first, trust)
   claimed, first = tonumber(claimed), tonumber(first)
   local believed, good = string.match(redis.call('HGET', trust, node) or '', '^(%d+) (%d+)')
+  believed, good = read_slots(believed), read_number(good, 9)
   if first == 0 or not believed and claimed <= first then
     redis.call('HDEL', trust, node)
     return claimed
   end
-  believed = math.max(tonumber(believed or 0), first)
+  believed = math.max(believed or 0, first)
   redis.call('HSET', trust, node, string.format('%d %d %d', believed, good or 0, claimed))
   return math.min(claimed, believed)
 end

@@ -1,7 +1,8 @@
 -- Twice as many of a node's slots are believed after so many good results without a bad one between them.
 local function grow(node, is_good, after, trust, free, held, limits)
   local believed, good, claimed = string.match(redis.call('HGET', trust, node) or '', '^(%d+) (%d+) (%d+)$')
-  if not believed or tonumber(believed) >= tonumber(claimed) then return end
+  believed, good, claimed = read_slots(believed), read_number(good, 9), read_slots(claimed)
+  if not (believed and good and claimed) or believed >= claimed then return end
   good = is_good and good + 1 or 0
   if good >= after then
     good, believed = 0, math.min(2 * believed, claimed)

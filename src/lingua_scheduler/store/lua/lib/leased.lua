@@ -1,4 +1,4 @@
--- Every lease of one node that can be read. The ledger of a shard is small, and this runs only when a node comes or goes.
+-- Every lease of one node that can be read. It reads the ledger of the whole shard: for when a node comes or goes, or data got lost.
 local function leases_of(node, leases)
   local mine, tail = {}, '#' .. node
   for _, lease in ipairs(redis.call('ZRANGE', leases, 0, -1)) do
