@@ -152,8 +152,9 @@ class Presence:
         else:
             self._copy = known
         self._copied_at = monotonic()
-        can = [set(found.seals.split()) for found in self.living]
-        self._opened_by_all = frozenset(set.intersection(*can) if can else ())
+        # After we stood still nobody may count as living, not even ourselves: what we can open then decides alone.
+        own = frozenset(self.me.seals.split())
+        self._opened_by_all = own.intersection(*(found.seals.split() for found in self.living))
         metrics.INSTANCES.set(sum(map(self.counts_as_alive, known)))
         return known
 
