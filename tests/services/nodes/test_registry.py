@@ -12,9 +12,7 @@ from lingua_scheduler.protocol.node import (
     NodeRegister,
     ResourceUsage,
 )
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.assignments import Assignments
-from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
@@ -24,30 +22,13 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import POOL, ledger
 from tests.support.schedulers import settings_with
+from tests.support.walls import Wall
 
 ENGLISH_CHINESE = LanguageCapabilities(
     asr_languages=["en", "zh"], tts_languages=["en", "zh"], semantic_languages=["en", "zh"]
 )
 IDLE = ResourceUsage(cpu_percent=1, mem_percent=1, running_jobs=0)
 OVERLOADED = ResourceUsage(cpu_percent=100, mem_percent=100, running_jobs=0)
-
-
-class Wall:
-    """A socket at whose other end nobody reads."""
-
-    is_heard = True
-
-    def post(self, _message: Message) -> bool:
-        return True
-
-    def post_frame(self, _payload: bytes) -> bool:
-        return True
-
-    def close(self, code: CloseCode, reason: str) -> None:
-        raise AssertionError((code, reason))
-
-    async def answers(self, _within_s: float) -> bool:
-        return True
 
 
 def beat(usage: ResourceUsage = IDLE, **more: Any) -> NodeHeartbeat:
