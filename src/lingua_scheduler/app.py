@@ -198,9 +198,7 @@ class Scheduler:
         self._nudger = Nudger(self.instance, store.signals, self._waiting)
         self._waiting.on_unclaimed = self._nudger.unclaimed
         requests = Requests(self.instance, store, dispatcher, settings, self.presence.is_alive)
-        self._survival = Survival(
-            self.instance, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive
-        )
+        self._survival = Survival(me, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive)
         budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
         self._intake = Intake(sessions, requests, delivery, self._survival, budget, settings, clock, trails)
         self._calls = Calls(self.instance, store, requests, books, budget, settings, trails)
