@@ -199,9 +199,7 @@ class Scheduler:
         self._nudger = Nudger(self.instance, store.signals, self._waiting)
         self._waiting.on_unclaimed = self._nudger.unclaimed
         requests = Requests(self.instance, store, dispatcher, settings, self.presence.is_alive)
-        self._survival = Survival(
-            self.instance, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive
-        )
+        self._survival = Survival(me, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive)
         budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
         self._intake = Intake(sessions, requests, delivery, self._survival, budget, settings, clock, trails)
         self._calls = Calls(self.instance, store, requests, books, budget, settings, trails)
@@ -274,6 +272,10 @@ class Scheduler:
         self._dead_before: set[str] = set()
         self._builder: asyncio.Task[None] | None = None
         self._rewriting: asyncio.Task[None] | None = None
+        # How often others were told of a loss; the look at what we hold after they told us, and whether to repeat it.
+        self._losses_told = 0
+        self._looking: asyncio.Task[None] | None = None
+        self._must_look = False
         self.presence.on_lost = self._was_lost
 
     async def start(self) -> None:
@@ -403,14 +405,26 @@ class Scheduler:
         }
 
     async def _recall(self, pools: tuple[str, ...]) -> bool:
+        told = self._losses_told
         found = await self._registry.recall(pools)
-        if found:
+        if found and told == self._losses_told:
+            # All who wait share one look, and the first of them tells.
+            self._losses_told += 1
             self._store.signals.publish(DataLost(self.instance))
         return found
 
     def _data_lost(self, signal: DataLost) -> None:
-        if signal.instance != self.instance:
-            self._chores.start(self._was_lost())
+        if signal.instance == self.instance:
+            return
+        self._must_look = True
+        if self._looking is None or self._looking.done():
+            self._looking = self._chores.start(self._look_after_losses())
+
+    async def _look_after_losses(self) -> None:
+        """Once more for all signals that came during the look."""
+        while self._must_look:
+            self._must_look = False
+            await self._was_lost()
 
     async def _was_lost(self) -> None:
         """We counted as dead, or Redis lost its data: what we hold is written again, what we wait for looked at."""

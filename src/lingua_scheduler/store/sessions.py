@@ -29,6 +29,11 @@ class HeldBy(NamedTuple):
     def instance(self) -> str:
         return self.owner.rpartition(" ")[0]
 
+    @property
+    def incarnation(self) -> str:
+        """The life of the instance; empty in records of a release that did not write it down."""
+        return self.owner.rpartition(" ")[2].rpartition("-")[0]
+
 
 class Hold(NamedTuple):
     """Whose a session is: the one who holds it, and its generation, which rises with every claim (a fencing token)."""

@@ -9,10 +9,12 @@ import pytest
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import Keyring, is_sealed
-from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
+from lingua_scheduler.services.cluster.presence import Presence
+from lingua_scheduler.services.cluster.seals import KeyFileError, Seals, announced, load_or_make
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import ROOMY, letter, lost, office, who, written
+from tests.support.schedulers import settings_with
 from tests.support.waiting import until
 
 ONE, OTHER = Keyring([b"1" * 32]), Keyring([b"2" * 32])
@@ -88,6 +90,21 @@ async def test_sealing_begins_when_the_last_one_that_could_not_is_gone(store: St
         assert [is_sealed(body) for body in await bodies(store, "b")] == [False, True]
         there.go_on.set()
         await until(lambda: there.numbers == [1, 2])
+
+
+async def test_an_instance_that_stood_still_goes_on_sealing(store: Store) -> None:
+    """By its next look everybody has been silent for too long, itself too, and nobody counts as alive."""
+    settings = settings_with(instances__dead_ms=1).instances
+    presence = Presence(who("a", seals=announced(ONE)), store, settings)
+    await presence.join()
+    await until(lambda: _is_alone(presence))
+    assert presence.all_can(ONE.ids[0])
+    assert Seals(presence, ONE, "auto").session("s-1", "s-1.token") is not None
+
+
+async def _is_alone(presence: Presence) -> bool:
+    await presence.look()
+    return not presence.living
 
 
 async def test_a_letter_sealed_with_another_key_is_a_dead_letter_and_nobody_crashes(store: Store) -> None:

@@ -16,7 +16,7 @@ from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.placing import Placed, Placer
 from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
-from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, RULES, entry, join, ledger, order
@@ -226,6 +226,45 @@ async def test_a_job_cancelled_where_it_was_is_not_placed_in_another_shard(store
     assert placed.attempt is None
     assert await ledger(store, "n1", 1) == (0, 1, 0)
     assert (await store.jobs.find(job_id)) is not None
+
+
+@pytest.mark.parametrize("error", [RedisAway, NotDone])
+@pytest.mark.parametrize("call", ["leave_pointer", "is_cancelled"])
+async def test_a_slot_in_another_shard_is_used_though_the_former_shard_is_away(
+    store: Store, monkeypatch: pytest.MonkeyPatch, error: type[RedisAway], call: str
+) -> None:
+    async def fail(*_: object) -> None:
+        raise error("the server of the former shard is gone")
+
+    for shard in (1, 2):
+        await store.nodes.place(f"n{shard}", 1, 1000)
+        await store.nodes.register(shard, HERE, entry(f"n{shard}", max_jobs=1))
+        await store.line.call("ZADD", store.keys.load, 1, shard)
+    monkeypatch.setattr(store.jobs, call, fail)
+    wanted = Try(2, "w", 30_000, job_id="job-0-w", shard=0, tried=("n0",))
+    placed = await Desk(store).place(wanted=wanted)
+    assert placed.outcome is DispatchOutcome.DISPATCHED
+    assert sorted([await ledger(store, "n1", 1), await ledger(store, "n2", 2)]) == [(0, 1, 0), (1, 0, 1)]
+    assert wanted.doubtful == ()
+
+
+async def test_a_cancelled_job_whose_slot_could_not_be_freed_leaves_it_to_be_freed_later(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise RedisAway("gone at that moment")
+
+    await store.nodes.place("n1", 1, 1000)
+    await store.nodes.register(1, HERE, entry("n1", max_jobs=1))
+    await store.line.call("ZADD", store.keys.load, 1, 1)
+    await store.jobs.note(0, JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here"), 60_000)
+    record = await store.jobs.find("job-0-w")
+    assert record is not None
+    await store.jobs.cancel(record, 0)
+    monkeypatch.setattr(store.jobs, "end", fail)
+    wanted = Try(1, "w", 30_000, job_id="job-0-w", shard=0)
+    assert (await Desk(store).place(wanted=wanted)).outcome is DispatchOutcome.STALE
+    assert wanted.doubtful == (1,)
 
 
 async def test_a_job_that_waits_can_be_sent_away_by_its_id(store: Store) -> None:

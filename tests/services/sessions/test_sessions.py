@@ -163,6 +163,17 @@ async def test_a_closed_session_that_is_forgotten_takes_no_other_with_it() -> No
     assert sessions.find_by_token(adopted.resume_token) is adopted
 
 
+async def test_a_closed_session_whose_socket_goes_is_not_dropped_again() -> None:
+    sessions, session = opened()
+    listener = Listener()
+    session.attach(listener)
+    sessions.drop(session, is_finished=True)
+    sessions.detach(session, listener, lambda _: None)
+    assert session.peer is None
+    assert session.grace is None
+    assert sessions.find_by_token(session.resume_token) is session
+
+
 async def test_a_session_nobody_came_back_to_in_time_is_not_resumed() -> None:
     sessions, session = opened()
     sessions.drop(session)

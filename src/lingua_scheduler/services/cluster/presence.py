@@ -90,16 +90,20 @@ class Presence:
         except RedisAway:
             _log.warning("instance.left_silently", instance=self.instance)
 
-    async def is_alive(self, instance: str) -> bool:
-        """As of a moment ago: by a copy that is at most a second old."""
+    async def is_alive(self, instance: str, incarnation: str = "") -> bool:
+        """As of a moment ago: by a copy that is at most a second old. With an incarnation: in that very life."""
         age_s = monotonic() - self._copied_at
         if age_s > COPY_LASTS_S or (not self.counts_as_alive(instance) and age_s > LOOK_AGAIN_S):
             await self.look()
         for _ in range(2):
             # It may be new, and a look that others have begun may not have seen it yet; the next one does.
-            if instance not in self._copy:
+            if not self._knows(instance, incarnation):
                 await self.look()
-        return self.counts_as_alive(instance)
+        return self.counts_as_alive(instance) and self._knows(instance, incarnation)
+
+    def _knows(self, instance: str, incarnation: str) -> bool:
+        found = self._copy.get(instance)
+        return found is not None and incarnation in ("", found.incarnation)
 
     @property
     def living(self) -> list[Instance]:
@@ -146,14 +150,17 @@ class Presence:
         if loop_time < self._judge_from:
             # Who was alive before gets time to say that he still is.
             before = {
-                name: found._replace(silent_ms=0) for name, found in self._copy.items() if self.counts_as_alive(name)
+                name: known.get(name, found)._replace(silent_ms=0)
+                for name, found in self._copy.items()
+                if self.counts_as_alive(name)
             }
             self._copy = known | before
         else:
             self._copy = known
         self._copied_at = monotonic()
-        can = [set(found.seals.split()) for found in self.living]
-        self._opened_by_all = frozenset(set.intersection(*can) if can else ())
+        # After we stood still nobody may count as living, not even ourselves: what we can open then decides alone.
+        own = frozenset(self.me.seals.split())
+        self._opened_by_all = own.intersection(*(found.seals.split() for found in self.living))
         metrics.INSTANCES.set(sum(map(self.counts_as_alive, known)))
         return known
 

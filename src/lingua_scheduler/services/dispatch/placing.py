@@ -314,13 +314,23 @@ class Placer:
         return Placed(reply.outcome, attempt, reply)
 
     async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
-        """Leave a pointer where the job was; False when it was cancelled there meanwhile, which ends this attempt."""
+        """Leave a pointer where the job was; False when it was cancelled there meanwhile, which ends this attempt.
+
+        Best effort. The slot is leased already: if this raised, nobody would send the job or free the slot.
+        """
         jobs = self._store.jobs
-        if await jobs.leave_pointer(wanted.shard, wanted.job_id, wanted.number - 1, attempt.shard):
+        try:
+            if await jobs.leave_pointer(wanted.shard, wanted.job_id, wanted.number - 1, attempt.shard):
+                return True
+            if not await jobs.is_cancelled(wanted.shard, wanted.job_id):
+                return True
+        except RedisAway as error:
+            _log.warning("job.moved_unseen", job_id=wanted.job_id, shard=attempt.shard, error=str(error))
             return True
-        if not await jobs.is_cancelled(wanted.shard, wanted.job_id):
-            return True
-        await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
+        try:
+            await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
+        except RedisAway:
+            wanted.doubtful = (*wanted.doubtful, attempt.shard)
         return False
 
 

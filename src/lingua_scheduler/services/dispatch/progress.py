@@ -1,6 +1,8 @@
 """What nodes report about their jobs: Redis is asked, and what follows is done when it has answered."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -21,7 +23,7 @@ from lingua_scheduler.services.dispatch.relay import Relay
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.services.nodes.complaints import Complaints
 from lingua_scheduler.services.nodes.registry import NodeLink
-from lingua_scheduler.store.connection import Reply, Waiter
+from lingua_scheduler.store.connection import RedisAway, Reply, Waiter
 from lingua_scheduler.store.jobs import Ended, advanced_of, ended_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
@@ -140,12 +142,20 @@ class Progress:
         return self._conclude(report, ended)
 
     async def _let_go(self, adopted: Attempt, report: Report, ended: Ended) -> bool:
-        """It ran without a lease of its own, and now it does not run any more."""
-        # The result is in Redis by now, and whoever waits for it must hear of it, though Redis goes away.
-        end = partial(self._jobs.end, adopted, "", JobEvent.LOSE_ATTEMPT)
-        await self._store.insist(end, self._run_max_ms / 1000)
+        """It ran without a lease of its own. Its result is in Redis by now, and is told before the slot is freed."""
         is_taken = self._conclude(report, ended)
-        return is_taken if isinstance(is_taken, bool) else await is_taken()
+        if isinstance(is_taken, bool):
+            await self._free(adopted, report.link)
+            return is_taken
+        # The inbox of its owner may be full for a while; the slot need not wait for that.
+        is_passed_on, _ = await asyncio.gather(is_taken(), self._free(adopted, report.link))
+        return is_passed_on
+
+    async def _free(self, adopted: Attempt, link: NodeLink) -> None:
+        end = partial(self._jobs.end, adopted, "", JobEvent.LOSE_ATTEMPT)
+        with suppress(RedisAway):  # it ends at its deadline
+            await self._store.insist(end, self._run_max_ms / 1000)
+            self._waiting.slot_freed(link.node_id, link.serves)
 
     def _conclude(self, report: Report, ended: Ended) -> bool | Later:
         link, attempt, message = report.link, report.attempt, report.message

@@ -108,6 +108,7 @@ class NodeLink:
         "serves",
         "tells_interval",
         "trust",
+        "written_profile",
         "written_queue",
     )
 
@@ -118,6 +119,8 @@ class NodeLink:
         self.owner = owner
         self.peer = peer
         self.profile = profile
+        # The latest that Redis has taken. While it is another one, every beat is an update.
+        self.written_profile: Profile | None = None
         self.alive_ms = alive_ms
         self.epoch = ""
         self.belong(Membership())
@@ -337,18 +340,17 @@ class Registry:
         message = link.pace.catch_up(message)
         if message.heartbeat_interval_ms is not None:
             link.alive_ms = self._alive_ms(message.heartbeat_interval_ms)
-        if message.running_job_ids is not None:
-            await self._reconcile(link, message.running_job_ids)
         load = load_of(message.resource_usage)
         if load.differs(link.load):
             link.load = load
         link.queue = queue_of(message.resource_usage)
         profile = self._changed(link, message)
         if profile != link.profile:
+            # Before Redis is asked for anything: it may be away, and the node does not say it again.
             link.profile = profile
-            outcome = await self._update(link)
-        else:
-            outcome = await self._beat(link)
+        if message.running_job_ids is not None:
+            await self._reconcile(link, message.running_job_ids)
+        outcome = await self._beat(link)
         _HEARTBEATS[outcome].inc()
         metrics.HEARTBEAT_SECONDS.observe(monotonic() - read_at)
         is_put_off = outcome is BeatOutcome.ALIVE and link.pace.put_off is not None
@@ -611,10 +613,13 @@ class Registry:
             await self._recovery.end_disowned(over)
 
     async def _beat(self, link: NodeLink) -> BeatOutcome:
+        """A sign of life, with what has changed."""
+        link.beaten_at_s = monotonic()
+        if link.written_profile is not link.profile:
+            return await self._update(link)
         look = look_of(link.digest, link.alive_ms, link.load)
         news = "" if look == link.look else look
         queue = None if link.queue == link.written_queue else link.queue
-        link.beaten_at_s = monotonic()
         outcome, trust = await self._nodes.beat(link.shard, link.owner, link.node_id, link.alive_ms, news, queue)
         is_trust_lost = outcome is BeatOutcome.ALIVE and trust == "" != link.trust
         link.trust = trust or link.trust
@@ -631,10 +636,12 @@ class Registry:
         return outcome
 
     async def _update(self, link: NodeLink) -> BeatOutcome:
-        was = link.pools
-        link.belong(self._membership(link.profile))
+        was, profile = link.pools, link.profile
+        link.belong(self._membership(profile))
         registered = await self._nodes.update(link.shard, link.owner, self._entry(link), was)
         self._pool_map.changed()
+        if registered.outcome is RegisterOutcome.REGISTERED:
+            link.written_profile = profile
         match registered.outcome:
             case RegisterOutcome.GONE if not self._is_current(link):
                 return BeatOutcome.GONE
@@ -657,12 +664,14 @@ class Registry:
         if outcome is PlaceOutcome.WORLD_FULL:
             return Written.WORLD_FULL
         link.place = place
-        link.belong(self._membership(link.profile))
+        profile = link.profile
+        link.belong(self._membership(profile))
         for job_id in reported:
             link.sent[job_id] = (Attempt(job_id, ADOPTED, link.node_id, link.shard), float("-inf"))
         registered = await self._nodes.register(link.shard, link.owner, self._entry(link), over)
         if registered.outcome is RegisterOutcome.HELD:
             return Written.HELD
+        link.written_profile = profile
         link.written_queue = None
         link.epoch = registered.epoch
         self._pool_map.changed()
@@ -679,13 +688,14 @@ class Registry:
         _, link.place = await self._nodes.restore_place(
             link.node_id, link.place, self._pool_settings.shard_size, self._pool_settings.max_shards
         )
-        was = link.pools
-        link.belong(self._membership(link.profile))
+        was, profile = link.pools, link.profile
+        link.belong(self._membership(profile))
         link.forget_old()
         registered = await self._nodes.restore(link.shard, link.owner, self._entry(link), was, link.epoch)
         if registered.outcome is RegisterOutcome.SUPERSEDED:
             link.peer.close(CloseCode.SUPERSEDED, "the node is connected elsewhere")
             return BeatOutcome.SUPERSEDED
+        link.written_profile = profile
         link.written_queue = None
         link.epoch = registered.epoch
         self._pool_map.changed()

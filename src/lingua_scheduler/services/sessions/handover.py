@@ -19,6 +19,7 @@ from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.services.sessions.remembered import Answer
 from lingua_scheduler.services.sessions.sessions import Session
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.sessions import HeldBy, Hold, SessionRecord
 from lingua_scheduler.store.sessions import Sessions as SessionStore
 from lingua_scheduler.telemetry import logs, metrics
@@ -57,8 +58,8 @@ class Claimed(NamedTuple):
 
 
 OnTaken = Callable[[Session], None]
-# Whether an instance is.
-IsAlive = Callable[[str], Awaitable[bool]]
+# Whether an instance is, in this incarnation; in any, if it is empty.
+IsAlive = Callable[[str, str], Awaitable[bool]]
 
 
 class Survival:
@@ -66,14 +67,14 @@ class Survival:
 
     def __init__(
         self,
-        instance: str,
+        me: Me,
         store: SessionStore,
         seals: Seals,
         grace_ms: int,
         is_alive: IsAlive,
         keep_ms: int = 0,
     ) -> None:
-        self._instance = instance
+        self._me = me
         self._is_alive = is_alive
         self._store = store
         self._seals = seals
@@ -91,7 +92,7 @@ class Survival:
 
     def owner(self) -> str:
         """A name for one hold on a session: an old one's writes never touch a later one's."""
-        return f"{self._instance} {next(self._serials)}"
+        return f"{self._me.instance_id} {self._me.incarnation}-{next(self._serials)}"
 
     async def open(self, session: Session, init: SessionInit) -> bool:
         """Before the client hears of its session; False when the name is taken."""
@@ -137,7 +138,7 @@ class Survival:
 
     async def _claim_by_id(self, session_id: str, owner: str, address: str) -> SessionRecord | None:
         found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms)
-        if isinstance(found, HeldBy) and not await self._is_alive(found.instance):
+        if isinstance(found, HeldBy) and not await self._is_alive(found.instance, found.incarnation):
             # It did not live to tell that the socket is gone.
             found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms, dead=found)
         return found if isinstance(found, SessionRecord) else None

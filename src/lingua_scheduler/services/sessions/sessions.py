@@ -302,6 +302,9 @@ class Sessions:
         if session.peer is not peer:
             return
         session.peer = None
+        if not self.is_held(session):
+            # It was dropped, or closed and is forgotten in its own time.
+            return
         session.grace = asyncio.get_running_loop().call_later(self._settings.grace_ms / 1000, on_expiry, session)
 
     def drop(self, session: Session, *, is_finished: bool = False) -> None:

@@ -5,7 +5,7 @@
 --          owner told) | unknown (no such session, or not this client's)
 local session = KEYS[1]   -- hash, the session
 local parked  = KEYS[2]   -- list of outcomes nobody may have heard
-local owner   = ARGV[1]   -- instance and serial of whoever claims it
+local owner   = ARGV[1]   -- instance, incarnation and serial of whoever claims it
 local token   = ARGV[2]   -- digest of the token; empty: by its id
 local address = ARGV[3]   -- digest of where the client comes from
 local dead    = ARGV[4]   -- an owner that is known to be dead, and its socket with it

@@ -2,7 +2,7 @@
 -- Replies: opened | taken (there is a session of this name, or another owner has claimed it)
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
-local owner      = ARGV[1]   -- instance and serial of whoever holds its socket
+local owner      = ARGV[1]   -- instance, incarnation and serial of whoever holds its socket
 local token      = ARGV[2]   -- digest of the token to resume with
 local init       = ARGV[3]   -- what the client asked for
 local by_id      = ARGV[4]   -- 1: its client may claim it by its id
