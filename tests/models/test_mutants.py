@@ -98,9 +98,9 @@ def walk(server: RedisProcess) -> None:
 
 
 MUTANTS = {
-    "a dispatch does not take a slot": ("job_dispatch", "open[chosen] - 1, running", "open[chosen], running"),
-    "a dead node may be chosen": ("job_dispatch", "owner_of[node] and alive[node] > moment", "owner_of[node]"),
-    "an excluded node may be chosen": ("job_dispatch", "is_fit = not out[node] and", "is_fit ="),
+    "a dispatch does not take a slot": ("job_dispatch", "node.open - 1, node.running", "node.open, node.running"),
+    "a dead node may be chosen": ("job_dispatch", "tonumber(alive_until[i] or 0) > fleet.moment and", ""),
+    "an excluded node may be chosen": ("job_dispatch", "node.owner and not excluded[name]", "node.owner"),
     "a full node may be chosen": ("job_dispatch", "slots > 0 and", "slots >= 0 and"),
     "the most loaded node is chosen": (
         "job_dispatch",
@@ -129,9 +129,9 @@ MUTANTS = {
         "(tonumber(given_ms or 0) or 0) > tonumber(since)",
         "true",
     ),
-    "a quarantined node may be chosen": ("job_dispatch", "even_quarantined or not quarantined[node]", "true"),
-    "a small fleet goes dark": ("job_dispatch", "some_are_sick and not some_are_well", "false"),
-    "a quarantine that ran out is forgotten": ("job_dispatch", "if due[chosen] then", "if false then"),
+    "a quarantined node may be chosen": ("job_dispatch", "even_quarantined or not node.is_quarantined", "true"),
+    "a small fleet goes dark": ("job_dispatch", "fleet.sick and not order.is_any_well", "false"),
+    "a quarantine that ran out is forgotten": ("job_dispatch", "if node.is_due then", "if false then"),
     "a quarantine outlives its node": ("node_remove", "redis.call('HDEL', trouble, node)", ""),
     "a late acknowledgement is granted": ("attempt_advance", "tonumber(deadline) > moment", "true"),
     "an acknowledgement does not extend the lease": (
@@ -154,8 +154,12 @@ MUTANTS = {
     "the summary is not kept": ("node_register", "redis.call('HSET', summary, name, members)", ""),
     "a wide pool outlives its nodes": ("node_remove", "redis.call('HDEL', wide, name)", "redis.call('HLEN', wide)"),
     "a wide node is resumed without its languages": ("node_drain", "redis.call('HSET', wide, serves, stored[4])", ""),
-    "a wide node is not looked at": ("job_dispatch", "if has_wide then return draw(sets, count, in_wide) end", ""),
-    "a wide node must be in every pool": ("job_dispatch", "or in_wide[node]", ""),
+    "a wide node is not looked at": (
+        "job_dispatch",
+        "if #pools.sets > 1 then return draw(pools.sets, most, pools.in_wide) end",
+        "",
+    ),
+    "a wide node must be in every pool": ("job_dispatch", "or pools.in_wide[name]", ""),
     "a job is accounted for twice": ("lease_adopt", "if not accounted[job] and", "if"),
 }
 

@@ -1,8 +1,11 @@
 """Scripts: their signatures, their slots, and a server that forgets them."""
 
+from pathlib import Path
+
 import pytest
 from redis.crc import key_slot
 
+from lingua_scheduler.store import scripts
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import ScriptError, parse, read_library
 from lingua_scheduler.store.store import Store
@@ -10,6 +13,17 @@ from tests.support.fleet import POOL, entry, join
 from tests.support.servers import RedisProcess
 
 LIBRARY = read_library()
+LUA = Path(scripts.__file__).parent / "lua"
+# Every script and every include, by its name as in `lib/clock`.
+FILES = {str(path.relative_to(LUA).with_suffix("")): path for path in sorted(LUA.rglob("*.lua"))}
+MAX_LINES = 80
+# Files that may be longer: how long, and why.
+LONGER = {
+    "attempt_end": (85, "many arguments and replies: two fifths are the header and the bind block"),
+    "job_dispatch": (95, "many arguments and replies: more than half is the header and the bind block"),
+    "node_register": (115, "many arguments and replies: more than half is the header and the bind block"),
+    "shard_audit": (100, "must see everything in one call, or a change between two calls would look like a fault"),
+}
 # Keys a caller hands over by name; those of the shard come by themselves.
 HANDED_OVER = {
     "node_key": lambda keys: keys.shard(7).node("n1"),
@@ -49,10 +63,27 @@ def test_the_keys_of_a_script_live_in_one_hash_slot(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARY)
-def test_a_script_is_small_and_says_what_it_replies(name: str) -> None:
+def test_a_script_says_what_it_does_and_replies(name: str) -> None:
     script = LIBRARY[name]
     assert script.header.startswith(f"{name}: ")
     assert "Replies: " in script.header
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_script_is_small(name: str) -> None:
+    most, _ = LONGER.get(name, (MAX_LINES, ""))
+    assert len(FILES[name].read_text("utf-8").splitlines()) <= most
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_a_script_that_may_be_longer_is(name: str) -> None:
+    assert len(FILES[name].read_text("utf-8").splitlines()) > MAX_LINES, "it is small again: take it off the list"
+
+
+def test_every_include_is_used() -> None:
+    texts = [path.read_text("utf-8") for name, path in FILES.items() if not name.startswith("lib/")]
+    includes = [name.removeprefix("lib/") for name in FILES if name.startswith("lib/")]
+    assert [name for name in includes if not any(f"-- include: {name}\n" in text for text in texts)] == []
 
 
 def test_a_bind_block_out_of_order_is_refused() -> None:

@@ -1,0 +1,34 @@
+-- What is asked for one job, as `store/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session.
+-- The wish is empty, or the preferred node (- for none), then 1 if it is that node or none, then the excluded nodes.
+local NO_NODES = {}
+local function read_order(text)
+  local job, attempt, run_ms, utterance, wish, session = string.match(text,
+    '^(%S+) (%S+) (%S+) (%S+) ([^\n]*)\n(.*)$')
+  local preferred, is_only, excluded = nil, false, NO_NODES
+  if wish ~= '' then
+    excluded = {}
+    for place, word in ipairs(words(wish)) do
+      if place > 2 then
+        excluded[word] = true
+      elseif place == 2 then
+        is_only = word == '1'
+      elseif word ~= '-' then
+        preferred = word
+      end
+    end
+  end
+  return {job = job, attempt = attempt, run_ms = run_ms, utterance = utterance, session = session,
+    preferred = preferred, is_only = is_only, excluded = excluded}
+end
+
+-- The reply to an order for a job that has a record: the same attempt again, whose reply got lost, or a job that is over.
+-- Nothing when the job may have this attempt.
+local function reply_again(order, known, before, live, owners, leases)
+  local owner = redis.call('HGET', owners, known.node)
+  if known.attempt == order.attempt and read_owner(owner) and string.find(live, known.state, 1, true)
+    and redis.call('ZSCORE', leases, order.job .. '#' .. order.attempt .. '#' .. known.node) then
+    return 'dispatched ' .. known.node .. ' ' .. owner
+  elseif not string.find(before, known.state, 1, true) or tonumber(known.attempt) >= tonumber(order.attempt) then
+    return 'stale'
+  end
+end
