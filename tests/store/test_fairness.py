@@ -50,7 +50,8 @@ async def test_every_node_gets_its_share_of_fifty_thousand_picks(shipped_server:
     mean = PICKS / nodes
     deviation = math.sqrt(PICKS * (1 / nodes) * (1 - 1 / nodes))
     assert len(picked) == nodes
-    assert all(abs(count - mean) < 4 * deviation for count in picked.values()), (mean, deviation, picked)
+    # With so many nodes, four deviations are left by chance in one run of 75; five and a half in one of 100 000.
+    assert all(abs(count - mean) < 5.5 * deviation for count in picked.values()), (mean, deviation, picked)
 
 
 async def test_no_shard_is_out_of_reach_behind_an_empty_one(store: Store) -> None:

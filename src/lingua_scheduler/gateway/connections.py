@@ -26,7 +26,7 @@ _CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets")
 
 
 class Connection(web.RequestHandler):
-    """One TCP connection, for HTTP or a WebSocket. Of a WebSocket it passes every read on to the valve, and does no more."""
+    """One TCP connection, for HTTP or a WebSocket; of a WebSocket it only passes every read on to the valve."""
 
     __slots__ = (
         "_addresses",
