@@ -8,6 +8,7 @@ class Wall:
     """It must not be closed."""
 
     is_heard = True
+    is_open = True
 
     def post(self, _message: Message) -> bool:
         return True
