@@ -281,6 +281,43 @@ async def test_garbage_harms_no_reader_and_is_removed_by_repair(store: Store, fa
     assert [finding.words for finding in await Checkup(store).look(settle_s=0) if finding.is_repairable] == [], SEED
 
 
+@pytest.mark.parametrize("number", ["9" * 400, "9" * 5_000, "\u0663", "1e400", "zz"], ids=lambda number: number[:5])
+async def test_a_number_nobody_can_read_harms_no_reader_and_is_removed_by_repair(store: Store, number: str) -> None:
+    """In values that are right but for this number, which the random ones never are."""
+    await settle(store)
+    keys, call = store.keys, store.line.call
+    claim = Claim(REQUEST, "t", "i-here", "p")
+    await store.requests.bind(claim, Attempt("job-0-honest", 1, "n1", 0), keep_ms=KEEP_MS)
+    soiled = [
+        (keys.shard(0).summary, POOL),
+        (keys.map_config, "version"),
+        (keys.map_config, "generated_at_ms"),
+        (keys.request(*REQUEST), "attempt"),
+        (keys.request(*REQUEST), "until"),
+        (keys.session("s-1"), "generation"),
+        (keys.shard(0).limits, "n1"),
+    ]
+    for key, field in soiled:
+        await call("HSET", key, field, number)
+    words = (await call("GET", keys.shard(0).job("job-0-honest"))).split(" ")
+    for name, place in (("attempt", 1), ("run", 4), ("utterance", 6)):
+        changed = " ".join([*words[:place], number, *words[place + 1 :]])
+        await call("SET", keys.shard(0).job(f"job-0-{name}"), changed)
+        attempt = Attempt(f"job-0-{name}", 1, words[2], 0)
+        await store.jobs.advance(attempt, words[3], JobEvent.ACCEPT)
+        await store.jobs.find(attempt.job_id)
+        await store.jobs.end(attempt, words[3], JobEvent.FINISH)
+    await call("SET", keys.leader, f"i-x {number}", "PX", 60_000)
+    await call("SET", keys.leader_epochs, number)
+    for name, read in readers(store).items():
+        try:
+            await read()
+        except Exception as error:
+            raise AssertionError(f"{name} raised {error!r}") from error
+    await Checkup(store).put_right(settle_s=0)
+    assert [finding.words for finding in await Checkup(store).look(settle_s=0) if finding.is_repairable] == []
+
+
 def test_every_key_has_a_family_and_a_name() -> None:
     assert len(FAMILIES) == len([doc for doc in TABLE if doc.type != "channel"])
     keys = Keys("p")
@@ -347,6 +384,7 @@ anything = st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogat
 def test_no_parser_raises(text: str) -> None:
     for parse in (
         reading.owner_of, reading.place_of, reading.is_shard, reading.is_node, reading.is_instance,
-        reading.profile_of, reading.whole, reading.is_text, fields_of, unreadable.printable,
+        reading.profile_of, reading.whole, reading.is_text, reading.number_of, reading.slots_of, fields_of,
+        unreadable.printable,
     ):  # fmt: skip
         parse(text)

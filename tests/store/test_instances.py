@@ -107,3 +107,12 @@ async def test_what_no_instance_wrote_supersedes_nobody_and_is_written_again(sto
     assert await store.instances.beat(who("a"), DEAD_MS) is PresenceOutcome.ALIVE
     # Another process with its id is still told from it.
     assert await store.instances.beat(who("a", "life-2"), DEAD_MS) is PresenceOutcome.SUPERSEDED
+
+
+async def test_what_another_release_says_of_itself_in_another_way_is_passed_over(store: Store) -> None:
+    await store.instances.join(who("a")._replace(address="x:1", pid=7), DEAD_MS)
+    said = {"host": "h", "pid": True, "seals": 5, "address": ["x", "y"], "version": "9", "labels": {"zone": [1]}}
+    await store.line.call("HSET", store.keys.instances_about, "a", f"life-1 {msgspec.json.encode(said).decode()}")
+    (found,) = (await store.instances.known()).values()
+    assert (found.host, found.version) == ("h", "9")
+    assert (found.pid, found.seals, found.address) == (0, "", "")

@@ -100,17 +100,18 @@ class Instances:
         )
 
 
-# What an instance says of itself; another release may say more.
-_ABOUT = msgspec.json.Decoder(dict[str, str | int])
+# What an instance says of itself; another release may say more, or the same in another way.
+_ABOUT = msgspec.json.Decoder(dict[str, Any])
 
 
 def _instance(instance: str, silent_ms: int, about: str) -> Instance | None:
     incarnation, _, profile = about.partition(" ")
     try:
         said = _ABOUT.decode(profile)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    known: dict[str, Any] = {name: said[name] for name in Instance._fields if name in said}
+    defaults = Instance._field_defaults
+    known = {name: said[name] for name, default in defaults.items() if type(said.get(name)) is type(default)}
     # A beat of the future is from before the clock was put back: whoever lives has beaten since.
     silent_ms = max(0, silent_ms) if silent_ms > -CLOCK_TOLERANCE_MS else -silent_ms
     return Instance(instance, silent_ms, incarnation, **known)

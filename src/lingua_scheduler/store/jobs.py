@@ -24,6 +24,7 @@ from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, m
 from lingua_scheduler.store.connection import Line, Reply, Waiter
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.reading import whole
 from lingua_scheduler.store.records import RECENT_MAX, JobRecord, Records, one_line
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.together import Kind, Together
@@ -316,7 +317,7 @@ def ended_of(reply: Reply) -> Ended:
     if outcome is not EndOutcome.ENDED:
         return Ended(outcome)
     verdict, owner, utterance, session_id = rest.split(" ", 3)
-    return Ended(outcome, "" if owner == "-" else owner, session_id, int(utterance), _VERDICTS[verdict])
+    return Ended(outcome, "" if owner == "-" else owner, session_id, whole(utterance, -1), _VERDICTS[verdict])
 
 
 def _answered(reply: Reply) -> Waiter:

@@ -12,7 +12,7 @@ from lingua_scheduler.domain.reach import Reach, is_wide, readable
 from lingua_scheduler.domain.selection import PoolMap
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import is_instance, is_pool, is_shard, is_text, whole
+from lingua_scheduler.store.reading import is_instance, is_number, is_pool, is_shard, is_text, number_of
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import Unreadable
 
@@ -55,12 +55,13 @@ class Pools:
         wanted: dict[int, list[str]] = {}
         for shard, summary in zip(shards, summaries, strict=True):
             for pool, count in zip(summary[::2], summary[1::2], strict=True):
-                if not (count.isdecimal() and is_pool(pool)):
+                members = number_of(count)
+                if members is None or not is_pool(pool):
                     self._unreadable.met("pairs", pool)
                     continue
                 if is_wide(pool):
                     wanted.setdefault(shard, []).append(pool)
-                nodes.setdefault(pool, {})[shard] = int(count)
+                nodes.setdefault(pool, {})[shard] = members
         return PoolMap(nodes, await self._reaches(wanted) if wanted else None)
 
     async def _reaches(self, wanted: Mapping[int, Sequence[str]]) -> dict[str, Reach]:
@@ -103,10 +104,11 @@ class Pools:
         if version is None:
             return None
         said = [word for word in about if word is not None and is_text(word)]
-        if not (version.isdecimal() and (at_ms or "").isdecimal()) or len(said) < len(about):
+        number, moment_ms = number_of(version), number_of(at_ms)
+        if number is None or moment_ms is None or len(said) < len(about):
             self._unreadable.met("config", self._keys.map_config)
             return None
-        return Published(int(version), whole(at_ms), *said)
+        return Published(number, moment_ms, *said)
 
     async def read_published(self) -> tuple[Published, PoolMap] | None:
         """What was written together; None when nobody has published a map."""
@@ -170,7 +172,7 @@ class Pools:
     async def leader(self) -> Term | None:
         known = await self._line.call("GET", self._keys.leader)
         instance, _, epoch = (known or "").partition(" ")
-        if is_instance(instance) and epoch.isdecimal():
+        if is_instance(instance) and is_number(epoch):
             return Term(instance, epoch)
         if known is not None:
             self._unreadable.met("leader", self._keys.leader)

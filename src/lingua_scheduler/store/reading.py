@@ -13,7 +13,7 @@ _PLACE = re.compile(r"(\d{1,4}) (\d{1,15})", re.ASCII)
 _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
-_PAST = re.compile(r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d+ \d+)?", re.ASCII)
+_PAST = re.compile(r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d{1,18} \d{1,18})?", re.ASCII)
 _LARGEST = 2**63
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 # As many digits as the largest `nodes.max_jobs` has.

@@ -1,6 +1,7 @@
 """Job records as people ask for them: one by its id, wherever it went, or the latest ones."""
 
 import asyncio
+import re
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import parse_leases, shard_of, without_secret
@@ -25,6 +26,7 @@ ID_MAX_CHARS = 128
 # A job in one of these goes on elsewhere if it says so; in any other state it is where we look.
 _WAITS = (JobState.CREATED, JobState.RETRYING)
 # The first line of a record, before the session, which may be more than a word.
+_ATTEMPT = re.compile(r"\d{1,9}", re.ASCII)
 _WORDS = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool")
 
 
@@ -149,7 +151,7 @@ def fields_of(text: str | None) -> dict[str, str]:
         return {}
     head, *lines = text.split("\n")
     words = head.split(" ", len(_WORDS))
-    if len(words) <= len(_WORDS) or not words[1].isdecimal():
+    if len(words) <= len(_WORDS) or not _ATTEMPT.fullmatch(words[1]):
         return {}
     fields = {name: word for name, word in zip(_WORDS, words, strict=False) if word != "-"} | {"session": words[-1]}
     named = [line.partition(" ") for line in lines]

@@ -11,6 +11,7 @@ from lingua_scheduler.domain.history import steps_of
 from lingua_scheduler.store.reading import (
     is_instance,
     is_node,
+    is_number,
     is_past,
     is_pool,
     is_shard,
@@ -23,9 +24,10 @@ from lingua_scheduler.store.reading import (
 )
 from lingua_scheduler.store.records import fields_of
 
-_TROUBLE = re.compile(r"[ox]* \d+ \d+")
-_LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d+")
+_TROUBLE = re.compile(r"[ox]* \d{1,18} \d{1,18}", re.ASCII)
+_LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d{1,18}", re.ASCII)
 _AFFINITY = re.compile(r"\d{1,4} (\S+)")
+_UTTERANCE = re.compile(r"-?\d{1,18}", re.ASCII)
 _SICK = re.compile(r"(\S+)(?: \S+)?")
 # What is read of every session and request; without one of these it is none.
 _SESSION = frozenset({"owner", "token", "init", "generation"})
@@ -94,7 +96,7 @@ EACH: dict[str, Each] = {
     "complaints": _scored(is_text),
     "recent": _is_recent,
     "looks": _of_node(),
-    "pairs": lambda entry: is_pool(entry.name) and entry.value.isdecimal(),
+    "pairs": lambda entry: is_pool(entry.name) and is_number(entry.value),
     "placement": _of_node(place_of),
     "load": _scored(is_shard),
     "room": _scored(is_shard),
@@ -108,9 +110,11 @@ EACH: dict[str, Each] = {
 def _is_record(entries: list[Entry]) -> bool:
     fields = fields_of(entries[0].value)
     try:
-        return bool(fields) and bool(steps_of(fields["steps"])) is not None and fields.get("moved_to", "0").isdecimal()
+        steps_of(fields.get("steps", ""))
     except ValueError:
         return False
+    is_numbered = _UTTERANCE.fullmatch(fields.get("utterance", "0")) and is_shard(fields.get("moved_to", "0"))
+    return bool(fields) and bool(is_numbered)
 
 
 def _is_hash_with(needed: Iterable[str]) -> Whole:
@@ -119,7 +123,7 @@ def _is_hash_with(needed: Iterable[str]) -> Whole:
     def check(entries: list[Entry]) -> bool:
         fields = dict(entries)
         numbers = (value for name, value in fields.items() if name in _NUMBERS)
-        return wanted <= fields.keys() and all(map(is_text, fields.values())) and all(map(str.isdecimal, numbers))
+        return wanted <= fields.keys() and all(map(is_text, fields.values())) and all(map(is_number, numbers))
 
     return check
 
@@ -141,8 +145,8 @@ WHOLE: dict[str, Whole] = {
     "record": _is_record,
     "adopter": _is_hash_with(()),
     "leader": lambda entries: _LEADER.fullmatch(entries[0].value) is not None,
-    "epochs": lambda entries: entries[0].value.isdecimal(),
-    "version": lambda entries: entries[0].value.isdecimal(),
+    "epochs": lambda entries: is_number(entries[0].value),
+    "version": lambda entries: is_number(entries[0].value),
     "config": _is_hash_with(("version", "digest", "map", "generated_at_ms")),
     "session": _is_hash_with(_SESSION),
     "request": _is_hash_with(_REQUEST),

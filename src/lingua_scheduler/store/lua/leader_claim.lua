@@ -2,6 +2,7 @@
 -- What cannot be read or does not expire was written by no leader, and counts for nothing.
 -- Replies: leading epoch | following instance epoch
 -- include: clock
+-- include: number
 local leader   = KEYS[1]   -- string: instance and epoch; expires
 local epochs   = KEYS[2]   -- how many leaders there were
 local instance = ARGV[1]
@@ -9,6 +10,7 @@ local lease_ms = ARGV[2]
 local now_ms   = ARGV[3]
 
 local who, epoch = string.match(redis.call('GET', leader) or '', '^([%w_.-]+) (%d+)$')
+if not read_number(epoch) then who = nil end
 -- A user made before we asked for the time left may not ask: then it counts.
 local is_endless = who and redis.pcall('PTTL', leader) == -1
 if who and (who == instance or not is_endless) then
@@ -17,7 +19,7 @@ if who and (who == instance or not is_endless) then
   return {'leading', epoch}
 end
 local risen = redis.pcall('INCR', epochs)
-if type(risen) ~= 'number' then
+if type(risen) ~= 'number' or risen >= 1e15 then
   -- Higher than any number of leaders.
   risen = clock(now_ms)
   redis.call('SET', epochs, string.format('%.0f', risen))

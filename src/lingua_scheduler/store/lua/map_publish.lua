@@ -3,6 +3,7 @@
 -- Replies: published version | confirmed version (it is this one already) | stale (the caller does not lead any more)
 --          | unknown (another map is there than the caller believes: send it whole)
 -- include: clock
+-- include: number
 local leader      = KEYS[1]   -- string: instance and epoch
 local config      = KEYS[2]   -- hash: version, digest, map, wide, generated_at_ms, generated_by, epoch
 local instance    = ARGV[1]
@@ -15,16 +16,14 @@ local now_ms      = ARGV[6]
 if redis.call('GET', leader) ~= instance .. ' ' .. epoch then return {'stale'} end
 local known = redis.call('HMGET', config, 'version', 'digest')
 local moment = string.format('%.0f', clock(now_ms))
-if known[2] == digest and string.match(known[1] or '', '^%d+$') then
+local version = read_number(known[1])
+if known[2] == digest and version then
   redis.call('HSET', config, 'generated_at_ms', moment, 'generated_by', instance, 'epoch', epoch)
   return {'confirmed', known[1]}
 end
 if map == '' then return {'unknown'} end
-local risen = redis.pcall('HINCRBY', config, 'version', 1)
 -- One that cannot be read begins anew, as in a Redis that lost its data.
-if type(risen) ~= 'number' then risen = 1 end
-local version = string.format('%.0f', risen)
-redis.call('HSET', config, 'version', version)
-redis.call('HSET', config, 'digest', digest, 'map', map, 'wide', definitions, 'generated_at_ms', moment,
+version = string.format('%.0f', (version or 0) + 1)
+redis.call('HSET', config, 'version', version, 'digest', digest, 'map', map, 'wide', definitions, 'generated_at_ms', moment,
   'generated_by', instance, 'epoch', epoch)
 return {'published', version}

@@ -3,6 +3,7 @@
 -- Replies: claimed | bound job node attempt secret token | pending left_ms (somebody else is at it)
 --          | conflict (the id was used for something else)
 -- include: clock
+-- include: number
 local request  = KEYS[1]   -- hash, the request
 local token    = ARGV[1]   -- one per caller
 local instance = ARGV[2]
@@ -14,8 +15,8 @@ local now_ms   = ARGV[6]
 local moment = clock(now_ms)
 local known = redis.call('HMGET', request, 'token', 'payload', 'until', 'job', 'node', 'attempt', 'key')
 -- What cannot be read has lapsed.
-local is_bound = known[4] and known[5] and string.match(known[6] or '', '^%d+$')
-if known[1] and (tonumber(known[3] or 0) or 0) > moment and (is_bound or not known[4]) then
+local is_bound = known[4] and known[5] and read_number(known[6], 9)
+if known[1] and (read_number(known[3]) or 0) > moment and (is_bound or not known[4]) then
   if known[2] ~= payload then return {'conflict'} end
   if known[4] then return {'bound', known[4], known[5], known[6], known[7] or '', known[1]} end
   if known[1] ~= token then return {'pending', known[3] - moment} end

@@ -3,6 +3,7 @@
 -- no socket speaks for it. A record without an address is of a release that did not write it down.
 -- Replies: claimed init generation cuts binding outcome… | held owner (by its id, and its socket lives, as far as its
 --          owner told) | unknown (no such session, or not this client's)
+-- include: number
 local session = KEYS[1]   -- hash, the session
 local parked  = KEYS[2]   -- list of outcomes nobody may have heard
 local owner   = ARGV[1]   -- instance, incarnation and serial of whoever claims it
@@ -21,7 +22,7 @@ elseif known[1] ~= token then
   return {'unknown'}
 end
 -- One that cannot be read begins anew.
-local generation = string.match(known[4] or '', '^%d+$') or 1
+local generation = read_number(known[4]) or 1
 if known[2] ~= owner then generation = generation + 1 end
 generation = string.format('%.0f', generation)
 redis.call('HSET', session, 'owner', owner, 'generation', generation)

@@ -1,5 +1,6 @@
 -- session_close: it is over, unless another owner goes on with it.
 -- Replies: closed | taken (another owner has claimed it) | gone (there is no record)
+-- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
 local parked     = KEYS[2]   -- list of outcomes nobody may have heard

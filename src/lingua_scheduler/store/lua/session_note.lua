@@ -2,6 +2,7 @@
 -- The generation is a fencing token: it rises with every claim. A record of a lower one was written by a former owner
 -- after Redis had lost the record of this one.
 -- Replies: noted | taken (another owner has claimed it) | gone (there is no record, or a former owner's: open it again)
+-- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
 local owner      = ARGV[1]

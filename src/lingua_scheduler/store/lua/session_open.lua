@@ -1,5 +1,6 @@
 -- session_open: a session begins here, or its record, which Redis has lost, is written again.
 -- Replies: opened | taken (there is a session of this name, or another owner has claimed it)
+-- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
 local owner      = ARGV[1]   -- instance, incarnation and serial of whoever holds its socket

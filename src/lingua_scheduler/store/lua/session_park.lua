@@ -1,5 +1,6 @@
 -- session_park: outcomes for a client that is away, or that a breaking socket may have swallowed.
 -- Replies: parked | taken (another owner has claimed it) | gone (there is no record: open it again, then park)
+-- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
 local parked     = KEYS[2]   -- list of outcomes nobody may have heard

@@ -2,6 +2,7 @@
 -- An older version is left as it is while instances of that release may run, and raised only when somebody asks.
 -- Replies: written | same | raised | older stored (the release before ours wrote it, and may still run)
 --          | too_old stored | newer stored
+-- include: number
 local version  = KEYS[1]   -- string, the version of everything under this prefix
 local known    = ARGV[1]   -- the version this release writes
 local oldest   = ARGV[2]   -- the oldest it can work with
@@ -14,8 +15,7 @@ if not stored then
   return {'written'}
 end
 if stored == known then return {'same'} end
--- Lua would take 'nan' and ' 1.5' for numbers.
-local number = string.match(stored, '^%d+$') and tonumber(stored)
+local number = read_number(stored, 9)
 if not number or number > tonumber(known) then return {'newer', stored} end
 if number < tonumber(oldest) then return {'too_old', stored} end
 if finish ~= '1' then return {'older', stored} end

@@ -4,5 +4,5 @@ local function owned_by(session, owner, generation)
   local known = redis.call('HMGET', session, 'owner', 'generation')
   if not known[1] then return 'gone' end
   if known[1] == owner then return 'mine' end
-  return (tonumber(known[2] or nil) or 0) < tonumber(generation) and 'gone' or 'taken'
+  return (read_number(known[2]) or 0) < tonumber(generation) and 'gone' or 'taken'
 end

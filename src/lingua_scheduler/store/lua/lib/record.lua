@@ -6,7 +6,7 @@ local function read_record(job_key)
   if not text then return nil end
   local state, attempt, node, epoch, run_ms, dispatched_ms, utterance, owner, pool, session, rest = string.match(text,
     '^(%S+) (%d+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) ([^\n]*)(.*)$')
-  if not state then return nil end
+  if not state or #attempt > 9 then return nil end
   return {state = state, attempt = attempt, node = node, epoch = epoch, run_ms = run_ms, dispatched_ms = dispatched_ms,
     utterance = utterance, owner = owner, pool = pool, session = session, rest = rest}
 end
