@@ -82,14 +82,16 @@ async def test_none_is_sealed_while_somebody_alive_could_not_open_it(store: Stor
 
 async def test_sealing_begins_when_the_last_one_that_could_not_is_gone(store: Store) -> None:
     await store.instances.join(who("old"), 800)
-    async with office(store, "a", ONE) as here, office(store, "b", ONE) as there:
+    # The first letter is tried again and again until the second is there; that must not make it a dead letter.
+    async with office(store, "a", ONE) as here, office(store, "b", ONE, inbox__max_deliveries=1000) as there:
         there.go_on.clear()
         await here.mailroom.post("b", lost(1))
         await until(lambda: here.presence.all_can(ONE.ids[0]), 20)
         await here.mailroom.post("b", lost(2, "job-0-1"))
         assert [is_sealed(body) for body in await bodies(store, "b")] == [False, True]
         there.go_on.set()
-        await until(lambda: there.numbers == [1, 2])
+        # A letter that is tried again may come after a later one.
+        await until(lambda: {1, 2} <= set(there.numbers))
 
 
 async def test_an_instance_that_stood_still_goes_on_sealing(store: Store) -> None:
