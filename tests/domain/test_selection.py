@@ -89,7 +89,13 @@ def test_a_map_is_a_copy() -> None:
 
 def test_a_pool_may_be_in_one_shard_or_several_or_none() -> None:
     pool_map = PoolMap({"one": {3: 5, 4: 0}, "two": {3: 5, 4: 1}})
-    assert [pool_map.is_in_one_shard(pool) for pool in ("one", "two", "none")] == [True, False, False]
+    assert [
+        first and first.is_only for first in (pool_map.first_shard(pool, 0.5) for pool in ("one", "two", "none"))
+    ] == [
+        True,
+        False,
+        None,
+    ]
 
 
 # Wide pools
@@ -102,9 +108,12 @@ def test_a_pair_is_served_by_its_own_pool_and_by_wide_ones() -> None:
     pool_map = PoolMap({"en:zh:speech": {0: 1}, WIDE: {0: 2, 3: 1}}, {WIDE: REACH})
     assert pool_map.nodes_of("en:zh:speech") == {0: 3, 3: 1}
     assert pool_map.nodes_of("xaa:xab:text") == {0: 2, 3: 1}
-    assert [pool_map.first_shard("en:zh:speech", dice / 8) for dice in range(8)] == [0] * 6 + [3] * 2
+    firsts = [pool_map.first_shard("en:zh:speech", dice / 8) for dice in range(8)]
+    assert [first and first.shard for first in firsts] == [0] * 6 + [3] * 2
     assert pool_map.other_shards("xaa:xab:text", 0) == [3]
-    assert not pool_map.is_in_one_shard("xaa:xab:text")
+    first = pool_map.first_shard("xaa:xab:text", 0.5)
+    assert first is not None
+    assert not first.is_only
     assert "xaa:fr:text" not in pool_map
     assert pool_map.other_shards("xaa:fr:text", 0) == []
     assert WIDE not in pool_map

@@ -5,14 +5,12 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pytest
 from aiohttp import WSMessage, WSMsgType
 from aiohttp._websocket.reader import WebSocketReader
 
-from lingua_scheduler.gateway import sockets
 from lingua_scheduler.gateway.inlet import Inlet
 from lingua_scheduler.gateway.sockets import Manners, Sockets
-from lingua_scheduler.gateway.valve import RUN_FRAMES, Rates, Unfinished, Valve
+from lingua_scheduler.gateway.valve import COUNTED_BYTES, RUN_FRAMES, Rates, Unfinished, Valve
 from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
 from tests.gateway.test_valve import Wire
 from tests.support.bare import frame
@@ -99,20 +97,19 @@ async def test_when_all_is_done_frames_are_taken_at_once_again() -> None:
     assert await pumping == [0, 1]
 
 
-async def test_a_long_frame_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_frame_is_weighed_once() -> None:
     socket, charged, looks = Socket(1_000_000), list[float](), list[float]()
 
-    class Purse:
+    class Counting:
         def take(self, cpu_s: float, _now_s: float) -> float:
             charged.append(cpu_s)
             return 0.0
 
-    def look() -> float:
-        looks.append(0.0)
-        return 0.0
+        def clock(self) -> float:
+            looks.append(0.0)
+            return 0.0
 
-    socket.valve._cpu = cast("Any", Purse())
-    monkeypatch.setattr(sockets, "thread_time", look)
+    socket.valve._scales = cast("Any", Counting())
     manners = Manners(cast("Any", socket), cast("Any", None), "node", 120)
 
     def read(frame: bytes, _most: Bulk) -> int:
@@ -120,7 +117,9 @@ async def test_a_long_frame_is_weighed_once(monkeypatch: pytest.MonkeyPatch) -> 
 
     socket.inlet.at_once = lambda data, _: bool(manners.weigh(data, read, OF_NODES))
     socket.valve.feed_data(frame(bytes(5_000)))
-    assert (len(charged), len(looks)) == (1, 0)
+    assert (len(charged), len(looks)) == (0, 2)
+    socket.valve.feed_data(frame(bytes(COUNTED_BYTES)))
+    assert (len(charged), len(looks)) == (1, 4)
     # One that waited in the queue is weighed by whoever reads it.
     assert manners.weigh(bytes(5_000), read, OF_NODES) == 5_000
-    assert (len(charged), len(looks)) == (2, 2)
+    assert (len(charged), len(looks)) == (2, 6)

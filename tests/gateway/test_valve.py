@@ -4,7 +4,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from time import monotonic, thread_time
+from time import monotonic, sleep, thread_time
 from typing import Any, cast
 
 import pytest
@@ -198,22 +198,39 @@ def burn(cpu_s: float) -> None:
 @pytest.mark.parametrize("size", [5_000, 200_000], ids=["one frame", "a frame whose end is short"])
 async def test_who_costs_much_rests_for_it(size: int) -> None:
     rig = Rig()
-    costs = iter([0.04])
+    costs = iter([0.02, 0.03])
 
     def work(data: bytes, is_text: bool) -> bool:
         burn(next(costs, 0))
         return rig._hear(WSMsgType.TEXT, data)
 
     rig.valve._inlet.at_once = work
-    sent, began = frame(bytes(size)), monotonic()
+    sent = frame(bytes(size))
+    # By the time that passed this was too much; from now on it is weighed exactly.
+    rig.valve.feed_data(sent)
+    assert rig.wire.is_reading
+    began = monotonic()
     rig.valve.feed_data(sent[:-10])
     assert rig.wire.is_reading
     rig.valve.feed_data(sent[-10:] + frame(b"behind"))
     assert not rig.wire.is_reading
     await until(lambda: rig.wire.is_reading)
-    # 20 ms were in reserve, so that 20 are to be paid for.
+    # 10 ms were in reserve, so that 20 are to be paid for.
     assert monotonic() - began > 0.1
-    assert [data for _, data in rig.heard] == [bytes(size), b"behind"]
+    assert [data for _, data in rig.heard] == [bytes(size), bytes(size), b"behind"]
+
+
+async def test_nobody_rests_for_time_that_passed_while_others_ran() -> None:
+    rig = Rig()
+
+    def wait(data: bytes, is_text: bool) -> bool:
+        sleep(0.02)
+        return rig._hear(WSMsgType.TEXT, data)
+
+    rig.valve._inlet.at_once = wait
+    for _ in range(10):
+        rig.valve.feed_data(frame(bytes(5_000)))
+        assert rig.wire.is_reading
 
 
 async def test_what_is_read_in_the_queue_is_paid_for_and_long_frames_that_cost_little_are_not_held_up() -> None:
@@ -222,6 +239,8 @@ async def test_what_is_read_in_the_queue_is_paid_for_and_long_frames_that_cost_l
         rig.valve.feed_data(frame(bytes(200_000), opcode=2))
         assert rig.wire.is_reading
         await asyncio.sleep(0)
+    rig.valve.charge(0.04)
+    assert rig.wire.is_reading
     rig.valve.charge(0.04)
     assert not rig.wire.is_reading
     # Another one, while it rests.

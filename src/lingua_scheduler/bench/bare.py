@@ -106,7 +106,8 @@ class BareStore:
 
     def _order(self, pool: str) -> tuple[int, JobOrder]:
         # A pool nobody serves has no shard; the script is asked all the same.
-        shard = self._map.first_shard(pool, self._dice.random()) or 0
+        first = self._map.first_shard(pool, self._dice.random())
+        shard = first.shard if first is not None else 0
         number = next(self._serials)
         return shard, JobOrder(
             job_id=job_id(shard, f"{OWNER.instance}-{number:x}"),

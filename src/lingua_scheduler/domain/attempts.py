@@ -51,6 +51,8 @@ class AdoptOutcome(StrEnum):
 
 # Ids become parts of keys and leases, so nothing else is taken for one.
 _JOB_ID = re.compile(r"job-(\d{1,4})-[A-Za-z0-9_-]{1,100}", re.ASCII)
+# Every report of a node comes by here.
+match_job_id = _JOB_ID.fullmatch
 _LEASE = re.compile(rf"(job-\d{{1,4}}-[A-Za-z0-9_-]{{1,100}})#(\d{{1,9}})#({NODE_ID.pattern})", re.ASCII)
 
 # The number of no attempt: what a node runs without a lease is accounted for under it.
@@ -100,4 +102,4 @@ def shard_of(identifier: str) -> int | None:
 
 
 def is_job_id(identifier: str) -> bool:
-    return _JOB_ID.fullmatch(identifier) is not None
+    return match_job_id(identifier) is not None

@@ -21,14 +21,22 @@ class WidePool(NamedTuple):
     shards: Mapping[int, int]
 
 
+class FirstShard(NamedTuple):
+    """Where to look for a node first, and whether that is the only shard that has one."""
+
+    shard: int
+    is_only: bool
+
+
 class _Spread:
     """Where the nodes of a pool are. Looked up for every job, so the sums are made once."""
 
-    __slots__ = ("nodes", "reached", "shards")
+    __slots__ = ("nodes", "only", "reached", "shards")
 
     def __init__(self, nodes: Mapping[int, int]) -> None:
         self.nodes = nodes
         self.shards = list(nodes)
+        self.only = FirstShard(self.shards[0], is_only=True) if len(nodes) == 1 else None
         self.reached = list(accumulate(nodes.values()))
 
 
@@ -79,18 +87,14 @@ class PoolMap:
                     found[shard] = found.get(shard, 0) + nodes
         return found
 
-    def first_shard(self, pool: str, dice: float) -> int | None:
+    def first_shard(self, pool: str, dice: float) -> FirstShard | None:
         """By weight and chance (`dice` in [0, 1)); None when nobody serves the pool."""
         spread = self._spread(pool)
         if spread is None:
             return None
-        if len(spread.shards) == 1:
-            return spread.shards[0]
-        return spread.shards[bisect_right(spread.reached, dice * spread.reached[-1])]
-
-    def is_in_one_shard(self, pool: str) -> bool:
-        spread = self._spread(pool)
-        return spread is not None and len(spread.shards) == 1
+        if spread.only is not None:
+            return spread.only
+        return FirstShard(spread.shards[bisect_right(spread.reached, dice * spread.reached[-1])], is_only=False)
 
     def other_shards(self, pool: str, first: int) -> list[int]:
         """Where to look when the first was full: the fullest first."""
@@ -102,7 +106,7 @@ class PoolMap:
     def shard_order(self, pool: str, dice: float) -> list[int]:
         """Every shard of the pool, in the order to try them."""
         first = self.first_shard(pool, dice)
-        return [] if first is None else [first, *self.other_shards(pool, first)]
+        return [] if first is None else [first.shard, *self.other_shards(pool, first.shard)]
 
     def wide_in(self, shard: int, pools: tuple[str, ...]) -> tuple[str, ...]:
         """The wide pools of a shard whose nodes serve all of these."""

@@ -11,7 +11,7 @@ from aiohttp.web_request import BaseRequest
 
 from lingua_scheduler.domain.addresses import NOBODY, AddressBook
 from lingua_scheduler.domain.rates import Bucket
-from lingua_scheduler.gateway.valve import CPU_BURST_S, LEAST_WAIT_S
+from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics
 
@@ -84,9 +84,11 @@ class Connection(web.RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._payload_parser is not None and not self._backlog:
-            # A WebSocket: it has a valve.
-            super().data_received(data)
+        valve = self._payload_parser
+        if valve is not None and not self._backlog:
+            # A WebSocket. As aiohttp does it, without its questions.
+            if data and not (self._force_close or self._close) and valve.feed_data(data)[0]:
+                self.close()
         elif data and (self._backlog or self._resting is not None):
             self._backlog += data
         else:

@@ -2,6 +2,7 @@
 
 This leans on parts of aiohttp that it keeps to itself; tests/gateway holds it to what we need of them."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ class Inlet(WebSocketDataQueue):
     """Frames keep their order: while one is being worked on, or some wait, the next ones wait behind them."""
 
     at_once: AtOnce | None = None
+    # What is longer waits in line, where it is answered.
+    most_at_once = sys.maxsize
     # Frames wait in the queue, or somebody works on the last one that was taken out of it.
     is_busy = False
     # Anything came since this was last looked at: a sign of life.
@@ -34,7 +37,12 @@ class Inlet(WebSocketDataQueue):
         self.was_heard = True
         kind = data.type
         if kind is WSMsgType.TEXT or kind is WSMsgType.BINARY:
-            if not self.is_busy and self.at_once is not None and self.at_once(data.data, kind is WSMsgType.TEXT):
+            if (
+                not self.is_busy
+                and self.at_once is not None
+                and len(data.data) <= self.most_at_once
+                and self.at_once(data.data, kind is WSMsgType.TEXT)
+            ):
                 return
             if self.is_deaf:
                 return

@@ -13,7 +13,7 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import BeatOutcome
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse
-from lingua_scheduler.gateway.valve import Rates
+from lingua_scheduler.gateway.valve import WEIGHED_BYTES, Rates
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
 from lingua_scheduler.protocol.codec import UnreadableFrame
@@ -94,6 +94,10 @@ class NodeSocket:
         return socket
 
 
+# What a node says of its jobs; made once, because every frame is compared with it.
+_REPORTS = JobResult, JobAck, JobStarted, AsrPartial
+
+
 class _Conversation:
     """One node on one socket.
 
@@ -150,7 +154,7 @@ class _Conversation:
         except UnreadableFrame as error:
             self._latest = frame, str(error)
             return False
-        if not isinstance(message, JobResult | JobAck | JobStarted | AsrPartial) or message.job_id in self._unanswered:
+        if not isinstance(message, _REPORTS) or message.job_id in self._unanswered:
             self._latest = frame, message
             return False
         if isinstance(message, AsrPartial):
@@ -190,8 +194,13 @@ class _Conversation:
             self._put_off(message, error)
 
     def _read(self, frame: bytes) -> NodeIncoming:
-        latest, self._latest = self._latest, None
-        if latest is None or latest[0] is not frame:
+        latest = self._latest
+        if latest is None:
+            if len(frame) <= WEIGHED_BYTES:
+                return codec.decode_node(frame, self._most)
+            return self._manners.weigh(frame, codec.decode_node, self._most)
+        self._latest = None
+        if latest[0] is not frame:
             return self._manners.weigh(frame, codec.decode_node, self._most)
         if isinstance(latest[1], str):
             raise UnreadableFrame(latest[1])

@@ -279,7 +279,7 @@ class _Talk:
         try:
             if is_text:
                 message = codec.decode_session(data, self._handler.most)
-                if isinstance(message, SessionInit) or self._may_be_elsewhere(message):
+                if isinstance(message, SessionInit) or (not self.spoke_for and self._may_be_elsewhere(message)):
                     self._latest = data, message
                     return False
                 session = self._handler.handle_message(self._outbox, message)
@@ -289,7 +289,8 @@ class _Talk:
             self._refuse(error, len(data))
         except NotYours as error:
             self._missed(error.session_id)
-        self._spoke_for(session)
+        if session is not None:
+            self.spoke_for[session.session_id] = session
         return True
 
     async def take(self, frame: Frame) -> None:

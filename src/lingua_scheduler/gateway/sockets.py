@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import count
-from time import monotonic, thread_time
+from time import monotonic
 from typing import NamedTuple, TypeVar
 from weakref import WeakSet
 
@@ -95,7 +95,7 @@ class Sockets:
         """
         inlet, most, taken = socket.inlet, self._settings.max_frame_bytes, 0
         if at_once is not None:
-            inlet.at_once = lambda data, is_text: len(data) <= most and at_once(data, is_text)
+            inlet.at_once, inlet.most_at_once = at_once, most
         socket.valve.on_empty = partial(_too_fast, manners.side, on_too_fast)
         try:
             async for frame in socket:
@@ -164,11 +164,12 @@ class Manners:
         """Read a frame, and let its socket rest when that cost much."""
         if len(frame) <= WEIGHED_BYTES or self._socket.valve.is_weighing:
             return read(frame, most)
-        began_s = thread_time()
+        clock = self._socket.valve.clock
+        began_s = clock()
         try:
             return read(frame, most)
         finally:
-            self._socket.valve.charge(thread_time() - began_s)
+            self._socket.valve.charge(clock() - began_s)
 
 
 def _too_fast(side: str, tell: Callable[[], None] | None) -> None:

@@ -5,7 +5,7 @@ It finds where frames end, and hands whole runs of them to aiohttp's parser."""
 import asyncio
 from collections.abc import Callable
 from math import inf
-from time import monotonic, thread_time
+from time import monotonic
 from typing import NamedTuple
 from weakref import WeakSet
 
@@ -14,25 +14,31 @@ from aiohttp._websocket.reader import WebSocketReader
 
 from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.gateway.inlet import Inlet
+from lingua_scheduler.gateway.scales import LEAST_WAIT_S, Scales
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 
 # So many frames of one socket are handled in one go; then it is the others' turn.
 RUN_FRAMES = 16
-# And, after the first of them, so many bytes: a few long frames may cost as much as many short ones.
-RUN_BYTES = 65_536
+# And, after the first of them, so many bytes, about one read: a few long frames may cost as much as many short ones.
+RUN_BYTES = 262_144
 # What is shorter cannot cost much, and is not worth two looks at the clock.
 WEIGHED_BYTES = 4_096
-# So much CPU a connection that was quiet may use before it has to rest.
-CPU_BURST_S = 0.02
-# A socket that is read more slowly gets a turn this often, not one for each frame.
-LEAST_WAIT_S = 0.02
+# So many bytes, and so much time, are handled between two looks at the budgets, or one run of frames.
+COUNTED_BYTES = 32_768
+COUNTED_S = 0.001
 # With more than this waiting for its turn, nothing is read on top of it.
 BACKLOG_BYTES = 65_536
 # What a peer said before it left is handled, at its own rate and for so long.
 LAST_WORDS_S = 10.0
-# The longest header of a frame: two bytes, its length in eight, its mask in four.
-_HEADER_BYTES = 14
+# How long the header of a frame is, by its second byte: two bytes, longer lengths in two or eight, a mask in four.
+_HEADERS = tuple(2 + (4 if second & 0x80 else 0) + {126: 2, 127: 8}.get(second & 0x7F, 0) for second in range(256))
+_HEADER_BYTES = max(_HEADERS)
+# The header of a short frame, with its mask.
+_LEAST_BYTES = 6
+
+# A whole message of text, and one of bytes.
+_WHOLE = 0x81, 0x82
 
 _CUT_OFF = metrics.CUT_OFF.labels("unfinished")
 _FED = False, b""
@@ -58,7 +64,7 @@ class Valve:
         "__weakref__",
         "_account",
         "_backlog",
-        "_cpu",
+        "_counted_bytes",
         "_ended_s",
         "_fragments",
         "_frames",
@@ -70,8 +76,12 @@ class Valve:
         "_not_before_s",
         "_protocol",
         "_reader",
+        "_scales",
         "_then",
         "_timer",
+        "_uncounted",
+        "_uncounted_bytes",
+        "_uncounted_s",
         "_volume",
         "began_s",
         "is_weighing",
@@ -93,7 +103,11 @@ class Valve:
         self._protocol = protocol
         self._frames = Bucket(rates.frames, rates.burst_s * rates.frames)
         self._volume = Bucket(rates.size, rates.burst_s * rates.size)
-        self._cpu = Bucket(rates.cpu_share, CPU_BURST_S)
+        self._scales = Scales(rates.cpu_share)
+        self._counted_bytes = min(COUNTED_BYTES, rates.size * rates.burst_s / RUN_FRAMES)
+        # What was handled and will be counted together: frames, bytes, and what reading the long ones cost.
+        self._uncounted = self._uncounted_bytes = 0
+        self._uncounted_s = 0.0
         self._account: Unfinished | None = account
         # The frame that is being received: the length of its payload, and how much of that is still to come.
         self._length = self._left = 0
@@ -120,6 +134,22 @@ class Valve:
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """What the transport has read; called by aiohttp as if this were its parser."""
+        came = len(data)
+        # Most reads are one short message, and nothing waits: no clock is needed for those.
+        if (
+            _LEAST_BYTES < came <= WEIGHED_BYTES
+            and self._uncounted < RUN_FRAMES
+            and not (self._left or self._fragments or self._head or self._backlog or self.unfinished)
+            and self._timer is None
+            and self._reader is not None
+            and data[0] in _WHOLE
+            # Its length is in the second byte, beside the mask's sign, or in the two that follow.
+            and (second := data[1]) != 0xFF
+            and came == (second - 0x7A if second < 0xFE else (data[2] << 8 | data[3]) + 8)
+        ):
+            self._uncounted += 1
+            self._uncounted_bytes += came
+            return self._reader.feed_data(data)
         if self._timer is None and not self._backlog:
             return self._feed(data if type(data) is bytes else bytes(data))
         self._backlog += data
@@ -142,11 +172,15 @@ class Valve:
         if self._ended_s < inf:
             self._end()
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """What the cost of reading a long frame is to be measured by."""
+        return self._scales.clock
+
     def charge(self, cpu_s: float) -> None:
         """A frame of this socket was read after it had waited in the queue."""
         now_s = monotonic()
-        if wait_s := self._cpu.take(cpu_s, now_s):
-            wait_s = max(wait_s, LEAST_WAIT_S)
+        if wait_s := self._scales.take(cpu_s, now_s):
             self._not_before_s = now_s + wait_s
             if self._timer is None:
                 self._rest(wait_s)
@@ -170,28 +204,44 @@ class Valve:
             return _FED
         held = self.unfinished
         end, frames, is_message = self._run(data)
-        now_s = monotonic()
-        if is_message or not self.unfinished:
-            self.began_s = now_s
-        frames_s, volume_s = self._frames.take(frames, now_s), self._volume.take(end, now_s)
+        self._uncounted += frames
+        self._uncounted_bytes += end
         if end < len(data):
             self._backlog = data[end:]
             data = data[:end]
-        cpu_s = 0.0
         # The end of a long message may be short.
         if end > WEIGHED_BYTES or held > WEIGHED_BYTES:
-            self.is_weighing, began_s = True, thread_time()
+            clock = self._scales.clock
+            self.is_weighing, began_s = True, clock()
             fed = reader.feed_data(data)
-            self.is_weighing, cpu_s = False, self._cpu.take(thread_time() - began_s, now_s)
+            self.is_weighing = False
+            self._uncounted_s += clock() - began_s
         else:
             fed = reader.feed_data(data)
-        if frames_s or volume_s or cpu_s:
-            self._rest(max(frames_s, volume_s, cpu_s, LEAST_WAIT_S))
+        if (
+            self._uncounted >= RUN_FRAMES
+            or self._uncounted_bytes >= self._counted_bytes
+            or self._uncounted_s >= COUNTED_S
+        ) and (wait_s := self._count()):
+            self._rest(wait_s)
         elif self._backlog:
             self._timer = asyncio.get_running_loop().call_soon(self._go_on)
         if self._left or self._fragments or self._head or self.unfinished:
+            if is_message or not held:
+                self.began_s = monotonic()
             self._note()
         return fed
+
+    def _count(self) -> float:
+        """Take what was handled since the last time from the budgets; how long to rest for it."""
+        now_s = monotonic()
+        frames_s = self._frames.take(self._uncounted, now_s)
+        volume_s = self._volume.take(self._uncounted_bytes, now_s)
+        cpu_s = self._scales.take(self._uncounted_s, now_s)
+        self._uncounted = self._uncounted_bytes = 0
+        self._uncounted_s = 0.0
+        wait_s = max(frames_s, volume_s, cpu_s)
+        return max(wait_s, LEAST_WAIT_S) if wait_s else 0.0
 
     def _run(self, data: bytes) -> tuple[int, int, bool]:
         """Where to stop for now, how many frames end before that, and whether a message does."""
@@ -207,7 +257,7 @@ class Valve:
             head = self._head
             if head or came - at < _HEADER_BYTES:
                 source, begin = head + data[at : at + _HEADER_BYTES], 0
-                if len(source) < 2 or len(source) < _header_bytes(source[1]):
+                if len(source) < 2 or len(source) < _HEADERS[source[1]]:
                     self._head = source
                     return came, frames, is_message
                 self._head = b""
@@ -219,7 +269,7 @@ class Valve:
                 length = source[begin + 2] << 8 | source[begin + 3]
             elif length == 127:
                 length = int.from_bytes(source[begin + 2 : begin + 10], "big")
-            at += _header_bytes(second) - len(head)
+            at += _HEADERS[second] - len(head)
             # Pings, pongs and goodbyes come between the fragments of a message, and are none of it.
             is_control, is_last = first & 0x08, first & 0x80
             then = self._fragments if is_control else 0 if is_last else self._fragments + length
@@ -336,8 +386,3 @@ class Unfinished:
         while self.total > self._max_bytes:
             largest = max(self._valves, key=lambda valve: valve.unfinished)
             largest.give_up("too much is unfinished here, and most of it yours; connect again")
-
-
-def _header_bytes(second: int) -> int:
-    length = second & 0x7F
-    return (6 if second & 0x80 else 2) + (0 if length < 126 else 2 if length == 126 else 8)

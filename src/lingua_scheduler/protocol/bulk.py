@@ -32,24 +32,32 @@ OF_RESULTS = Bulk(OF_NODES.size, OF_NODES.brackets)
 OF_LISTS = Bulk(OF_NODES.list_size, 70_000)
 
 
-def complaint(frame: bytes, most: Bulk, what: str = "frame") -> str | None:
-    """One sentence about a frame, or a body, that holds too much; None when it may be read."""
+class TooMuch(ValueError):
+    """A frame, or a body, that holds too much; its text is one sentence about it."""
+
+
+def brackets_of(frame: bytes, most: Bulk, what: str = "frame") -> int:
+    """How many objects and lists it has, if it may be read; raises TooMuch. Of a small one they are not counted."""
     length = len(frame)
     if length <= SMALL_BYTES:
-        return None
+        return length
     size, brackets = most.size, most.brackets
     rest = length if length <= size else length - _speech(frame, length - size)
-    if rest <= size and not _has_more(frame, brackets):
-        return None
+    found = _count(frame, brackets)
+    if rest <= size and found <= brackets:
+        return found
     if most.list_size and any(name in frame for name in _LISTS):
         size, brackets = most.list_size, most.list_brackets
     if rest > size:
-        return f"the {what} has {rest} bytes besides its speech, {size} are allowed"
+        raise TooMuch(f"the {what} has {rest} bytes besides its speech, {size} are allowed")
     found = frame.count(b"[") + frame.count(b"{")
-    return f"the {what} has {found} objects and lists, {brackets} are allowed" if found > brackets else None
+    if found > brackets:
+        raise TooMuch(f"the {what} has {found} objects and lists, {brackets} are allowed")
+    return found
 
 
-def _has_more(frame: bytes, most: int) -> bool:
+def _count(frame: bytes, most: int) -> int:
+    """No further than one more than the most."""
     # Not bytes.count: find leaps over speech, count steps through it.
     found = 0
     for bracket in (b"[", b"{"):
@@ -57,9 +65,9 @@ def _has_more(frame: bytes, most: int) -> bool:
         while at >= 0:
             found += 1
             if found > most:
-                return True
+                return found
             at = frame.find(bracket, at + 1)
-    return False
+    return found
 
 
 def _speech(frame: bytes, enough: int) -> int:

@@ -72,10 +72,11 @@ class _Reader(Generic[M]):
         self._decoder: msgspec.json.Decoder[M] = msgspec.json.Decoder(union)
         self._known_types = [str(message.__struct_config__.tag) for message in get_args(union)]
 
-    def read(self, frame: bytes | str) -> M:
+    def read(self, frame: bytes | str, is_flat: bool = False) -> M:
+        """Of a flat frame it is known already that it is not nested too deeply."""
         try:
             message = self._decoder.decode(frame)
-            if not _is_too_deep(frame):
+            if is_flat or not _is_too_deep(frame):
                 return message
             refusal = UnreadableFrame(_TOO_DEEP.format(what="frame"))
         except _DECODE_ERRORS as error:
@@ -117,10 +118,11 @@ class _Reader(Generic[M]):
 def _is_too_deep(frame: bytes | str) -> bool:
     """Whether valid JSON goes deeper than we allow."""
     written = frame.encode() if isinstance(frame, str) else frame
-    if written.rfind(b"{") <= 0 and b"[" not in written:
-        return False
     # Few brackets cannot nest deeply; that spares all but the longest lists the walk.
-    if not (_has_many(b"{", written) or _has_many(b"[", written)):
+    if len(written) <= bulk.SMALL_BYTES:
+        if written.count(b"{") + written.count(b"[") <= _MAX_DEPTH:
+            return False
+    elif not (_has_many(b"{", written) or _has_many(b"[", written)):
         return False
     if b"\\" in written:
         written = _JSON_STRING.sub(b"", written)
@@ -187,13 +189,15 @@ def encode(message: Message) -> bytes:
 
 def decode_session(frame: bytes | str, most: bulk.Bulk = bulk.OF_CLIENTS) -> SessionIncoming:
     """What a client tells the scheduler; raises UnreadableFrame."""
-    _check_bulk(frame, most)
-    if len(frame) >= speech.LONG_FRAME_BYTES and isinstance(frame, bytes):
-        message = _read_apart(frame)
-        if message is not None:
-            return message
+    is_flat = False
+    if len(frame) > bulk.SMALL_BYTES:
+        if len(frame) >= speech.LONG_FRAME_BYTES and isinstance(frame, bytes):
+            message = _read_apart(frame, most)
+            if message is not None:
+                return message
+        is_flat = _is_flat(frame, most)
     try:
-        return _session_reader.read(frame)
+        return _session_reader.read(frame, is_flat)
     except UnreadableFrame:
         chunk = _without_audio(frame)
         if chunk is None:
@@ -201,11 +205,13 @@ def decode_session(frame: bytes | str, most: bulk.Bulk = bulk.OF_CLIENTS) -> Ses
         return chunk
 
 
-def _check_bulk(frame: bytes | str, most: bulk.Bulk) -> None:
-    if len(frame) > bulk.SMALL_BYTES:
-        written = frame.encode(errors="replace") if isinstance(frame, str) else frame
-        if told := bulk.complaint(written, most):
-            raise UnreadableFrame(told)
+def _is_flat(frame: bytes | str, most: bulk.Bulk) -> bool:
+    """Whether it has too few brackets to be nested too deeply; raises UnreadableFrame when it holds too much."""
+    written = frame.encode(errors="replace") if isinstance(frame, str) else frame
+    try:
+        return bulk.brackets_of(written, most) <= _MAX_DEPTH
+    except bulk.TooMuch as error:
+        raise UnreadableFrame(str(error)) from None
 
 
 def _without_audio(frame: bytes | str) -> AudioChunk | None:
@@ -219,16 +225,17 @@ def _without_audio(frame: bytes | str) -> AudioChunk | None:
     return AudioChunk(session_id=chunk.session_id, seq=chunk.seq, is_final=chunk.is_final)
 
 
-def _read_apart(frame: bytes) -> Utterance | AudioChunk | None:
+def _read_apart(frame: bytes, most: bulk.Bulk) -> Utterance | AudioChunk | None:
     """A frame with long speech; None for any other, and for one with a fault, which the usual reading can name."""
     apart = speech.cut_out(frame)
     if apart is None:
         return None
+    is_flat = len(apart.others) > bulk.SMALL_BYTES and _is_flat(apart.others, most)
     try:
         message = _speech_decoders[apart.name].decode(apart.others)
     except _DECODE_ERRORS:
         return None
-    if _is_too_deep(apart.others):
+    if not is_flat and _is_too_deep(apart.others):
         return None
     setattr(message, apart.name, apart.audio)
     return message
@@ -236,14 +243,15 @@ def _read_apart(frame: bytes) -> Utterance | AudioChunk | None:
 
 def decode_node(frame: bytes | str, most: bulk.Bulk = bulk.OF_NODES) -> NodeIncoming:
     """What a node tells the scheduler; raises UnreadableFrame."""
-    _check_bulk(frame, most)
-    return _node_reader.read(frame)
+    return _node_reader.read(frame, len(frame) > bulk.SMALL_BYTES and _is_flat(frame, most))
 
 
 def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk = bulk.OF_CALLERS) -> B:
     """What a caller sends over HTTP; raises UnreadableFrame."""
-    if told := bulk.complaint(body, most, "body"):
-        raise UnreadableFrame(told)
+    try:
+        bulk.brackets_of(body, most, "body")
+    except bulk.TooMuch as error:
+        raise UnreadableFrame(str(error)) from None
     try:
         read = decoder.decode(body)
         if not _is_too_deep(body):

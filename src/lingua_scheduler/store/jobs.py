@@ -15,7 +15,7 @@ from lingua_scheduler.domain.attempts import (
     DispatchOutcome,
     EndOutcome,
     NoteOutcome,
-    is_job_id,
+    match_job_id,
     parse_leases,
 )
 from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
@@ -151,7 +151,7 @@ class Jobs(Records):
 
     def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
         """As `advance`, for those who read the reply themselves, with `advanced_of`."""
-        if not is_job_id(attempt.job_id):
+        if match_job_id(attempt.job_id) is None:
             return _answered(AdvanceOutcome.STALE.value)
         keys = self._keys.shard(attempt.shard)
         return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
@@ -189,7 +189,7 @@ class Jobs(Records):
         quarantine: QuarantineRules | None = None,
     ) -> Waiter:
         """As `end`, for those who read the reply themselves, with `ended_of`."""
-        if not is_job_id(attempt.job_id):
+        if match_job_id(attempt.job_id) is None:
             return _answered(EndOutcome.GONE.value)
         keys = self._keys.shard(attempt.shard)
         group = event, reason, if_overdue, linger_ms, quarantine

@@ -9,6 +9,8 @@ from lingua_scheduler.telemetry import metrics
 _STAGES = {f"{stage}_ms": metrics.STAGE_SECONDS.labels(stage) for stage in ("asr", "nmt", "tts")}
 # What a node says beyond this is not believed: one such number would spoil a sum for ever.
 MAX_STAGE_MS = 600_000
+_NO_TIMINGS = ServiceTimings()
+_NUMBERS = int, float
 
 
 def now_ms() -> float:
@@ -29,17 +31,18 @@ def measure_stages(result: JobResult) -> None:
 def service_timings(result: JobResult) -> ServiceTimings | None:
     """Per stage as the node says, in `extra.service_timings`; the whole as it says beside it."""
     said = (result.extra or {}).get("service_timings")
-    stages = said if isinstance(said, dict) else {}
     total_ms = result.processing_time_ms
+    if not isinstance(said, dict):
+        return None if total_ms is None else ServiceTimings(total_ms=total_ms)
     if total_ms is None:
-        total_ms = _number(stages.get("total_ms"))
+        total_ms = _number(said.get("total_ms"))
     timings = ServiceTimings(
-        asr_ms=_number(stages.get("asr_ms")),
-        nmt_ms=_number(stages.get("nmt_ms")),
-        tts_ms=_number(stages.get("tts_ms")),
+        asr_ms=_number(said.get("asr_ms")),
+        nmt_ms=_number(said.get("nmt_ms")),
+        tts_ms=_number(said.get("tts_ms")),
         total_ms=total_ms,
     )
-    return None if timings == ServiceTimings() else timings
+    return None if timings == _NO_TIMINGS else timings
 
 
 def network_timings(
@@ -60,4 +63,4 @@ def network_timings(
 
 
 def _number(value: object) -> Number | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return value if isinstance(value, _NUMBERS) and not isinstance(value, bool) else None

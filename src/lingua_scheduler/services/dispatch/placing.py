@@ -11,6 +11,7 @@ import msgspec
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
 from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.selection import FirstShard
 from lingua_scheduler.services.attempts.work import Binding, Try, Wish, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.recording import Recorder
@@ -209,10 +210,11 @@ class Placer:
     async def _anywhere(self, work: Work, wanted: Try) -> Placed:
         """Every node of the pool is equally likely to be looked at first."""
         pool = work.pools[0]
-        if pool not in self._pool_map.map:
-            await self._pool_map.look_again()
         placed = Placed(DispatchOutcome.NOBODY)
         first = self._pool_map.map.first_shard(pool, random.random())
+        if first is None:
+            await self._pool_map.look_again()
+            first = self._pool_map.map.first_shard(pool, random.random())
         if first is not None:
             placed = await self._from_shard(first, work, wanted)
             # The map often has one shard of a pool, which often has a slot.
@@ -234,9 +236,9 @@ class Placer:
             return Placed(DispatchOutcome.NOBODY)
         return await self._from_shard(first, work, wanted)
 
-    async def _from_shard(self, first: int, work: Work, wanted: Try) -> Placed:
+    async def _from_shard(self, begin: FirstShard, work: Work, wanted: Try) -> Placed:
         """In this shard, or else in any other. One whose server is away is passed over, if another has a node."""
-        is_last = self._pool_map.map.is_in_one_shard(work.pools[0])
+        first, is_last = begin
         try:
             placed = await self._try(first, work, wanted, is_last_resort=is_last)
         except NotDone:

@@ -17,7 +17,7 @@ from lingua_scheduler.services.attempts.assignments import Assignment
 from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
 from lingua_scheduler.services.attempts.trails import Trail
 from lingua_scheduler.services.attempts.work import Binding
-from lingua_scheduler.services.sessions.remembered import Answer, Memory, Remembered
+from lingua_scheduler.services.sessions.remembered import ANSWERS, Answer, Memory, Remembered
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 
@@ -146,12 +146,12 @@ class Session:
 
     def post(self, message: Message) -> None:
         """To the socket that spoke last; outcomes wait for the next one while there is none."""
-        if self.is_gateway and isinstance(message, Answer) and not self._is_awaited(message):
+        if self.is_gateway and isinstance(message, ANSWERS) and not self._is_awaited(message):
             return
         if self.peer is not None and self.peer.post(message):
-            if isinstance(message, Answer):
+            if isinstance(message, ANSWERS):
                 self.sent.add(message)
-        elif isinstance(message, Answer):
+        elif isinstance(message, ANSWERS):
             self.backlog.add(message)
 
     def _is_awaited(self, outcome: Answer) -> bool:

@@ -1,0 +1,49 @@
+"""How much CPU a connection costs us, and how long it has to rest for that."""
+
+from collections.abc import Callable
+from time import perf_counter, thread_time
+
+from lingua_scheduler.domain.rates import Bucket
+
+# So much CPU a connection that was quiet may use before it has to rest; of that, half before it is weighed exactly.
+CPU_BURST_S = 0.02
+# A connection that is read more slowly gets a turn this often, not one for each frame.
+LEAST_WAIT_S = 0.02
+# So long after its last rest a connection is weighed exactly.
+EXACT_FOR_S = 10.0
+
+
+class Scales:
+    """Weighs by the time that passes, and only who seems to cost too much by the CPU it really took.
+
+    To ask for CPU time is a call of the system, to ask for the time is not. But on a busy machine time
+    also passes because others run, and nobody has to rest for that.
+    """
+
+    __slots__ = ("_bucket", "_exact_since_s", "_share", "clock")
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._bucket = Bucket(share, CPU_BURST_S / 2)
+        self._exact_since_s: float | None = None
+        # Read before and after; `take` is told the difference.
+        self.clock: Callable[[], float] = perf_counter
+
+    def take(self, spent_s: float, now_s: float) -> float:
+        """How long to rest, for what was spent by the clock of these scales."""
+        wait_s = self._bucket.take(spent_s, now_s)
+        if self._exact_since_s is None:
+            if wait_s:
+                self._weigh_by(thread_time, now_s)
+            return 0.0
+        if wait_s:
+            self._exact_since_s = now_s
+            return max(wait_s, LEAST_WAIT_S)
+        if now_s - self._exact_since_s > EXACT_FOR_S:
+            self._weigh_by(perf_counter, None)
+        return 0.0
+
+    def _weigh_by(self, clock: Callable[[], float], exact_since_s: float | None) -> None:
+        self.clock = clock
+        self._exact_since_s = exact_since_s
+        self._bucket = Bucket(self._share, CPU_BURST_S / 2)
