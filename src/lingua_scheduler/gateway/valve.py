@@ -25,7 +25,7 @@ RUN_BYTES = 262_144
 # What is shorter cannot cost much, and is not worth two looks at the clock.
 WEIGHED_BYTES = 4_096
 # So many bytes, and so much time, are handled between two looks at the budgets, or one run of frames.
-COUNTED_BYTES = 32_768
+COUNTED_BYTES = 131_072
 COUNTED_S = 0.001
 # With more than this waiting for its turn, nothing is read on top of it.
 BACKLOG_BYTES = 65_536

@@ -19,10 +19,7 @@ AudioFormat = Literal["opus", "pcm16"]
 
 def opus_packets(data: bytes | memoryview) -> int | None:
     """How many `[u16 little-endian length][packet]` the bytes hold, or None when they are something else."""
-    if equal := _equal_packets(data):
-        return equal
-    walked = _walk(data)
-    return None if walked is None else walked[0]
+    return _equal_packets(data) or _walk(data)
 
 
 def _equal_packets(data: bytes | memoryview) -> int:
@@ -39,10 +36,10 @@ def _equal_packets(data: bytes | memoryview) -> int:
     return packets if is_equal else 0
 
 
-def _walk(data: bytes | memoryview, silent_bytes: int = 0) -> tuple[int, int] | None:
-    """How many packets there are and how many of them are longer than silence; None if this is not framed Opus."""
+def _walk(data: bytes | memoryview) -> int | None:
+    """How many packets there are; None if this is not framed Opus."""
     end = len(data)
-    at = packets = loud = 0
+    at = packets = 0
     try:
         while at < end:
             # Byte by byte, because most packets are shorter than 256 bytes and need one comparison then.
@@ -55,11 +52,20 @@ def _walk(data: bytes | memoryview, silent_bytes: int = 0) -> tuple[int, int] | 
                 return None
             at += _LENGTH_BYTES + packet_bytes
             packets += 1
-            if packet_bytes > silent_bytes:
-                loud += 1
     except IndexError:
         return None
-    return (packets, loud) if at == end else None
+    return packets if at == end else None
+
+
+def _loud_packets(data: bytes, silent_bytes: int) -> int:
+    """How many packets of framed Opus are longer than silence."""
+    at = loud = 0
+    while at < len(data):
+        packet_bytes = data[at] + (data[at + 1] << 8)
+        at += _LENGTH_BYTES + packet_bytes
+        if packet_bytes > silent_bytes:
+            loud += 1
+    return loud
 
 
 def detect_format(data: bytes | memoryview) -> AudioFormat:
@@ -95,14 +101,14 @@ class SilenceLevels(NamedTuple):
 
 
 def listen(data: bytes, levels: SilenceLevels) -> tuple[int, bool]:
-    """How many milliseconds a chunk of 16 kHz mono lasts, and whether there is speech in it; in one walk."""
+    """How many milliseconds a chunk of 16 kHz mono lasts, and whether there is speech in it."""
     equal = _equal_packets(data)
     if equal:
         # As at a constant bit rate, or digital silence: one length tells.
         return equal * OPUS_PACKET_MS, len(data) // equal - _LENGTH_BYTES > levels.opus_bytes
-    walked = _walk(data, levels.opus_bytes)
-    if walked is not None:
-        packets, loud = walked
+    packets = _walk(data)
+    if packets is not None:
+        loud = _loud_packets(data, levels.opus_bytes)
         return packets * OPUS_PACKET_MS, loud > 1 or (loud == 1 and packets < _MANY_PACKETS)
     return len(data) // (16 * _PCM16_SAMPLE_BYTES), _is_loud(data, levels.pcm_rms)
 
