@@ -55,7 +55,8 @@ METRICS = """
 `lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer:
 no session, job or node is ever a label, and an error code that a node made up is counted as `other`. Only language
 pairs are named, as many as `watch.max_pairs`, and all others summed under `other`. Acknowledgements that did not come
-in time are `lingua_attempts_lost_total{reason="ack_timeout"}`.
+in time are `lingua_attempts_lost_total{reason="ack_timeout"}`. Whoever asks so often that making the page takes more
+than a tenth of a core gets the last one again.
 
 Rules for alerts and a dashboard are in `deploy/`; what to do when one fires is in the [runbook](runbook.md). What
 counting costs is measured with `lingua bench --scenario metrics`.

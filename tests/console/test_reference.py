@@ -12,7 +12,7 @@ import pytest
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console.openapi import document
 from lingua_scheduler.console.operations import Call, Operation
-from lingua_scheduler.console.reference import page
+from lingua_scheduler.console.reference import Reference
 from lingua_scheduler.protocol.http import Answer, Body
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
@@ -20,7 +20,7 @@ from tests.support.peers import Field
 
 OPERATIONS = Scheduler(Settings(), Store("redis://nowhere", key_prefix="lingua")).operations
 DOCUMENT = document(OPERATIONS, "1.2.3")
-PAGE = page(DOCUMENT, "http://host:5010")
+PAGE = Reference(DOCUMENT).page("http://host:5010")
 each_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: f"{o.method} {o.path}")
 
 
@@ -56,6 +56,16 @@ def test_its_example_can_be_sent_as_it_is(operation: Operation) -> None:
         msgspec.json.decode(words[words.index("-d") + 1], type=operation.body)
 
 
+@pytest.mark.parametrize("base_url", ["http://host:5010", "https://[::1]:443", "http://<b>'&\"$(x)"])
+def test_examples_call_where_they_are_told_to_whatever_that_is(base_url: str) -> None:
+    shown = Reference(DOCUMENT).page(base_url)
+    examples = re.findall(r"<pre>(.*?)</pre>", shown, re.DOTALL)
+    assert len(examples) == len(OPERATIONS)
+    assert all(any(word.startswith(f"{base_url}/") for word in shlex.split(unescape(one))) for one in examples)
+    assert "<b>" not in shown
+    assert "\0" not in shown
+
+
 def test_it_needs_nothing_from_elsewhere() -> None:
     assert "<script" not in PAGE
     assert re.findall(r'(?:src|href)="(?!#|/openapi\.json|data:,)[^"]*"', PAGE) == []
@@ -88,7 +98,7 @@ def test_what_the_code_says_is_shown_not_obeyed() -> None:
         body=Markup,
         answer=Nothing,
     )
-    shown = page(document([operation], "1"), "http://host")
+    shown = Reference(document([operation], "1")).page("http://host")
     assert "<script>" not in shown
     assert "&lt;i&gt;" in shown
 

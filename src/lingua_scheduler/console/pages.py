@@ -1,12 +1,14 @@
 """HTTP edge: health, metrics, documents, and a front page that lists everything there is."""
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from lingua_scheduler.console import openapi, reference
 from lingua_scheduler.console.answers import json_response
+from lingua_scheduler.console.cached import Cached
 from lingua_scheduler.console.operations import OPERATIONS, Operation
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.protocol.schema import asyncapi
@@ -38,8 +40,11 @@ class Pages:
         self._intake = intake
         self._version = version
         self._siblings = siblings
+        self._figures = Cached(self._make_figures)
+        self._operations: list[Operation] = []
 
     def add_to(self, app: web.Application) -> None:
+        self._operations = app[OPERATIONS]
         app.router.add_get("/", self._index)
         app.router.add_get("/health", self._health)
         app.router.add_get("/health/ready", self._ready)
@@ -48,8 +53,8 @@ class Pages:
         app.router.add_get("/openapi.json", self._openapi)
         app.router.add_get("/asyncapi.json", self._asyncapi)
 
-    async def _index(self, request: web.Request) -> web.Response:
-        return web.Response(text=front_page(_operations(request)))
+    async def _index(self, _: web.Request) -> web.Response:
+        return web.Response(text=front_page(self._operations))
 
     async def _health(self, _: web.Request) -> web.Response:
         return web.Response(text="OK")
@@ -63,27 +68,31 @@ class Pages:
         return json_response({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)
 
     async def _metrics(self, _: web.Request) -> web.Response:
+        return web.Response(body=await self._figures.get(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _make_figures(self) -> bytes:
         if self._siblings is None:
             families = figures.snapshot(metrics.REGISTRY)
         else:
             families = (await self._siblings.together()).families
-        body = figures.page([*families, *aliases(families)])
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return figures.page([*families, *aliases(families)])
 
     async def _docs(self, request: web.Request) -> web.Response:
-        document = openapi.document(_operations(request), self._version)
-        return web.Response(text=reference.page(document, str(request.url.origin())), content_type="text/html")
+        return web.Response(text=self._reference.page(str(request.url.origin())), content_type="text/html")
 
-    async def _openapi(self, request: web.Request) -> web.Response:
-        body = openapi.openapi(_operations(request), self._version)
-        return web.Response(body=body, content_type="application/json")
+    async def _openapi(self, _: web.Request) -> web.Response:
+        return web.Response(body=self._document, content_type="application/json")
+
+    @cached_property
+    def _reference(self) -> reference.Reference:
+        return reference.Reference(openapi.document(self._operations, self._version))
+
+    @cached_property
+    def _document(self) -> bytes:
+        return openapi.openapi(self._operations, self._version)
 
     async def _asyncapi(self, _: web.Request) -> web.Response:
         return web.Response(body=asyncapi(self._version), content_type="application/json")
-
-
-def _operations(request: web.Request) -> list[Operation]:
-    return request.app[OPERATIONS]
 
 
 def front_page(operations: Iterable[Operation]) -> str:

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from html import escape
+from html import escape, unescape
 from importlib.resources import files
 from typing import Any
 
@@ -12,20 +12,30 @@ Document = dict[str, Any]
 
 # A field of a field of a field is as far as a reader follows.
 _MAX_DEPTH = 3
+# Before and after the path of an address in an example; no text has it.
+_ADDRESS = "\0"
 # What an example says where the document has none: the first that may stand there.
 _SAMPLES = ("", "en", "example-1")
 
 
-def page(document: Document, base_url: str) -> str:
-    """`base_url` is where the examples call."""
-    return _Reference(document, base_url).page()
+class Reference:
+    """The page, written once: only where its examples call depends on the name that somebody asked for it under."""
+
+    def __init__(self, document: Document) -> None:
+        # In turns: what stands there anyway, and the path of an address.
+        self._parts = _Writer(document).page().split(_ADDRESS)
+
+    def page(self, base_url: str) -> str:
+        """`base_url` is where the examples call."""
+        parts = self._parts.copy()
+        parts[1::2] = [escape(shlex.quote(base_url + unescape(path))) for path in parts[1::2]]
+        return "".join(parts)
 
 
-class _Reference:
-    def __init__(self, document: Document, base_url: str) -> None:
+class _Writer:
+    def __init__(self, document: Document) -> None:
         self._document = document
         self._schemas: Document = document["components"]["schemas"]
-        self._base_url = base_url
 
     def page(self) -> str:
         style = files(__package__).joinpath("assets/reference.css").read_text("utf-8")
@@ -131,7 +141,7 @@ class _Reference:
         for parameter in operation.get("parameters", ()):
             if parameter["in"] == "path":
                 path = path.replace(f"{{{parameter['name']}}}", str(parameter["example"]))
-        url = shlex.quote(self._base_url + path)
+        url = f"{_ADDRESS}{path}{_ADDRESS}"
         if "requestBody" not in operation:
             return f"curl {url}" if method == "get" else f"curl -X {method.upper()} {url}"
         body = json.dumps(self._example(_schema(operation["requestBody"])), ensure_ascii=False)

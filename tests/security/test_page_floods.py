@@ -1,0 +1,128 @@
+"""One connection asks for a page again and again, without waiting for answers: a page that is costly to make is not
+made each time, and an honest conversation beside it goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import aiohttp
+import pytest
+
+from lingua_scheduler.console import openapi
+from lingua_scheduler.telemetry import figures
+from tests.support.peers import FakeClient, Field, field
+from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.servers import RedisProcess
+from tests.support.waiting import until
+
+CHEAP = "/health"
+COSTLY = ("/docs", "/openapi.json", "/asyncapi.json", "/metrics")
+BLOCK = 100
+# The CPU that an answer takes, in terms of the cheapest; the answers are up to 130 KB long.
+MOST_TIMES = 10
+
+
+class Flood:
+    """Asks as fast as it is heard, and counts the answers."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._block = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * BLOCK
+        self.answers = 0
+
+    async def ask(self) -> None:
+        while True:
+            self._writer.write(self._block)
+            await self._writer.drain()
+            await asyncio.sleep(0)
+
+    async def read(self) -> None:
+        while head := await self._reader.readuntil(b"\r\n\r\n"):
+            length = next(line for line in head.split(b"\r\n") if line.startswith(b"Content-Length: "))
+            await self._reader.readexactly(int(length[16:]))
+            self.answers += 1
+
+
+@asynccontextmanager
+async def flood(port: int, path: str) -> AsyncIterator[Flood]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    flooding = Flood(reader, writer, path)
+    tasks = asyncio.create_task(flooding.ask()), asyncio.create_task(flooding.read())
+    try:
+        yield flooding
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        writer.transport.abort()
+
+
+def cpu_s(process: ServeProcess) -> float:
+    fields = Path(f"/proc/{process.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+async def talk(client: FakeClient, numbers: Iterator[int], for_s: float) -> list[float]:
+    """What utterances took, in ms; each has its result."""
+    taken: list[float] = []
+    ends = perf_counter() + for_s
+    while perf_counter() < ends:
+        began = perf_counter()
+        await client.utterance(next(numbers))
+        assert (await client.outcome(within_s=30))["type"] == "translation_result"
+        taken.append((perf_counter() - began) * 1000)
+    return taken
+
+
+async def test_a_costly_page_costs_hardly_more_than_a_cheap_one(server: RedisProcess, tmp_path: Path) -> None:
+    costs_ms = {}
+    async with serve_process(tmp_path, "--redis-url", server.url) as process:
+        await until(lambda: process.port, within_s=30)
+        async with field(process.port) as peers:
+            await peers.node()
+            client, numbers = await peers.client(), count()
+            alone = median(await talk(client, numbers, 0.5))
+            for path in (CHEAP, *COSTLY):
+                async with flood(process.port, path) as flooding:
+                    had_s = cpu_s(process)
+                    during = median(await talk(client, numbers, 1))
+                    costs_ms[path] = (cpu_s(process) - had_s) * 1000 / max(1, flooding.answers)
+                print(
+                    f"{path}: {flooding.answers} answers, {costs_ms[path]:.2f} ms of CPU for each; "
+                    f"the conversation's median was {alone:.1f} ms alone, {during:.1f} ms beside it"
+                )
+    assert {path: cost for path, cost in costs_ms.items() if cost > MOST_TIMES * costs_ms[CHEAP]} == {}
+
+
+async def test_documents_are_made_once_under_whatever_name_they_are_asked_for(
+    peers: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, make = count(), openapi.document
+    monkeypatch.setattr(openapi, "document", lambda *known: (next(made), make(*known))[1])
+    names = [f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]") for port in range(1, 11)]
+    for path in ("/docs", "/openapi.json"):
+        for name in names:
+            status, _ = await peers.ask("GET", path, headers={"Host": name})
+            assert status == 200
+    assert next(made) <= 2, "once for each"
+
+
+async def test_metrics_are_not_made_for_everybody_who_asks_at_once(
+    peers: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, make = count(), figures.snapshot
+    monkeypatch.setattr(figures, "snapshot", lambda registry: (next(made), make(registry))[1])
+    async with aiohttp.ClientSession() as http:
+
+        async def ask() -> None:
+            async with http.get(f"http://127.0.0.1:{peers.port}/metrics") as response:
+                assert "lingua_sockets_open" in await response.text()
+
+        for _ in range(50):
+            await asyncio.gather(*(ask() for _ in range(20)))
+    assert next(made) < 500
