@@ -6,6 +6,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.rates import Bucket
 from lingua_scheduler.settings import ServerSettings
@@ -133,6 +134,68 @@ async def test_e72_nobody_but_a_trusted_proxy_says_who_calls(server: RedisProces
             assert await liar.open(4, path) == 3
             liar._headers = {"X-Forwarded-For": OTHER}
             assert await liar.open(1, path) == 0
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"X-Forwarded-For": "10.0.0.1, 127.0.0.1"},
+        {"X-Forwarded-For": "::1"},
+        {"X-Forwarded-For": "nonsense"},
+        {"Forwarded": "for=127.0.0.1", "X-Real-IP": "127.0.0.1", "X-Client-IP": "127.0.0.1"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("proxies", [[], ["127.0.0.1"]], ids=["no proxy", "a proxy elsewhere"])
+async def test_e72_who_claims_to_be_one_of_us_is_counted_all_the_same(
+    server: RedisProcess, claimed: dict[str, str], proxies: list[str]
+) -> None:
+    """As from the internet: 127.0.0.2 is nobody's here, and 127.0.0.1 has no limits."""
+    limits = {
+        "server__unmetered_addresses": ["127.0.0.1", "10.0.0.0/8", "::1"],
+        "server__trusted_proxies": proxies,
+        "server__handshakes_per_address_s": 1,
+    }
+    async with (
+        scheduler_on(server.url, **limits) as (scheduler, _),
+        field(scheduler.port) as peers,
+        Attacker(scheduler.port, local="127.0.0.2", **claimed) as liar,
+    ):
+        assert 5 <= await liar.open(20) <= 10, "five at once, then one each second"
+        await honest(peers)
+
+
+async def test_e72_what_a_caller_says_before_the_proxy_does_counts_for_nothing(server: RedisProcess) -> None:
+    slow = PROXY | {"server__handshakes_per_address_s": 1}
+    async with scheduler_on(server.url, **slow) as (scheduler, _), Attacker(scheduler.port) as stranger:
+        opened = 0
+        for number in range(20):
+            # It says another address each time, one of ours too; the proxy writes its own behind it.
+            stranger._headers = {"X-Forwarded-For": f"198.51.100.{number}, 127.0.0.1, 10.0.0.{number}, {STRANGER}"}
+            opened += await stranger.open(1)
+        assert 5 <= opened <= 10, "five at once, then one each second"
+
+
+async def test_a_proxy_of_ours_that_is_not_trusted_is_told_of_whoever_sent_the_header_before(
+    server: RedisProcess,
+) -> None:
+    """Behind it nobody is limited, as the documents say, so the log has to say it too."""
+    own = {"server__unmetered_addresses": ["127.0.0.1"], "server__handshakes_per_address_s": 1}
+    with capture_logs() as logged:
+        async with (
+            scheduler_on(server.url, **own) as (scheduler, _),
+            Attacker(scheduler.port, local="127.0.0.2", **{"X-Forwarded-For": OTHER}) as liar,
+            Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as proxy,
+        ):
+            assert await liar.open(2) == 2
+            assert await proxy.open(20) == 20
+    told = [
+        (event["log_level"], event["event"], event["address"])
+        for event in logged
+        if event["event"].startswith("proxy.")
+    ]
+    assert told == [("info", "proxy.ignored", "127.0.0.2"), ("warning", "proxy.not_trusted", "127.0.0.1")]
 
 
 async def test_our_own_machine_and_networks_have_no_limits_by_default(peers: Field) -> None:

@@ -45,7 +45,7 @@ class Door:
         self.listens_on([settings.host])
         self._origins = OriginRule(settings.allowed_origins)
         self._addresses = addresses
-        self._has_told_of_proxy = False
+        self._has_told_of_own = self._has_told_of_other = False
 
     def listens_on(self, addresses: list[str]) -> None:
         """Where we can only be reached from this machine, only names of this machine are ours."""
@@ -60,7 +60,7 @@ class Door:
             return connection.caller
         peer = connection.caller.address
         if not self._addresses.is_proxy(peer):
-            self._tell_of_proxy(peer)
+            self._tell_of_proxy(connection.caller)
             return connection.caller
         return self._addresses.caller(peer, forwarded)
 
@@ -122,10 +122,16 @@ class Door:
         detail = f"{caller.address} has {most} connections; the setting server.max_sockets_per_address limits it"
         return _refuse("sockets", 429, HttpCode.RATE_LIMITED, detail, caller, retry_after_s=_RETRY_AFTER_S)
 
-    def _tell_of_proxy(self, peer: str) -> None:
-        if not self._has_told_of_proxy:
-            self._has_told_of_proxy = True
-            _log.info("proxy.not_trusted", address=peer, setting="server.trusted_proxies")
+    def _tell_of_proxy(self, peer: Caller) -> None:
+        """Once of each kind: no stranger who sends the header first keeps back the word about our own proxy."""
+        if peer.meter:
+            if not self._has_told_of_other:
+                self._has_told_of_other = True
+                _log.info("proxy.ignored", address=peer.address, setting="server.trusted_proxies")
+        elif not self._has_told_of_own:
+            self._has_told_of_own = True
+            # Nobody who comes through it is limited.
+            _log.warning("proxy.not_trusted", address=peer.address, setting="server.trusted_proxies")
 
 
 def _refuse(
