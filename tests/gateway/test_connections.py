@@ -3,13 +3,19 @@
 import asyncio
 import json
 from contextlib import suppress
+from types import SimpleNamespace
 
+import pytest
+
+from lingua_scheduler.gateway import connections
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 
 HEAD = b"POST /v1/node/poll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 ASK = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+ASK_MUCH = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+MISS = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
@@ -54,3 +60,27 @@ async def test_who_leaves_while_it_rests_is_gone_and_who_stays_is_closed_at_the_
     with suppress(ConnectionError):
         await asyncio.wait_for(reader.read(), 5)
     await hang_up(writer)
+
+
+async def test_only_who_asks_without_waiting_is_charged_for_the_answers(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+
+    async def rest(wait_s: float) -> None:
+        rests.append(wait_s)
+
+    monkeypatch.setattr(connections, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": rest}))
+    async with scheduler_on(server.url, server__max_connection_cpu_percent=1) as (scheduler, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
+        for _ in range(40):
+            # Some milliseconds for each: more than it may take at once.
+            writer.write(ASK_MUCH)
+            assert (await answer(reader))[0] == 200
+        assert not rests
+        writer.write((ASK + MISS) * 200)
+        for _ in range(200):
+            assert await answer(reader) == (200, b"OK")
+            assert (await answer(reader))[0] == 404
+        assert rests
+        await hang_up(writer)

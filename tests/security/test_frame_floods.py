@@ -32,7 +32,10 @@ MOST_OF_FREE = 0.7
 FRAMES_PER_S = 200
 CPU_PERCENT = 1
 ANY = 1_000_000
-POST = "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+POST = (
+    b"POST /v1/dispatch/f2f HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
 
 Floods = dict[str, tuple[str, bytes, bytes]]
 
@@ -57,7 +60,7 @@ FLOODS: Floods = {
     ),
 }
 
-# Few frames, or chunks, each of which costs much more to read than to send.
+# Frames, chunks or requests, each of which costs much more to read than to send.
 COSTLY: Floods = {
     "results with 4000 objects": ("/ws/node", REGISTERED, frame(RESULT | {"segments_meta": [{"": 0}] * 4000})),
     "results with 60000 numbers": ("/ws/node", REGISTERED, frame(RESULT | {"extra": {"x": [1] * 60_000}})),
@@ -71,7 +74,8 @@ COSTLY: Floods = {
         REGISTERED,
         frame(heartbeat("node-bad", installed_services=[SERVICE] * 9000)),
     ),
-    "a body in chunks of one byte": ("/v1/dispatch/f2f", b"", b"1\r\n \r\n"),
+    "a body in chunks of one byte": ("/v1/dispatch/f2f", POST, b"1\r\n \r\n"),
+    "pages, without waiting for any": ("/health", b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"),
 }
 
 
@@ -104,8 +108,6 @@ async def flood(port: int, path: str, opening: bytes, repeated: bytes) -> AsyncI
     if path.startswith("/ws/"):
         peer.writer.write(handshake(path))
         assert (await peer.head()).startswith(b"HTTP/1.1 101")
-    else:
-        opening = POST.format(path=path).encode() + opening
     flooding = Flood(peer, opening, repeated)
     tasks = asyncio.create_task(flooding.run()), asyncio.create_task(peer.until_hung_up())
     await until(lambda: flooding.blocks, within_s=10)

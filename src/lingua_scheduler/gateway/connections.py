@@ -3,6 +3,7 @@
 This leans on parts of aiohttp that it keeps to itself; tests/gateway holds it to what we need of them."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from time import monotonic, thread_time
 from typing import Any
 
@@ -21,6 +22,8 @@ _HARD_FACTOR = 2
 PIECE_BYTES = 8_192
 # To take the chunks of a body out of aiohttp's buffer costs as much again as to put them in.
 TAKEN_OUT = 2
+# A request costs its connection no more than this: while it waited, the CPU went to others.
+MAX_REQUEST_CPU_S = 0.005
 
 _CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets")
 
@@ -148,6 +151,19 @@ class Connection(web.RequestHandler):
             self._resting = self._loop.call_soon(self._go_on)
         else:
             super()._resume_transport_reading()
+
+    async def _handle_request(
+        self, request: BaseRequest, start_time: float | None, request_handler: Callable[..., Awaitable[Any]]
+    ) -> tuple[web.StreamResponse, bool]:
+        """Whoever asks without waiting for answers is charged for these too; all others wait for each anyway."""
+        began_s = thread_time()
+        answered = await super()._handle_request(request, start_time, request_handler)
+        if self._messages:
+            cpu_s = min(thread_time() - began_s, MAX_REQUEST_CPU_S)
+            if wait_s := self._cpu.take(cpu_s, monotonic()):
+                # To pause reading would not do: up to 32 requests wait here already.
+                await asyncio.sleep(max(wait_s, LEAST_WAIT_S))
+        return answered
 
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
