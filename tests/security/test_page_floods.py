@@ -12,15 +12,15 @@ from time import perf_counter
 import aiohttp
 import pytest
 
-from lingua_scheduler.console import openapi
+from lingua_scheduler.console import cached, openapi
 from lingua_scheduler.telemetry import figures
 from tests.support.peers import FakeClient, Field, field
-from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.schedulers import ServeProcess, scheduler_on, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 CHEAP = "/health"
-COSTLY = ("/docs", "/openapi.json", "/asyncapi.json", "/metrics")
+COSTLY = ("/docs", "/openapi.json", "/asyncapi.json")
 BLOCK = 100
 # The CPU that an answer takes, in terms of the cheapest; the answers are up to 130 KB long.
 MOST_TIMES = 10
@@ -115,11 +115,17 @@ async def test_documents_are_made_once_under_whatever_name_they_are_asked_for(
 
 
 async def test_metrics_are_not_made_for_everybody_who_asks_at_once(
-    peers: Field, monkeypatch: pytest.MonkeyPatch
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, make = count(), figures.snapshot
     monkeypatch.setattr(figures, "snapshot", lambda registry: (next(made), make(registry))[1])
-    async with aiohttp.ClientSession() as http:
+    # A share so small that it is used up on the slowest machine.
+    monkeypatch.setattr(cached, "CPU_SHARE", 0.0001)
+    async with (
+        scheduler_on(server.url) as (scheduler, _),
+        field(scheduler.port) as peers,
+        aiohttp.ClientSession() as http,
+    ):
 
         async def ask() -> None:
             async with http.get(f"http://127.0.0.1:{peers.port}/metrics") as response:
@@ -127,4 +133,6 @@ async def test_metrics_are_not_made_for_everybody_who_asks_at_once(
 
         for _ in range(50):
             await asyncio.gather(*(ask() for _ in range(20)))
-    assert next(made) < 500
+    pages = next(made)
+    print(f"{pages} pages were made for 1000 requests")
+    assert pages < 900
