@@ -363,8 +363,7 @@ async def test_a_place_nobody_can_read_is_replaced_and_makes_no_shards(store: St
         assert await store.nodes.restore_place("n1", place, 100, 20) == (outcome, place)
     assert await store.nodes.place_of("n1") == place
     assert await store.nodes.misplaced({"n1": place}) == set()
-    assert await store.nodes.shards() == [0, 1]
-    assert await store.line.call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES") == ["0", "0", "1", "1"]
+    assert await store.line.call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES") == ["1", "1"]
 
 
 @pytest.mark.parametrize("stored", ["0 " + "9" * 400, "0 inf", "9999 1"])
@@ -372,6 +371,48 @@ async def test_a_place_nobody_can_read_is_assigned_anew(store: Store, stored: st
     await store.line.call("HSET", store.keys.placement, "n1", stored)
     assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.PLACED, Place(0, 1))
     assert await store.nodes.place("n1", 100, 20) == (PlaceOutcome.KEPT, Place(0, 2))
+
+
+async def test_a_wrong_place_makes_no_shards(store: Store) -> None:
+    await join(store, entry("n1"))
+    await store.line.call("HSET", store.keys.placement, "lost", "999 1")
+    await store.nodes.recount_places(1_000, 100)
+    assert await store.nodes.shards() == [0]
+    await store.nodes.unplace("lost", Place(999, 1))
+    assert await store.nodes.place_of("lost") is None
+    assert await store.nodes.shards() == [0]
+    assert await store.line.call("ZRANGE", store.keys.room, 0, -1) == ["0"]
+
+
+async def test_a_wrong_place_of_a_registered_node_makes_one_shard(store: Store) -> None:
+    await store.nodes.place("n1", 100, 1_000)
+    await store.line.call("HSET", store.keys.placement, "n2", "999 1")
+    await store.nodes.restore_place("n2", Place(0, 1), 100, 1_000)
+    await store.nodes.recount_places(1_000, 100)
+    assert await store.nodes.shards() == [0, 999]
+
+
+async def test_a_wrong_shard_makes_no_others(store: Store) -> None:
+    await store.nodes.place("n1", 100, 1_000)
+    await store.line.call("ZADD", store.keys.load, 1, 999, 1, 5_000, 1, "nan")
+    await store.nodes.recount_places(1_000, 100)
+    assert await store.nodes.shards() == [0, 999, 5_000]
+
+
+async def test_forgotten_shards_that_have_nodes_are_known_again(store: Store) -> None:
+    for i in range(4):
+        await store.nodes.place(f"n{i}", 1, 1_000)
+    await store.line.call("DEL", store.keys.load, store.keys.room)
+    await store.nodes.recount_places(1_000, 2, registered=[0, 2, 4_000])
+    assert await store.line.call("ZRANGE", store.keys.load, 0, -1, "WITHSCORES") == ["0", "1", "2", "1"]
+    assert await store.line.call("ZRANGE", store.keys.room, 0, -1) == ["0", "2"]
+
+
+async def test_a_node_gets_the_lowest_shard_that_nobody_knows_when_all_known_ones_are_full(store: Store) -> None:
+    await store.line.call("ZADD", store.keys.load, 1, 0, 1, 2)
+    places = [await store.nodes.place(f"n{i}", 1, 4) for i in range(3)]
+    assert [place.shard for _, place in places] == [1, 3, -1]
+    assert places[2][0] is PlaceOutcome.WORLD_FULL
 
 
 class Deaf:

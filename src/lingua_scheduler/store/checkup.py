@@ -184,7 +184,10 @@ class Checkup:
         return found
 
     async def _audit_placement(self, *, repair: bool) -> list[Finding]:
-        reply = await self._store.nodes.recount_places(MOST_SHARDS, repair=repair)
+        shards = sorted(self._inventory.things)
+        known = await asyncio.gather(*map(self._store.nodes.known, shards))
+        registered = [shard for shard, nodes in zip(shards, known, strict=True) if nodes]
+        reply = await self._store.nodes.recount_places(MOST_SHARDS, registered=registered, repair=repair)
         return [Finding(FindingKind(kind), self._keys.load, shard, detail) for kind, shard, detail in _triples(reply)]
 
     async def _leases_without_job(self, shard: int) -> list[Finding]:

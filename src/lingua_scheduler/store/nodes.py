@@ -1,7 +1,7 @@
 """Nodes in Redis: their place, their profile, their pools, their signs of life."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import AdoptOutcome, Attempt, parse_lease, parse_leases
@@ -207,8 +207,13 @@ class Nodes:
         )
         return RestoreOutcome(reply[0]), Place(*map(int, reply[1:]))
 
-    async def recount_places(self, max_shards: int, shard_size: int | None = None, *, repair: bool = True) -> list[str]:
-        """Compare what is said of each shard with the nodes placed in it: kind, shard, detail, kind … of all faults."""
+    async def recount_places(
+        self, max_shards: int, shard_size: int | None = None, *, registered: Iterable[int] = (), repair: bool = True
+    ) -> list[str]:
+        """Compare what is said of each shard with the nodes placed in it: kind, shard, detail, kind … of all faults.
+
+        Of the shards in which nodes are `registered`, those that were forgotten are known again.
+        """
         found: list[str] = await self._scripts.run(
             "placement_audit",
             placement=self._keys.placement,
@@ -217,6 +222,7 @@ class Nodes:
             most=max_shards,
             repair=int(repair),
             shard_size="" if shard_size is None else shard_size,
+            registered=" ".join(map(str, registered)),
         )
         return found
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 import secrets
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from enum import Enum, auto
 from time import monotonic
 from typing import Protocol
@@ -514,8 +514,12 @@ class Registry:
         self._reassert_from_s = monotonic() + REST_FACTOR * (monotonic() - began_s)
         _log.info("nodes.reasserted", nodes=len(outcomes), restored=restored, failures=len(failures))
 
-    async def recount_places(self) -> None:
-        await self._nodes.recount_places(self._pool_settings.max_shards, self._pool_settings.shard_size)
+    async def recount_places(self, registered: Iterable[int] = ()) -> None:
+        """`registered` are shards in which nodes are registered, besides those of ours."""
+        shards = {link.shard for link in self._links.values()}.union(registered)
+        await self._nodes.recount_places(
+            self._pool_settings.max_shards, self._pool_settings.shard_size, registered=sorted(shards)
+        )
 
     async def take_stock(self) -> None:
         """Look up a node of each shard: where Redis lacks something of one, it may lack the same of all."""

@@ -139,16 +139,18 @@ class Sweeper:
     async def repair(self) -> None:
         """Put right what a crash in the middle of something, or a failover, may have left behind."""
         await self._in_every_shard(self._repair_shard)
-        await self._free_forgotten_places()
-        await self._registry.recount_places()
+        await self._registry.recount_places(await self._free_forgotten_places())
 
     async def _repair_shard(self, shard: int) -> None:
         wrong = await self._store.nodes.rebuild(shard)
         if wrong:
             _log.warning("ledger.repaired", shard=shard, nodes=wrong)
 
-    async def _free_forgotten_places(self) -> None:
-        """A place whose node is not registered; twice in a row, because a registration takes two steps."""
+    async def _free_forgotten_places(self) -> list[int]:
+        """A place whose node is not registered; twice in a row, because a registration takes two steps.
+
+        The shards that were looked at and have registered nodes.
+        """
         placed = await self._store.nodes.placed()
         shards = sorted({place.shard for place in placed.values()})
         known = dict(zip(shards, await asyncio.gather(*map(self._store.nodes.known, shards)), strict=True))
@@ -157,3 +159,4 @@ class Sweeper:
             await self._store.nodes.unplace(node_id, place)
             _log.warning("place.freed", node_id=node_id, shard=place.shard)
         self._forgotten_before = forgotten
+        return [shard for shard, nodes in known.items() if nodes]

@@ -22,8 +22,11 @@ while shard and not (string.match(shard, '^%d+$') and tonumber(shard) < tonumber
   shard = redis.call('ZRANGE', room, 0, 0)[1]
 end
 if not shard then
-  -- Shards are used in order and never forgotten, so their count is the next number.
-  shard = redis.call('ZCARD', load)
+  -- The lowest that nobody uses. Usually it follows the last one, unless shards got lost, or one is wrong.
+  local known = {}
+  for _, name in ipairs(redis.call('ZRANGE', load, 0, -1)) do known[name] = true end
+  shard = 0
+  while known[tostring(shard)] do shard = shard + 1 end
   if shard >= tonumber(max_shards) then return {'world_full'} end
 end
 redis.call('HSET', placement, node, shard .. ' 1')

@@ -9,6 +9,6 @@ local serial    = ARGV[3]
 
 if redis.call('HGET', placement, node) ~= shard .. ' ' .. serial then return {'gone'} end
 redis.call('HDEL', placement, node)
-redis.call('ZINCRBY', load, -1, shard)
-redis.call('ZADD', room, shard, shard)
+-- A place in a shard that nobody knows was wrong, or the shard was forgotten: it is not made by those who leave.
+if redis.call('ZADD', load, 'XX', 'INCR', -1, shard) then redis.call('ZADD', room, shard, shard) end
 return {'released'}

@@ -1,5 +1,5 @@
 -- placement_restore: a registered node lost its place; it gets the one it is registered in.
--- Shards are numbered without gaps, so lower ones that were forgotten are known again too, with room.
+-- If its shard was forgotten it is known again, with room; others are made known by their own nodes.
 -- A place that cannot be read, or is beyond the last shard, is none.
 -- Replies: restored shard serial | kept shard serial (it has a place)
 -- include: place
@@ -17,12 +17,12 @@ local kept, at = read_place(redis.call('HGET', placement, node), max_shards)
 if not kept then
   word, kept, at = 'restored', shard, serial
   redis.call('HSET', placement, node, kept .. ' ' .. at)
+end
+if not redis.call('ZSCORE', load, kept) then
+  redis.call('ZADD', load, 1, kept)
+  redis.call('ZADD', room, kept, kept)
+elseif word == 'restored' then
   redis.call('ZINCRBY', load, 1, kept)
 end
-for number = 0, math.min(kept, max_shards - 1) do
-  if redis.call('ZADD', load, 'NX', number == tonumber(kept) and 1 or 0, number) == 1 then
-    redis.call('ZADD', room, number, number)
-  end
-end
-if tonumber(redis.call('ZSCORE', load, kept) or 0) >= tonumber(shard_size) then redis.call('ZREM', room, kept) end
+if tonumber(redis.call('ZSCORE', load, kept)) >= tonumber(shard_size) then redis.call('ZREM', room, kept) end
 return {word, tonumber(kept), tonumber(at)}
