@@ -6,6 +6,7 @@ import secrets
 from collections import deque
 from collections.abc import Collection, Iterable
 from enum import Enum, auto
+from math import gcd
 from time import monotonic
 from typing import Protocol
 
@@ -63,6 +64,8 @@ VANISHED = (Loss.NODE_SILENT, Loss.NODE_GONE, Loss.INSTANCE_GONE)
 # Nodes that are looked up each time stock is taken, one a shard; and how much longer than a look at all of them took
 # it is until the next one.
 STOCK_SAMPLE = 16
+# So many nodes are passed in search of those: all that sixteen shards of the usual size can have.
+STOCK_LOOKS = 2_000
 REST_FACTOR = 20
 
 
@@ -525,9 +528,7 @@ class Registry:
         """Look up a node of each shard: where Redis lacks something of one, it may lack the same of all."""
         if monotonic() < self._reassert_from_s:
             return
-        links = self.links
-        random.shuffle(links)
-        some = list({link.shard: link for link in links}.values())[:STOCK_SAMPLE]
+        some = _one_a_shard(self.links)
         if not some:
             return
         torn, misplaced = await asyncio.gather(
@@ -770,3 +771,24 @@ class Registry:
             return self._settings.heartbeat_interval_ms * self._settings.missed_heartbeats
         # Nobody may claim to be alive for ever, nor be swept between two beats.
         return int(min(max(interval_ms, 1_000), 60_000) * self._settings.missed_heartbeats)
+
+
+def _one_a_shard(links: list[NodeLink]) -> list[NodeLink]:
+    """A link of each of some shards, from a random one on.
+
+    Neighbours are mostly of one shard, so it goes on in long steps, which meet every link once.
+    """
+    count, found = len(links), dict[int, NodeLink]()
+    if not count:
+        return []
+    # Of all steps, those near the golden ratio spread best.
+    place, step = random.randrange(count), max(1, round(count * 0.618))
+    while gcd(step, count) > 1:
+        step -= 1
+    for _ in range(min(count, STOCK_LOOKS)):
+        link = links[place]
+        found.setdefault(link.shard, link)
+        if len(found) == STOCK_SAMPLE:
+            break
+        place = (place + step) % count
+    return list(found.values())
