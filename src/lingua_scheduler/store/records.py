@@ -98,20 +98,10 @@ class Records:
         """The latest jobs of all shards, newest first; how far back one look reaches is bounded."""
         # Compared as it is shown: whoever does not know the whole id does not learn more of it by asking.
         limit, session = min(limit, LISTED_MAX), shown_session(one_line(session))
-        shards = sorted({0, *map(int, filter(is_shard, await self._line.call("ZRANGE", self._keys.load, 0, -1)))})
         is_choosy = bool(state or session)
-        each = max(1, min(RECENT_MAX if is_choosy else limit, LOOKED_AT_MAX // len(shards)))
-        began: dict[str, tuple[int, int, int]] = {}
-        for entries in await asyncio.gather(*(self._recent(shard, each) for shard in shards)):
-            for moment, job_id, of_session in entries:
-                if not session or shown_session(of_session) == session:
-                    began[job_id] = min(moment, began.get(job_id, moment))
-        if not state or state in LIVE:
-            # Running for so long that others have pushed it out of the recent ones; its age is not known here.
-            for jobs in await asyncio.gather(*(self._leased(shard, each) for shard in shards)):
-                for job_id in jobs:
-                    began.setdefault(job_id, (0, 0, 0))
-        newest_first = sorted(began, key=lambda job_id: began[job_id], reverse=True)
+        newest_first = await self.ids(
+            session=session, most=RECENT_MAX if is_choosy else limit, even_old=not state or state in LIVE
+        )
         found: list[JobRecord] = []
         for first in range(0, min(len(newest_first), READ_MAX), READ_TOGETHER):
             some = newest_first[first : first + READ_TOGETHER]
@@ -120,6 +110,25 @@ class Records:
             if len(found) >= limit:
                 break
         return found[:limit]
+
+    async def ids(self, *, session: str = "", most: int = RECENT_MAX, even_old: bool = True) -> list[str]:
+        """The jobs that began lately, `most` of each shard and a bounded number in all, newest first.
+
+        `even_old`: also those that run for so long that others have pushed them out of the recent ones.
+        """
+        shards = sorted({0, *map(int, filter(is_shard, await self._line.call("ZRANGE", self._keys.load, 0, -1)))})
+        each = max(1, min(most, LOOKED_AT_MAX // len(shards)))
+        began: dict[str, tuple[int, int, int]] = {}
+        for entries in await asyncio.gather(*(self._recent(shard, each) for shard in shards)):
+            for moment, job_id, of_session in entries:
+                if not session or shown_session(of_session) == session:
+                    began[job_id] = min(moment, began.get(job_id, moment))
+        if even_old:
+            for jobs in await asyncio.gather(*(self._leased(shard, each) for shard in shards)):
+                for job_id in jobs:
+                    # Its age is not known here.
+                    began.setdefault(job_id, (0, 0, 0))
+        return sorted(began, key=lambda job_id: began[job_id], reverse=True)
 
     async def _recent(self, shard: int, most: int) -> list[tuple[tuple[int, int, int], str, str]]:
         entries = await self._line.call("XREVRANGE", self._keys.shard(shard).recent, "+", "-", "COUNT", most)

@@ -10,6 +10,7 @@ from lingua_scheduler.domain.jobs import JobEvent, JobState
 from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes import Place
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
@@ -21,8 +22,9 @@ BATCH = 200
 LEASE_GRACE_S = 2.0
 # Jobs without an attempt, which only their own instance takes further.
 WAITING = (JobState.CREATED, JobState.RETRYING)
-FORSAKEN_S = 10.0
+# After a death so many jobs are read at a time, and those that still run again after so long.
 FORSAKEN_MAX = 500
+FORSAKEN_S = 10.0
 
 
 class Sweeper:
@@ -43,9 +45,12 @@ class Sweeper:
         self._judge_leases_from = 0.0
         # Dead instances whose nodes were removed already.
         self._buried: set[str] = set()
-        # Dead instances whose jobs were looked for, and when that is done again: an attempt may be lost later.
+        # Dead instances whose jobs are looked for; jobs to be read; theirs that run, whose attempt may be lost later.
         self._forsook: set[str] = set()
+        self._suspects: list[str] = []
+        self._running: set[str] = set()
         self._look_again_at = 0.0
+        self._rest_until = 0.0
         self._forgotten_before: set[tuple[str, Place]] = set()
 
     def suspend_judgement(self) -> None:
@@ -121,20 +126,50 @@ class Sweeper:
         self._buried |= fresh
 
     async def close_forsaken(self, dead: Collection[str]) -> None:
-        """Jobs that wait for an attempt their dead instance would have begun: nobody else follows them."""
+        """Jobs that wait for an attempt their dead instance would have begun: nobody else follows them.
+
+        A dead instance begins no jobs, so all there are are read once, and after that only those of its own that run.
+        """
         now_s = asyncio.get_running_loop().time()
-        if not dead or (now_s < self._look_again_at and self._forsook >= set(dead)):
+        if now_s < self._rest_until:
             return
-        self._forsook, self._look_again_at = set(dead), now_s + FORSAKEN_S
-        closed = 0
-        for state in WAITING:
-            for record in await self._store.jobs.latest(state=state, limit=FORSAKEN_MAX):
-                if record.owner in dead:
-                    closed += await self._store.jobs.close(
-                        record.shard, record.job_id, record.attempt, JobEvent.FAIL, Loss.INSTANCE_GONE
-                    )
+        try:
+            if not set(dead) <= self._forsook:
+                self._suspects = await self._store.jobs.ids()
+            self._forsook = set(dead)
+            if not dead:
+                self._suspects, self._running = [], set()
+            if not self._suspects and now_s >= self._look_again_at:
+                self._suspects, self._running, self._look_again_at = list(self._running), set(), now_s + FORSAKEN_S
+            closed = await self._close_some()
+        except RedisAway:
+            # Perhaps only a part of a Cluster, for long: whoever calls has more to do.
+            self._rest_until = now_s + FORSAKEN_S
+            raise
         if closed:
             _log.warning("jobs.forsaken", closed=closed)
+
+    async def _close_some(self) -> int:
+        some, self._suspects = self._suspects[:FORSAKEN_MAX], self._suspects[FORSAKEN_MAX:]
+        closed = 0
+        for first in range(0, len(some), BATCH):
+            try:
+                closed += await self._close_waiting(some[first : first + BATCH])
+            except RedisAway:
+                self._suspects = some[first:] + self._suspects
+                raise
+        return closed
+
+    async def _close_waiting(self, jobs: list[str]) -> int:
+        records = await asyncio.gather(*map(self._store.jobs.find, jobs))
+        theirs = [record for record in records if record is not None and record.owner in self._forsook]
+        self._running.update(record.job_id for record in theirs if record.is_live)
+        waiting = [record for record in theirs if record.state in WAITING]
+        endings = (
+            self._store.jobs.close(record.shard, record.job_id, record.attempt, JobEvent.FAIL, Loss.INSTANCE_GONE)
+            for record in waiting
+        )
+        return sum(await asyncio.gather(*endings))
 
     async def repair(self) -> None:
         """Put right what a crash in the middle of something, or a failover, may have left behind."""
