@@ -267,3 +267,26 @@ async def test_speech_that_nobody_fetches_does_not_stay_for_ever(store: Store, l
     await store.line.call("XADD", store.keys.dead_letters("a"), *ancient)
     await store.inboxes.bury("a", other, "failed", brief)
     assert [dead.entry.uid for dead in await store.inboxes.dead_letters("a", 10)] == ["u2"]
+
+
+async def test_a_letter_with_too_many_fields_is_buried_and_may_be_replayed(store: Store, line: Line) -> None:
+    await store.inboxes.prepare("a")
+    fields = ["kind", "nudge", "sender", "s", "uid", "u1", "body", "b", *map(str, range(20_000))]
+    await store.line.call("XADD", store.keys.inbox("a"), "*", *fields)
+    (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
+    assert await store.inboxes.bury("a", entry, "failed", ROOMY, keeps_body=True) is BuryOutcome.BURIED
+    (dead,) = await store.inboxes.dead_letters("a", 10)
+    assert (dead.entry.uid, dead.entry.body, dead.reason) == ("u1", b"b", "failed")
+    assert await store.inboxes.replay("a", dead.entry.entry_id, ROOMY) is ReplayOutcome.REPLAYED
+    (again,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
+    assert (again.uid, again.body) == ("u1", b"b")
+
+
+async def test_a_dead_letter_with_too_many_fields_may_be_replayed(store: Store, line: Line) -> None:
+    await store.inboxes.prepare("a")
+    fields = ["kind", "nudge", "sender", "s", "uid", "u1", "body", "b", *map(str, range(20_000))]
+    await store.line.call("XADD", store.keys.dead_letters("a"), "*", *fields)
+    (dead,) = await store.inboxes.dead_letters("a", 10)
+    assert await store.inboxes.replay("a", dead.entry.entry_id, ROOMY) is ReplayOutcome.REPLAYED
+    (again,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
+    assert (again.uid, again.body) == ("u1", b"b")

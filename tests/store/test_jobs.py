@@ -518,3 +518,42 @@ async def test_a_cancelled_job_whose_lease_was_lost_gives_its_slot_back_and_no_o
         await store.jobs.cancel(record, 0)
         await store.jobs.cancel(record, 0)
         assert await ledger(store, "n1") == (0, free, 2 - free)
+
+
+# More members than Lua passes to one command.
+STRANGERS = [f"stranger-{serial}" for serial in range(9_000)]
+
+
+async def test_a_pool_full_of_strangers_hides_none_of_its_nodes(store: Store) -> None:
+    back = "zh:en:speech"
+    for node in ("n1", "n2"):
+        await join(store, entry(node, pools=frozenset({POOL, back})))
+    await join(store, entry("elsewhere", pools=frozenset({"fr:de:speech"}), max_jobs=50))
+    await store.line.call("SADD", store.keys.shard(0).pool(POOL), *STRANGERS)
+    chosen = [(await dispatch(store, order(serial, pools=(POOL, back))))[0].node_id for serial in range(4)]
+    assert Counter(chosen) == {"n1": 2, "n2": 2}
+    assert await outcome_of(store, order("full")) is DispatchOutcome.FULL
+    assert await outcome_of(store, order("other", excluded=("n1", "n2"))) is DispatchOutcome.EXHAUSTED
+
+
+async def test_a_pool_of_strangers_alone_has_nobody(store: Store) -> None:
+    await store.line.call("SADD", store.keys.shard(0).pool(POOL), *STRANGERS)
+    assert await outcome_of(store, order(1)) is DispatchOutcome.NOBODY
+
+
+async def test_a_pool_full_of_strangers_hides_no_node_that_is_quarantined_or_lacks_a_service(store: Store) -> None:
+    keys = store.keys.shard(0)
+    for node in ("n1", "n2"):
+        await join(store, entry(node))
+    await store.line.call("SADD", keys.pool(POOL), *STRANGERS)
+    await store.line.call("ZADD", keys.sick, 9e15, "n1", 9e15, "n2 tts")
+    assert await outcome_of(store, order(1, needs=("asr", "nmt", "tts"), is_last_resort=False)) is DispatchOutcome.SICK
+    attempt, _ = await dispatch(store, order(2, needs=("asr", "nmt")))
+    assert attempt.node_id == "n2"
+
+
+async def test_a_node_comes_back_however_many_leases_name_it(store: Store) -> None:
+    await join(store, entry("n1"))
+    flood = [word for serial in range(9_000) for word in (0, f"job-0-flood{serial}#1#n1")]
+    await store.line.call("ZADD", store.keys.shard(0).leases, *flood)
+    assert (await store.nodes.register(0, HERE, entry("n1"))).epoch

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.survival import OpenOutcome, OwnedOutcome
 from lingua_scheduler.store.sessions import HeldBy, Hold, SessionRecord
 from lingua_scheduler.store.store import Store
@@ -167,3 +168,11 @@ async def test_a_former_owner_that_writes_a_lost_record_does_not_take_the_sessio
     assert await store.sessions.note("s-1", A, "", "", LONG_MS) is OwnedOutcome.TAKEN
     assert await store.sessions.open("s-1", A, "token", "{}", LONG_MS) is OpenOutcome.TAKEN
     assert await store.sessions.note("s-1", second, "", "", LONG_MS) is OwnedOutcome.NOTED
+
+
+async def test_of_too_many_parked_outcomes_the_latest_are_told(store: Store) -> None:
+    await opened(store)
+    await store.line.call("RPUSH", store.keys.parked("s-1"), *range(9_000))
+    record = await store.sessions.claim("s-1", "b 1", "token", LONG_MS)
+    assert isinstance(record, SessionRecord)
+    assert record.outcomes == tuple(str(number).encode() for number in range(9_000 - MAX_UNDER_WAY, 9_000))

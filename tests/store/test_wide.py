@@ -183,3 +183,14 @@ async def test_looks_tell_the_reach_of_a_wide_node(store: Store) -> None:
     assert (views[0].pairs, views[0].wide_pairs) == ([], 9_801)
     assert "xaa:xbb:speech" in views[0].serves
     assert "fr:xbb:speech" not in views[0].serves
+
+
+async def test_a_wide_pool_full_of_strangers_hides_none_of_its_nodes(store: Store) -> None:
+    await join(store, wide_entry("wide"))
+    await join(store, entry("narrow"))
+    strangers = [f"stranger-{serial}" for serial in range(9_000)]
+    await store.line.call("SADD", store.keys.shard(0).pool(WIDE), *strangers)
+    both_ways, _ = await dispatch(store, order("both", pools=(POOL, BACK), wide=(WIDE,)))
+    assert both_ways.node_id == "wide"
+    chosen = [(await dispatch(store, order(serial, wide=(WIDE,))))[0].node_id for serial in range(3)]
+    assert sorted(chosen) == ["narrow", "narrow", "wide"]

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.survival import ClaimOutcome, OpenOutcome, OwnedOutcome
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
@@ -106,6 +107,7 @@ class Sessions:
             token=token,
             address=_digest(f"{session_id} {address}"),
             dead=dead,
+            most=MAX_UNDER_WAY,
             keep_ms=keep_ms,
         )
         match ClaimOutcome(reply[0]):

@@ -1,6 +1,7 @@
 -- inbox_bury: a letter that cannot be handled becomes a dead letter. Of those the oldest give way, and none is kept
 -- for ever. Without `keep_body` only what is written on the envelope stays: there may be speech in the body.
 -- Replies: buried entry | gone (handled or buried already)
+-- include: letters
 local inbox      = KEYS[1]   -- stream of letters
 local dead       = KEYS[2]   -- stream of dead letters
 local group      = ARGV[1]
@@ -15,7 +16,7 @@ local keep_ms    = ARGV[8]
 local letter = redis.call('XRANGE', inbox, entry, entry)[1]
 redis.call('XACK', inbox, group, entry)
 if not letter then return {'gone'} end
-local fields, body_bytes = letter[2], 0
+local fields, body_bytes = first_words(letter[2]), 0
 for i = 1, #fields, 2 do
   if fields[i] == 'body' then body_bytes = #fields[i + 1] end
   -- What is not ours may hold anything, under any name.

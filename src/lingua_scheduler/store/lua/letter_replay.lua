@@ -1,5 +1,6 @@
 -- letter_replay: put a dead letter back into the inbox it came from; if its instance is dead, another adopts it there.
 -- Replies: replayed entry | full | gone | bare (its body was not kept, so there is nothing to handle)
+-- include: letters
 local inbox      = KEYS[1]   -- stream of letters
 local dead       = KEYS[2]   -- stream of dead letters
 local entry      = ARGV[1]
@@ -10,9 +11,9 @@ local letter = redis.call('XRANGE', dead, entry, entry)[1]
 if not letter then return {'gone'} end
 if redis.call('XLEN', inbox) >= tonumber(max_length) then return {'full'} end
 local added = {reason = true, subject = true, body_bytes = true, deliveries = true}
-local fields = {}
-for i = 1, #letter[2], 2 do
-  local name, value = letter[2][i], letter[2][i + 1]
+local words, fields = first_words(letter[2]), {}
+for i = 1, #words, 2 do
+  local name, value = words[i], words[i + 1]
   if name == 'body' and value == '' then return {'bare'} end
   if not added[name] then
     fields[#fields + 1] = name

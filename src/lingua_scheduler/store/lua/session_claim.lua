@@ -10,7 +10,8 @@ local owner   = ARGV[1]   -- instance, incarnation and serial of whoever claims 
 local token   = ARGV[2]   -- digest of the token; empty: by its id
 local address = ARGV[3]   -- digest of where the client comes from
 local dead    = ARGV[4]   -- an owner that is known to be dead, and its socket with it
-local keep_ms = ARGV[5]
+local most    = ARGV[5]   -- so many outcomes are told, the latest
+local keep_ms = ARGV[6]
 
 local known = redis.call('HMGET', session, 'token', 'owner', 'init', 'generation', 'cuts', 'binding', 'by_id',
   'address', 'away')
@@ -28,5 +29,6 @@ generation = string.format('%.0f', generation)
 redis.call('HSET', session, 'owner', owner, 'generation', generation)
 if known[7] == '1' then redis.call('HSET', session, 'address', address, 'away', '0') end
 redis.call('PEXPIRE', session, keep_ms)
-return {'claimed', known[3], generation, known[5] or '', known[6] or '',
-  unpack(redis.call('LRANGE', parked, 0, -1))}
+local reply = {'claimed', known[3], generation, known[5] or '', known[6] or ''}
+for _, outcome in ipairs(redis.call('LRANGE', parked, -most, -1)) do reply[#reply + 1] = outcome end
+return reply

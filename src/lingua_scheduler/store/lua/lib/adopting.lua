@@ -2,9 +2,10 @@
 -- none. What was adopted before, and still runs, holds its slot for longer. The jobs adopted anew, and all leases it has.
 local function adopt(node, jobs, deadline, moment, leases)
   local mine, accounted, current, adopted = leases_of(node, leases), {}, {}, {}
-  local deadlines = #mine > 0 and redis.call('ZMSCORE', leases, unpack(mine)) or {}
-  for i, lease in ipairs(mine) do
-    if tonumber(deadlines[i]) > moment then accounted[string.match(lease, '^(.-)#')], current[lease] = true, true end
+  for _, lease in ipairs(mine) do
+    -- Each by itself: there may be more of them than one command takes.
+    local until_ms = tonumber(redis.call('ZSCORE', leases, lease))
+    if until_ms > moment then accounted[string.match(lease, '^(.-)#')], current[lease] = true, true end
   end
   local leased = #mine
   for _, job in ipairs(jobs) do

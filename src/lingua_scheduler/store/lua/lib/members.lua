@@ -5,7 +5,28 @@ local function some_members(pools, most)
   return redis.call('SRANDMEMBER', pools.sets[1], most)
 end
 
-local function all_members(pools)
+-- As many as the largest shard has: beyond that there are strangers among them, of whom nobody knows anything, and members
+-- are looked for among the nodes that were seen. Lua hands a command 8000 words at most, and some take five for a node.
+local MOST_MEMBERS = 1000
+local function seen_members(pools, seen)
+  local names, found = redis.call('ZRANGE', seen, 0, MOST_MEMBERS - 1, 'REV'), {}
+  if #names == 0 then return found end
+  for i, set in ipairs(pools.sets) do
+    local inside = redis.call('SMISMEMBER', set, unpack(names))
+    for place, name in ipairs(names) do
+      if inside[place] == 1 then
+        found[#found + 1] = name
+        if i > 1 then pools.in_wide[name] = true end
+      end
+    end
+  end
+  return found
+end
+
+local function all_members(pools, seen)
+  local count = 0
+  for _, set in ipairs(pools.sets) do count = count + redis.call('SCARD', set) end
+  if count > MOST_MEMBERS then return seen_members(pools, seen) end
   local found = redis.call('SMEMBERS', pools.sets[1])
   for i = 2, #pools.sets do
     for _, name in ipairs(redis.call('SMEMBERS', pools.sets[i])) do

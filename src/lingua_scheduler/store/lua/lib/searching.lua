@@ -40,7 +40,7 @@ local function search(order, fleet, pools, is_last)
     looked = some_members(pools, pools.sample_k)
     best, fit = best_of(looked, order, fleet, pools)
   end
-  if not best and #looked == pools.sample_k then best, fit = best_of(all_members(pools), order, fleet, pools) end
+  if not best and #looked == pools.sample_k then best, fit = best_of(all_members(pools, fleet.seen), order, fleet, pools) end
   if best then return best end
   -- By now everybody in the pool has been looked at.
   if fleet.sick and not order.is_any_well then
