@@ -557,3 +557,56 @@ async def test_a_node_comes_back_however_many_leases_name_it(store: Store) -> No
     flood = [word for serial in range(9_000) for word in (0, f"job-0-flood{serial}#1#n1")]
     await store.line.call("ZADD", store.keys.shard(0).leases, *flood)
     assert (await store.nodes.register(0, HERE, entry("n1"))).epoch
+
+
+async def test_a_count_that_was_lost_is_not_begun_anew_by_the_next_job(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=4))
+    for serial in range(2):
+        await dispatch(store, order(serial))
+    await store.line.call("DEL", store.keys.shard(0).held)
+    await dispatch(store, order("next"))
+    assert await ledger(store, "n1") == (3, 1, 3)
+
+
+@pytest.mark.parametrize("count", ["inf", "-inf", -3, 2.5, 1e9])
+async def test_a_count_nobody_can_have_is_none(store: Store, count: str | float) -> None:
+    await join(store, entry("n1", max_jobs=4))
+    await dispatch(store, order(1))
+    await store.line.call("ZADD", store.keys.shard(0).held, count, "n1")
+    await dispatch(store, order(2))
+    assert await ledger(store, "n1") == (2, 2, 2)
+
+
+@pytest.mark.parametrize("slots", ["inf", "-inf", 2.5, 1e9])
+async def test_free_slots_nobody_can_have_are_not_given_away(store: Store, slots: str | float) -> None:
+    await join(store, entry("n1"))
+    await store.line.call("ZADD", store.keys.shard(0).free, slots, "n1")
+    assert await outcome_of(store, order(1)) is DispatchOutcome.FULL
+
+
+async def test_a_node_has_no_more_free_slots_than_slots(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=2))
+    await store.line.call("ZADD", store.keys.shard(0).free, 7, "n1")
+    outcomes = [await outcome_of(store, order(serial)) for serial in range(3)]
+    assert outcomes == [DispatchOutcome.DISPATCHED] * 2 + [DispatchOutcome.FULL]
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "-1", "0x10", "1e3", " 8", "9" * 400, "rubbish"])
+async def test_a_limit_nobody_can_read_counts_as_lost(store: Store, limit: str) -> None:
+    await join(store, entry("n1", max_jobs=2))
+    await join(store, entry("n2", max_jobs=4))
+    for serial in range(3):
+        await dispatch(store, order(serial, excluded=("n1",)))
+    await store.line.call("HSET", store.keys.shard(0).limits, "n1", limit)
+    # As idle as its free slots say.
+    attempt, _ = await dispatch(store, order("next"))
+    assert attempt.node_id == "n1"
+
+
+@pytest.mark.parametrize("queue", ["nan", "inf", "-5", "0x10", "9" * 400])
+async def test_a_queue_nobody_can_have_is_no_load(store: Store, queue: str) -> None:
+    await join(store, entry("a", max_jobs=4))
+    await join(store, entry("b", max_jobs=4))
+    await store.line.call("HSET", store.keys.shard(0).queues, "a", queue)
+    chosen = [(await dispatch(store, order(serial)))[0].node_id for serial in range(4)]
+    assert Counter(chosen) == {"a": 2, "b": 2}

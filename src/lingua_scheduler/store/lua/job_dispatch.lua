@@ -13,6 +13,7 @@
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
 --          | stale (the job has ended, or another attempt of it is live)
 -- include: clock
+-- include: number
 -- include: words
 -- include: record
 -- include: ailing

@@ -3,6 +3,12 @@ local function read_owner(owner)
   return string.match(owner or '', '^(%d+) %S+ %S+ (%d)')
 end
 
+-- Text -> slots, or false. A shard has the same few numbers over and over, and reading one takes longer than to look it up.
+local SLOTS = setmetatable({}, {__index = function(known, text)
+  known[text] = read_slots(text) or false
+  return known[text]
+end})
+
 -- Read into `fleet.nodes` what Redis knows of these nodes, each once. `fleet` has the keys; `sick` and `queues` are false
 -- where they are empty, as they usually are.
 local NONE = {}
@@ -24,16 +30,19 @@ local function look_at(names, fleet)
   local quarantined, due, lacking = NONE, NONE, NONE
   if fleet.sick then quarantined, due, lacking = ailing(strange, fleet.needs, fleet.moment, fleet.sick) end
   for i, name in ipairs(strange) do
-    local open = tonumber(slots[i] or nil)
+    -- A limit that cannot be read says nothing; free slots that cannot be are none; a count that got lost is what is taken.
+    local open = SLOTS[slots[i]]
+    local most = SLOTS[limit[i]] or open or 0
+    if open and open > most then open = most end
     nodes[name] = {
       is_fit = tonumber(alive_until[i] or 0) > fleet.moment and not lacking[name],
       is_quarantined = quarantined[name],
       is_due = due[name],
       owner = owner[i],
       open = open,
-      running = tonumber(leased[i] or 0),
-      limit = tonumber(limit[i] or nil) or open or 0,
-      queued = tonumber(queued[i] or 0) or 0,
+      running = SLOTS[leased[i]] or most - (open or 0),
+      limit = most,
+      queued = SLOTS[queued[i] or false] or 0,
     }
   end
 end
