@@ -233,14 +233,15 @@ class Scheduler:
             server.unmetered_addresses,
             server.max_sockets_per_address,
             server.handshakes_per_address_s,
+            server.max_connection_cpu_percent / 100,
         )
         self._http_nodes = HttpNodes(
             self._registry, recovery, self._courier.carry, destinations, self._addresses, settings
         )
 
         self._sockets = Sockets(settings.server)
-        self._node_socket = NodeSocket(self._sockets, self._registry, progress, settings.server, settings.nodes)
         self._door = Door(settings.server, self._addresses)
+        self._node_socket = NodeSocket(self._door, self._sockets, self._registry, progress, settings)
         session_socket = SessionSocket(self._door, self._sockets, sessions, self._intake, settings.sessions)
         app = web.Application(
             middlewares=[errors_as_json, behind(self._door)], client_max_size=settings.server.max_body_bytes

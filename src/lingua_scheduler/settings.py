@@ -120,7 +120,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     )
     max_connection_cpu_percent: Annotated[
         _Percent,
-        _doc("Share of a core that reading one connection, its long frames or HTTP, may take; then it is read slowly"),
+        _doc(
+            "Share of a core that reading one connection, its long frames or HTTP, may take, or the nodes that one "
+            "address registers; then it is read slowly, or they wait"
+        ),
     ] = 20
     ping_interval_ms: Annotated[_PeriodMs, _doc("Time between pings that find a silent socket")] = 20_000
     max_sessions: Annotated[_Count, _doc("Open sessions before newcomers are refused")] = 20_000

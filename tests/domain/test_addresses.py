@@ -7,9 +7,13 @@ from lingua_scheduler.domain.addresses import AddressBook, Caller, read_address
 
 
 def book(
-    trusted: tuple[str, ...] = (), unmetered: tuple[str, ...] = (), sockets: int = 2, knocks: int = 1
+    trusted: tuple[str, ...] = (),
+    unmetered: tuple[str, ...] = (),
+    sockets: int = 2,
+    knocks: int = 1,
+    cpu_share: float = 0.2,
 ) -> AddressBook:
-    return AddressBook(trusted, unmetered, sockets, knocks)
+    return AddressBook(trusted, unmetered, sockets, knocks, cpu_share)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +91,28 @@ def test_what_is_remembered_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     for number in range(100):
         some.knock(str(number), 300.0)
     assert len(some._knocks) <= 10
+
+
+def test_an_address_rests_for_what_it_costs_and_others_do_not() -> None:
+    some = book(cpu_share=0.5)
+    some.charge("a", addresses.COST_BURST_S, 0.0)
+    assert some.rest_s("a", 0.0) == 0
+    some.charge("a", 1.0, 0.0)
+    assert (some.rest_s("a", 0.0), some.rest_s("a", 1.5), some.rest_s("a", 2.0)) == (2.0, 0.5, 0)
+    assert some.rest_s("b", 0.0) == 0
+
+
+def test_who_is_not_metered_owes_nothing() -> None:
+    some = book()
+    some.charge("", 100.0, 0.0)
+    assert some.rest_s("", 0.0) == 0
+
+
+def test_debts_that_are_paid_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(addresses, "_MAX_REMEMBERED", 4)
+    some = book()
+    some.charge("debtor", 100.0, 0.0)
+    for number in range(50):
+        some.charge(str(number), 0.01, float(number))
+    assert len(some._costs) <= 4
+    assert some.rest_s("debtor", 50.0) > 0

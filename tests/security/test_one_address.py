@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import aiohttp
@@ -9,11 +10,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.gateway import node_socket
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.nodes.http import nodes
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics
+from tests.support.fleet import wide_codes
 from tests.support.http_nodes import LANGUAGES
-from tests.support.peers import Field, field
+from tests.support.peers import Field, field, registration
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -260,3 +265,115 @@ async def test_registrations_pass_one_gate_however_they_come(server: RedisProces
         scheduler._registry._gate = Bucket(1_000, 1_000)
         more = await asyncio.gather(*(peers.post("/v1/node/register", LANGUAGES) for _ in range(30)))
         assert sorted(status for status, _ in more) == [200] * 20 + [503] * 10
+
+
+def all_pairs(count: int) -> dict[str, Any]:
+    """What a node says that names each of its pairs but one: so it is not any pair."""
+    codes = wide_codes(count)
+    pairs = [{"src": src, "tgt": tgt} for src in codes for tgt in codes][:-1]
+    lists = dict.fromkeys(("asr_languages", "tts_languages", "semantic_languages"), codes)
+    return {"language_capabilities": lists | {"nmt_capabilities": pairs}}
+
+
+def delayed() -> float:
+    return float(metrics.REGISTRATIONS.labels("delayed")._value.get())
+
+
+@pytest.fixture
+def costly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read what a node says when it comes takes a while."""
+    ticks = count()
+    for module in (node_socket, nodes):
+        monkeypatch.setattr(module, "thread_time", lambda: next(ticks) * 0.4, raising=False)
+
+
+@pytest.mark.usefixtures("costly")
+async def test_an_address_that_registers_and_leaves_again_and_again_waits_for_what_it_costs(
+    server: RedisProcess,
+) -> None:
+    async with (
+        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
+        Attacker(scheduler.port, **{"X-Forwarded-For": OTHER}) as other,
+    ):
+        before = delayed()
+
+        async def register(attacker: Attacker) -> None:
+            await attacker.open(1, "/ws/node")
+            await attacker.opened[-1].send_json(registration())
+            assert (await attacker.opened[-1].receive_json())["type"] == "node_register_ack"
+
+        await register(stranger)
+        await stranger.opened[-1].close()
+        assert delayed() == before
+        again = asyncio.create_task(register(stranger))
+        await until(lambda: delayed() == before + 1)
+        await register(other)
+        assert not again.done()
+        assert delayed() == before + 1
+        await again
+
+
+@pytest.mark.usefixtures("costly")
+async def test_an_address_that_registers_over_http_again_and_again_waits_for_what_it_costs(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scheduler_on(server.url, **PROXY) as (scheduler, _), field(scheduler.port) as peers:
+        before = delayed()
+
+        async def register(address: str) -> int:
+            headers = {"X-Forwarded-For": address}
+            return (await peers.ask("POST", "/v1/node/register", json=LANGUAGES, headers=headers))[0]
+
+        assert [await register(address) for address in (STRANGER, OTHER)] == [200, 200]
+        assert delayed() == before
+        assert await register(STRANGER) == 200
+        assert delayed() == before + 1
+        monkeypatch.setattr("lingua_scheduler.services.nodes.toll.LONGEST_WAIT_S", 0.0)
+        assert await register(STRANGER) == 503
+
+
+@pytest.mark.usefixtures("costly")
+async def test_a_node_that_waits_too_long_for_what_its_address_costs_is_told_to_come_back(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
+    ):
+        monkeypatch.setattr("lingua_scheduler.services.nodes.toll.LONGEST_WAIT_S", 0.0)
+        await stranger.open(2, "/ws/node")
+        for socket in stranger.opened:
+            await socket.send_json(registration())
+            await socket.receive_json()
+        assert (await stranger.opened[1].receive()).data == CloseCode.TRY_LATER
+
+
+@pytest.mark.usefixtures("costly")
+async def test_who_waits_for_its_turn_is_not_closed_for_its_silence_but_who_talks_rubbish_is(
+    server: RedisProcess,
+) -> None:
+    soon = PROXY | {"nodes__register_within_ms": 500}
+    async with (
+        scheduler_on(server.url, **soon) as (scheduler, _),
+        Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
+    ):
+        for place in range(2):
+            await stranger.open(1, "/ws/node")
+            await stranger.opened[place].send_json(registration())
+            assert (await stranger.opened[place].receive_json())["type"] == "node_register_ack"
+        await stranger.open(1, "/ws/node")
+        await stranger.opened[2].send_json({"type": "rubbish"})
+        assert (await stranger.opened[2].receive()).data == CloseCode.TRY_LATER
+
+
+async def test_an_honest_node_with_99_languages_registers_at_once(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as node,
+    ):
+        before = delayed()
+        await node.open(1, "/ws/node")
+        await node.opened[0].send_json(registration(**all_pairs(99)))
+        assert (await node.opened[0].receive_json())["type"] == "node_register_ack"
+        assert delayed() == before

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
-from lingua_scheduler.domain.rates import Budget
+from lingua_scheduler.domain.rates import Bucket, Budget
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -16,6 +16,8 @@ _IPV6_PREFIX = 64
 _MAX_REMEMBERED = 10_000
 # One address may knock for this many seconds at its full rate at once.
 _BURST_S = 5
+# So much CPU an address that was quiet may cost before it has to rest: several nodes with thousands of pairs.
+COST_BURST_S = 0.25
 
 
 class Caller(NamedTuple):
@@ -57,12 +59,16 @@ def meter_of(address: Address) -> str:
 class AddressBook:
     """Tells callers apart, and counts what each address has. Addresses in `unmetered` have no limits of their own."""
 
-    def __init__(self, trusted: Iterable[str], unmetered: Iterable[str], max_sockets: int, knocks_per_s: int) -> None:
+    def __init__(
+        self, trusted: Iterable[str], unmetered: Iterable[str], max_sockets: int, knocks_per_s: int, cpu_share: float
+    ) -> None:
         self._trusted = read_networks(trusted)
         self._unmetered = read_networks(unmetered)
         self._knocks_per_s = knocks_per_s
         self._knocks: dict[str, Budget] = {}
         self._places: Counter[str] = Counter()
+        self._cpu_share = cpu_share
+        self._costs: dict[str, Bucket] = {}
         self.max_sockets = max_sockets
 
     def is_proxy(self, peer: str) -> bool:
@@ -108,6 +114,23 @@ class AddressBook:
             self._places[meter] -= 1
             if self._places[meter] <= 0:
                 del self._places[meter]
+
+    def charge(self, meter: str, cpu_s: float, now_s: float) -> None:
+        """What somebody cost who may leave and come again, and whose connection then owes nothing."""
+        if not meter:
+            return
+        bucket = self._costs.get(meter)
+        if bucket is None:
+            if len(self._costs) >= _MAX_REMEMBERED:
+                owing = {name: known for name, known in self._costs.items() if known.take(0, now_s)}
+                self._costs = owing if len(owing) < _MAX_REMEMBERED // 2 else {}
+            bucket = self._costs[meter] = Bucket(self._cpu_share, COST_BURST_S)
+        bucket.take(cpu_s, now_s)
+
+    def rest_s(self, meter: str, now_s: float) -> float:
+        """How long until what the address has cost is paid off."""
+        bucket = self._costs.get(meter)
+        return 0.0 if bucket is None else bucket.take(0, now_s)
 
     def _forget_quiet(self, now_s: float) -> None:
         busy = {meter: budget for meter, budget in self._knocks.items() if not budget.is_whole(now_s)}

@@ -10,6 +10,7 @@ from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.origins import HostRule, OriginRule, is_loopback
 from lingua_scheduler.gateway.connections import Connection
+from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 
@@ -63,6 +64,10 @@ class Door:
             self._tell_of_proxy(connection.caller)
             return connection.caller
         return self._addresses.caller(peer, forwarded)
+
+    def toll(self, request: web.BaseRequest) -> Toll:
+        """What its address pays for what it costs to read a node that is not registered yet."""
+        return Toll(self._addresses, self.caller(request).meter)
 
     def judge(self, request: web.Request) -> Refused | None:
         """None when it may come in; call `leave` when it has ended."""

@@ -4,13 +4,15 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from time import thread_time
+from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes import BeatOutcome
+from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse
 from lingua_scheduler.gateway.valve import WEIGHED_BYTES, Rates
@@ -34,9 +36,10 @@ from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.timings import now_ms
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.progress import Later, Progress, Report, attempt_of
-from lingua_scheduler.services.nodes.capabilities import weight_of
+from lingua_scheduler.services.nodes.capabilities import excess, weight_of
 from lingua_scheduler.services.nodes.registry import NodeLink, Registry
-from lingua_scheduler.settings import NodesSettings, ServerSettings
+from lingua_scheduler.services.nodes.toll import Toll
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -56,12 +59,14 @@ _CUT_OFF = metrics.CUT_OFF.labels("unregistered")
 
 class NodeSocket:
     def __init__(
-        self, sockets: Sockets, registry: Registry, progress: Progress, settings: ServerSettings, nodes: NodesSettings
+        self, door: Door, sockets: Sockets, registry: Registry, progress: Progress, settings: Settings
     ) -> None:
+        nodes = settings.nodes
+        self._door = door
         self._sockets = sockets
         self._registry = registry
         self._progress = progress
-        self._max_nodes = settings.max_nodes
+        self._max_nodes = settings.server.max_nodes
         self._rates = Rates(nodes.max_frames_per_s, nodes.max_bytes_per_s, BURST_S)
         self._most = OF_NODES._replace(size=nodes.max_message_bytes // 4, list_size=nodes.max_message_bytes)
         self._register_within_s = nodes.register_within_ms / 1000
@@ -75,7 +80,8 @@ class NodeSocket:
         socket, outbox = await self._sockets.accept(request, self._rates)
         manners = self._sockets.manners(socket, outbox, "node")
         link_id = self._sockets.link_id()
-        conversation = _Conversation(self._registry, self._progress, outbox, manners, link_id, self._most)
+        terms = _Terms(manners, self._most, self._door.toll(request))
+        conversation = _Conversation(self._registry, self._progress, outbox, terms, link_id)
         patience = asyncio.get_running_loop().call_later(self._register_within_s, conversation.give_up_waiting)
         _SOCKETS.inc()
         try:
@@ -98,6 +104,14 @@ class NodeSocket:
 _REPORTS = JobResult, JobAck, JobStarted, AsrPartial
 
 
+class _Terms(NamedTuple):
+    """How a node's frames are read, and what its address pays for them before it is registered."""
+
+    manners: Manners
+    most: Bulk
+    toll: Toll
+
+
 class _Conversation:
     """One node on one socket.
 
@@ -105,21 +119,21 @@ class _Conversation:
     waits in line: until Redis has answered what came before, and whatever comes behind waits for it.
     """
 
-    def __init__(
-        self, registry: Registry, progress: Progress, outbox: Outbox, manners: Manners, link_id: str, most: Bulk
-    ) -> None:
-        self._most = most
+    def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, terms: _Terms, link_id: str) -> None:
+        self._manners, self._most, self._toll = terms
         # A message that was read and has to wait for its turn, or why it cannot be read, and the frame it came in.
         self._latest: tuple[bytes, NodeIncoming | str] | None = None
-        self._manners = manners
         self._was_too_fast = False
         self._registry = registry
         self._progress = progress
         self._outbox = outbox
         self._link_id = link_id
         self.link: NodeLink | None = None
-        # A node_register came. It may have to wait for its turn, which is not the node's fault.
+        # A node_register came. It may have to wait for its turn, which is not the node's fault; nor is it while
+        # something that it said has not been read.
         self._has_asked = False
+        self._is_in_line = False
+        self._is_late = False
         # Messages that Redis has not answered yet, or whose consequences have to be waited for.
         self._under_way = 0
         self._all_settled: asyncio.Future[None] | None = None
@@ -134,7 +148,11 @@ class _Conversation:
         self._context = copy_context()
 
     def give_up_waiting(self) -> None:
-        if not self._has_asked:
+        self._is_late = True
+        self._close_if_late()
+
+    def _close_if_late(self) -> None:
+        if self._is_late and not self._has_asked and not self._is_in_line:
             _CUT_OFF.inc()
             self._outbox.close(CloseCode.TRY_LATER, "no node_register came")
 
@@ -180,9 +198,11 @@ class _Conversation:
             return
         await self.settle()
         try:
-            message = self._read(frame.data)
+            message = self._read(frame.data) if self.link is not None else await self._read_stranger(frame.data)
         except UnreadableFrame as error:
             self._manners.refuse(str(error), len(frame.data))
+            return
+        if message is None:
             return
         phase = NodePhase.CONNECTED if self.link is None else NodePhase.REGISTERED
         if complaint := node_refusal(phase, message):
@@ -205,6 +225,32 @@ class _Conversation:
         if isinstance(latest[1], str):
             raise UnreadableFrame(latest[1])
         return latest[1]
+
+    async def _read_stranger(self, frame: bytes) -> NodeIncoming | None:
+        """None when it is turned away, or has left meanwhile."""
+        self._is_in_line = True
+        try:
+            refusal = await self._toll.wait()
+            if refusal is not None:
+                self._turn_away(refusal)
+            if refusal is not None or not self._outbox.is_open:
+                return None
+            return self._read_at_its_cost(frame)
+        finally:
+            self._is_in_line = False
+            self._close_if_late()
+
+    def _read_at_its_cost(self, frame: bytes) -> NodeIncoming:
+        """Its languages too: to read thousands of pairs takes longer than to decode them, and they are remembered."""
+        began_s = thread_time()
+        try:
+            message = self._read(frame)
+            if isinstance(message, NodeRegister):
+                self._has_asked = True
+                excess(message.language_capabilities)
+            return message
+        finally:
+            self._toll.pay(thread_time() - began_s)
 
     async def settle(self) -> None:
         """Wait until nothing is under way. Nothing is begun meanwhile: a frame is being worked on, or was the last."""
@@ -308,7 +354,6 @@ class _Conversation:
                 self._progress.trouble(link, message)
 
     async def _register(self, message: NodeRegister) -> None:
-        self._has_asked = True
         if self.link is not None and message.node_id not in (None, self.link.node_id):
             refuse(self._outbox, "node", f"this connection is registered as {self.link.node_id} already")
             return
@@ -319,9 +364,7 @@ class _Conversation:
                 return
         registered = await self._registry.register(self._outbox, self._link_id, message)
         if isinstance(registered, Refusal):
-            refuse(self._outbox, "node", registered.message, registered.code)
-            # An unregistered node would wait for work for ever; one that comes back may find the reason gone.
-            self._outbox.close(CloseCode.TRY_LATER, registered.message[:100])
+            self._turn_away(registered)
             return
         self.link = registered
         logs.bind(node_id=registered.node_id)
@@ -329,3 +372,8 @@ class _Conversation:
         self._outbox.post(
             NodeRegisterAck(node_id=registered.node_id, message="registered successfully", status="registering")
         )
+
+    def _turn_away(self, refusal: Refusal) -> None:
+        """An unregistered node would wait for work for ever; one that comes back may find the reason gone."""
+        refuse(self._outbox, "node", refusal.message, refusal.code)
+        self._outbox.close(CloseCode.TRY_LATER, refusal.message[:100])

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from functools import partial
 from itertools import count
-from time import monotonic
+from time import monotonic, thread_time
 from typing import NamedTuple
 
 from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
@@ -29,6 +29,7 @@ from lingua_scheduler.services.nodes.http.messages import (
 )
 from lingua_scheduler.services.nodes.http.outbox import Mail, Mailbox
 from lingua_scheduler.services.nodes.registry import NodeLink, Registry
+from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
@@ -138,8 +139,13 @@ class HttpNodes:
             return Refusal(ErrorCode.NODE_UNAVAILABLE, "the scheduler is stopping; try again shortly")
         if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
-        claim, box = Claim().changed_by(says), Mailbox(self._max_bytes)
-        if refusal := complaint_about_languages(claim.languages):
+        claim, box, toll = Claim().changed_by(says), Mailbox(self._max_bytes), Toll(self._addresses, caller.meter)
+        if refusal := await toll.wait():
+            return refusal
+        began_s = thread_time()
+        refusal = complaint_about_languages(claim.languages)
+        toll.pay(thread_time() - began_s)
+        if refusal is not None:
             return refusal
         former = self._nodes.get(says.node_id or "")
         link = await self._registry.register(box, f"h{next(self._serials):x}", registration_of(says, claim))
