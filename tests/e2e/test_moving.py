@@ -2,10 +2,13 @@
 
 import asyncio
 import base64
+import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from lingua_scheduler.store.store import Store
 from tests.support.peers import FakeClient, Field, answer, field, stay_silent
 from tests.support.schedulers import scheduler_on, serve_process
 from tests.support.servers import RedisProcess
@@ -123,6 +126,81 @@ async def test_a_token_with_a_wrong_secret_opens_a_session_of_its_own(server: Re
             thief = await at_b.client(resume_token=f"{client.session_id}.guessed")
             assert "resumed" not in thief.ack
             assert thief.session_id != client.session_id
+
+
+# To another instance and back, while the first still has what it knew
+
+
+async def has_noted(store: Store, client: FakeClient, index: int) -> bool:
+    """Whether the utterance of this number is written down as the last one."""
+    cuts = json.loads(await store.line.call("HGET", store.keys.session(client.session_id), "cuts") or "[]")
+    return bool(cuts) and cuts[-1][0] == index
+
+
+async def test_a_client_that_comes_back_goes_on_where_it_was_elsewhere(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, store), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            await at_a.node()
+            client = await at_a.client()
+            for index, peers in enumerate((at_a, at_b, at_a)):
+                if index:
+                    client.socket.cut()
+                    client = await moved(peers, client, index - 1)
+                    assert client.ack["resumed"]
+                    assert (client.ack["next_seq"], client.ack["next_utterance_index"]) == (index, index)
+                client._seq = index
+                await client.chunk(OPUS, is_final=True)
+                outcome = await client.outcome()
+                assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", index)
+                await until(partial(has_noted, store, client, index))
+
+
+async def ask(peers: Field, session_id: str, index: int) -> FakeClient:
+    """As the API gateway does it: an utterance on a socket of its own, for a session that is known by its id."""
+    client = FakeClient(await peers.socket("/ws/session"))
+    client.session_id = session_id
+    await client.utterance(index)
+    return client
+
+
+async def leave(store: Store, client: FakeClient) -> None:
+    """Drop the socket, and wait until every instance can know."""
+    client.socket.cut()
+    record = store.keys.session(client.session_id)
+
+    async def is_away() -> bool:
+        return bool(await store.line.call("HGET", record, "away") == "1")
+
+    await until(is_away)
+
+
+async def test_the_gateway_may_go_from_one_instance_to_the_other_and_back(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, store), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            await at_a.node()
+            opened = await at_a.client(platform="api-gateway")
+            await leave(store, opened)
+            for index, peers in enumerate((at_a, at_b, at_a, at_b, at_b, at_a)):
+                client = await ask(peers, opened.session_id, index)
+                outcome = await client.outcome()
+                assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", index)
+                await leave(store, client)
+
+
+async def test_while_the_gateway_waits_elsewhere_nobody_speaks_for_its_session_here(server: RedisProcess) -> None:
+    async with scheduler_on(server.url) as (a, store), scheduler_on(server.url) as (b, _):
+        async with field(a.port) as at_a, field(b.port) as at_b:
+            node = await at_a.node(stay_silent)
+            opened = await at_a.client(platform="api-gateway")
+            await leave(store, opened)
+            waiting = await ask(at_b, opened.session_id, 0)
+            await until(lambda: node.jobs)
+            refused = await ask(at_a, opened.session_id, 1)
+            assert (await refused.outcome())["code"] == "INVALID_SESSION"
+            assert await refused.socket.closed() == 1013
+            await answer(node, node.jobs[0])
+            assert (await waiting.outcome())["type"] == "translation_result"
+            assert len(node.jobs) == 1
 
 
 @pytest.mark.parametrize("signal", ["kill", "terminate"])

@@ -107,6 +107,9 @@ class SessionSocket:
         return socket
 
     async def open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        here = self._sessions.find_by_token(message.resume_token) if message.resume_token else None
+        if here is not None and self.is_held(here):
+            await self._intake.let_go_if_taken(here, outbox)
         # Who comes back to a session that is here takes no place more.
         is_here = message.resume_token and self._sessions.find_by_token(message.resume_token) is not None
         meter = "" if is_here else outbox.meter
@@ -180,9 +183,7 @@ class SessionSocket:
         try:
             for pause_s in LOOK_AGAIN_S:
                 await asyncio.sleep(pause_s)
-                if not self.is_foreign(outbox, session_id):
-                    return True
-                if self._sessions.find(session_id) is None and await self._intake.adopt_by_id(session_id, outbox):
+                if await self._intake.adopt_by_id(session_id, outbox) is not None:
                     return True
         except RedisAway:
             refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
@@ -192,10 +193,12 @@ class SessionSocket:
         outbox.close(CloseCode.TRY_LATER, NO_SESSION)
         return False
 
-    def is_foreign(self, outbox: Outbox, session_id: str) -> bool:
-        """Whether it is unknown here, or not this socket's."""
+    def may_be_elsewhere(self, outbox: Outbox, session_id: str) -> bool:
+        """Whether it is unknown here, not this socket's, or the gateway's, who may have been elsewhere since."""
         session = self._sessions.find(session_id)
-        return session is None or not session.is_open_to(outbox)
+        if session is None or not session.is_open_to(outbox):
+            return True
+        return session.is_gateway and session.peer is not outbox
 
     def _find(self, outbox: Outbox, session_id: str, may_be_closing: bool = False) -> Session:
         session = self._sessions.find(session_id)
@@ -322,10 +325,10 @@ class _Talk:
         return self._manners.weigh(data, codec.decode_session, self._handler.most)
 
     def _may_be_elsewhere(self, message: SessionIncoming) -> TypeGuard[Utterance]:
-        """A socket that speaks for a session which was not opened on it, nor here."""
+        """A socket that speaks for a session which was not opened on it."""
         if not isinstance(message, Utterance) or self.spoke_for:
             return False
-        return self._handler.is_foreign(self._outbox, message.session_id)
+        return self._handler.may_be_elsewhere(self._outbox, message.session_id)
 
     def too_large(self) -> None:
         """A frame was too large to be read. Only a gateway sends such, without a session on the socket."""

@@ -1,4 +1,4 @@
-"""Holds on sessions: whose they are, and who may claim them."""
+"""Holds on sessions: whose they are, who lost them, and who may claim them."""
 
 from typing import Any, cast
 
@@ -92,3 +92,28 @@ async def test_an_owner_of_a_release_without_incarnations_is_judged_by_its_insta
     session = await alive.open()
     await store.line.call("HSET", store.keys.session(session.session_id), "owner", "a 7")
     assert await other.survival.claim(session.session_id, other.survival.owner(), "", ADDRESS, None) is None
+
+
+# From one instance to another and back
+
+
+async def test_a_session_is_still_ours_until_another_instance_claims_it(store: Store) -> None:
+    here, there = Life(store, "a"), Life(store, "b")
+    await here.presence.join()
+    session = await here.open()
+    await here.note(session)  # its socket is gone
+    assert await here.survival.is_still_ours(session, ADDRESS)
+    owner = there.survival.owner()
+    assert await there.survival.claim(session.session_id, owner, "", ADDRESS, None) is None  # one speaks for it again
+    await here.note(session)
+    await there.claim(session)
+    assert not await here.survival.is_still_ours(session, ADDRESS)
+
+
+async def test_a_session_whose_record_is_lost_is_still_ours_and_written_again(store: Store) -> None:
+    here = Life(store, "a")
+    session = await here.open()
+    record = store.keys.session(session.session_id)
+    await store.line.call("DEL", record)
+    assert await here.survival.is_still_ours(session, ADDRESS)
+    assert await store.line.call("HGET", record, "owner") == session.owner

@@ -143,6 +143,16 @@ class Survival:
             found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms, dead=found)
         return found if isinstance(found, SessionRecord) else None
 
+    async def is_still_ours(self, session: Session, address: str) -> bool:
+        """Whether no other instance has claimed it since its last socket left; asked before the next one speaks for it.
+
+        Nobody tells us of a claim. From here on others know that a socket at `address` speaks for it.
+        """
+        outcome = await self._write(session, address, is_away=False)
+        if outcome is OwnedOutcome.GONE:
+            outcome = await self._restore(session)
+        return outcome is not OwnedOutcome.TAKEN
+
     def note(self, session: Session) -> None:
         """Write down where the session is; one write at a time, and what changes meanwhile is in the next."""
         if session.is_noting:
@@ -196,16 +206,7 @@ class Survival:
         try:
             while True:
                 session.must_note = False
-                cuts, binding = _whereabouts(session)
-                outcome = await self._store.note(
-                    session.session_id,
-                    _hold(session),
-                    cuts,
-                    binding,
-                    self._keep_ms,
-                    address=session.address if session.is_gateway else None,
-                    is_away=session.peer is None,
-                )
+                outcome = await self._write(session, session.address, is_away=session.peer is None)
                 if outcome is OwnedOutcome.GONE:
                     outcome = await self._restore(session)
                 if outcome is OwnedOutcome.TAKEN:
@@ -220,6 +221,18 @@ class Survival:
             _log.info("session.not_noted", session_id=session.session_id)
         finally:
             session.is_noting = False
+
+    async def _write(self, session: Session, address: str, *, is_away: bool) -> OwnedOutcome:
+        cuts, binding = _whereabouts(session)
+        return await self._store.note(
+            session.session_id,
+            _hold(session),
+            cuts,
+            binding,
+            self._keep_ms,
+            address=address if session.is_gateway else None,
+            is_away=is_away,
+        )
 
     async def _park(self, session: Session, frames: list[bytes]) -> None:
         try:

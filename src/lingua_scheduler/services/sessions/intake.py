@@ -27,6 +27,7 @@ from lingua_scheduler.services.sessions.remembered import Answer
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.services.sessions.terms import terms_of
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
@@ -115,8 +116,24 @@ class Intake:
         return await self._claim(session_id, peer, init.resume_token or "", init.last_utterance_index)
 
     async def adopt_by_id(self, session_id: str, peer: ClientPeer) -> Session | None:
-        """The API gateway knows its session by the id alone."""
+        """The API gateway knows its session by the id alone. What we have of it is out of date if it went elsewhere."""
+        here = self._sessions.find(session_id)
+        if here is not None and here.is_open_to(peer):
+            await self.let_go_if_taken(here, peer)
+        here = self._sessions.find(session_id)
+        if here is not None:
+            return here if here.is_open_to(peer) else None
         return None if self._sessions.is_full else await self._claim(session_id, peer)
+
+    async def let_go_if_taken(self, session: Session, peer: ClientPeer) -> None:
+        """Before a socket that came back speaks for what we have: another instance may have gone on with it."""
+        try:
+            is_ours = await self._survival.is_still_ours(session, peer.address)
+        except RedisAway:
+            # Better what we know than nothing.
+            return
+        if not is_ours and self._sessions.is_held(session):
+            self._taken(session)
 
     async def _claim(
         self, session_id: str, peer: ClientPeer, token: str = "", last_index: int | None = None
