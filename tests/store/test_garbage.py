@@ -193,7 +193,7 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "session park": lambda: store.sessions.park("s-1", A, [b"x"], most=5, keep_ms=KEEP_MS),
         "session claim": lambda: store.sessions.claim("s-1", "i-other 1", "token", KEEP_MS),
         "session open": lambda: store.sessions.open("s-2", A, "token", "{}", KEEP_MS),
-        "session close": lambda: store.sessions.close("s-2", A),
+        "session close": lambda: store.sessions.close("s-2", A, keep_ms=60_000),
         "affinity": lambda: store.affinity.read("key"),
         "request claim": lambda: store.requests.claim(claim, claim_ms=60_000, keep_ms=KEEP_MS),
         "request bind": lambda: store.requests.bind(claim, attempt, keep_ms=KEEP_MS),

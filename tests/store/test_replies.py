@@ -137,10 +137,10 @@ async def everything(store: Store, clock: Clock) -> None:
     await sessions.open("t", Hold("a 1"), "token", "{}", 60_000, is_found_by_id=True)
     await sessions.claim_by_id("t", "b 1", "", 60_000)  # held
     await sessions.claim("s", "b 1", "token", 60_000)  # claimed
-    for hold in (first, second, second):  # taken, then noted, parked and closed, then gone
-        await sessions.note("s", hold, "[]", "", 60_000)
-        await sessions.park("s", hold, [b"x"], most=2, keep_ms=60_000)
-        await sessions.close("s", hold)
+    for name, hold in (("s", first), ("s", second), ("u", first)):  # taken, then noted, parked and closed, then gone
+        await sessions.note(name, hold, "[]", "", 60_000)
+        await sessions.park(name, hold, [b"x"], most=2, keep_ms=60_000)
+        await sessions.close(name, hold, keep_ms=1_000)
 
     _, term = await store.pools.claim("i-here", 60_000)  # leading
     await store.pools.claim("i-elsewhere", 60_000)  # following

@@ -4,6 +4,7 @@ import asyncio
 
 from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.survival import OpenOutcome, OwnedOutcome
+from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.sessions import HeldBy, Hold, SessionRecord
 from lingua_scheduler.store.store import Store
 
@@ -45,7 +46,7 @@ async def test_the_former_owner_can_change_nothing_any_more(store: Store) -> Non
     await store.sessions.claim("s-1", "b 1", "token", LONG_MS)
     assert await store.sessions.note("s-1", A, "[]", "", LONG_MS) is OwnedOutcome.TAKEN
     assert await store.sessions.park("s-1", A, [b"x"], most=10, keep_ms=LONG_MS) is OwnedOutcome.TAKEN
-    assert await store.sessions.close("s-1", A) is OwnedOutcome.TAKEN
+    assert await store.sessions.close("s-1", A, keep_ms=LONG_MS) is OwnedOutcome.TAKEN
     assert await store.sessions.claim("s-1", "b 2", "token", LONG_MS) == ('{"x":1}', 3, "", "", ())
 
 
@@ -73,14 +74,33 @@ async def test_what_is_parked_is_bounded_and_said_twice_it_is_there_once(store: 
 async def test_a_session_that_is_over_leaves_nothing_behind(store: Store) -> None:
     await opened(store)
     await store.sessions.park("s-1", A, [b"x"], most=3, keep_ms=LONG_MS)
-    assert await store.sessions.close("s-1", A) is OwnedOutcome.CLOSED
+    assert await store.sessions.close("s-1", A, keep_ms=LONG_MS) is OwnedOutcome.CLOSED
     assert await store.line.call("EXISTS", store.keys.session("s-1"), store.keys.parked("s-1")) == 0
+
+
+async def test_of_a_claimed_session_that_is_over_its_former_owner_learns_so(store: Store) -> None:
+    await opened(store)
+    await store.sessions.claim("s-1", "b 1", "token", LONG_MS)
+    second = Hold("b 1", 2)
+    await store.sessions.park("s-1", second, [b"x"], most=3, keep_ms=LONG_MS)
+    assert await store.sessions.close("s-1", second, keep_ms=5_000) is OwnedOutcome.CLOSED
+    assert await store.sessions.close("s-1", second, keep_ms=LONG_MS) is OwnedOutcome.TAKEN
+    for hold in (A, second):
+        assert await store.sessions.note("s-1", hold, "[]", "", LONG_MS) is OwnedOutcome.TAKEN
+        assert await store.sessions.open("s-1", hold, "token", "{}", LONG_MS) is OpenOutcome.TAKEN
+    for token in ("token", ""):
+        assert await store.sessions.claim("s-1", "c 1", token, LONG_MS) is None
+    assert await store.sessions.claim_by_id("s-1", "c 1", "", LONG_MS) is None
+    assert await store.line.call("EXISTS", store.keys.parked("s-1")) == 0
+    assert 0 < await store.line.call("PTTL", store.keys.session("s-1")) <= 5_000
+    assert await Checkup(store).look(settle_s=0) == []
 
 
 async def test_everything_about_a_session_expires_by_itself(store: Store) -> None:
     await opened(store, keep_ms=5_000)
     await store.sessions.park("s-1", A, [b"x"], most=3, keep_ms=2_000)
     assert 0 < await store.line.call("PTTL", store.keys.session("s-1")) <= 5_000
+    assert await Checkup(store).look(settle_s=0) == []
     assert 0 < await store.line.call("PTTL", store.keys.parked("s-1")) <= 2_000
 
 
@@ -141,7 +161,7 @@ async def test_a_record_that_redis_has_lost_is_gone_and_not_taken(store: Store) 
     for do in (
         store.sessions.note("s-1", A, "[]", "", LONG_MS),
         store.sessions.park("s-1", A, [b"x"], most=3, keep_ms=LONG_MS),
-        store.sessions.close("s-1", A),
+        store.sessions.close("s-1", A, keep_ms=LONG_MS),
     ):
         assert await do is OwnedOutcome.GONE
     assert await store.line.call("EXISTS", store.keys.session("s-1"), store.keys.parked("s-1")) == 0

@@ -221,7 +221,8 @@ TABLE = (
         "…:{session:<id>}",
         "hash",
         "owner, digest of the resume token, what the client asked for, the latest utterances as frame numbers; of one "
-        "that is found by its id a digest of its client's address, and whether its socket is gone; expires",
+        "that is found by its id a digest of its client's address, and whether its socket is gone; of one that was "
+        "claimed and is over, for a while, that it is (owner `closed`); expires",
     ),
     KeyDoc(
         "…:{session:<id>}:parked",

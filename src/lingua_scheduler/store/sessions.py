@@ -159,13 +159,15 @@ class Sessions:
         )
         return OwnedOutcome(reply[0])
 
-    async def close(self, session_id: str, hold: Hold) -> OwnedOutcome:
+    async def close(self, session_id: str, hold: Hold, *, keep_ms: int) -> OwnedOutcome:
+        """`keep_ms`: how long former owners, if there are any, can find out that it is over."""
         reply = await self._scripts.run(
             "session_close",
             session=self._keys.session(session_id),
             parked=self._keys.parked(session_id),
             owner=hold.owner,
             generation=hold.generation,
+            keep_ms=keep_ms,
         )
         return OwnedOutcome(reply[0])
 

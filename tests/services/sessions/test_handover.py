@@ -2,6 +2,8 @@
 
 from typing import Any, cast
 
+import pytest
+
 from lingua_scheduler.domain.instances import PresenceOutcome
 from lingua_scheduler.domain.terms import Terms
 from lingua_scheduler.protocol.session import SessionInit
@@ -17,6 +19,7 @@ from tests.support.mail import who
 
 ADDRESS = "192.0.2.1"
 INIT = SessionInit(client_version="x", platform=GATEWAY, src_lang="en", tgt_lang="zh")
+TALK = SessionInit(client_version="x", platform="web", src_lang="en", tgt_lang="zh")
 
 
 class Life:
@@ -50,6 +53,10 @@ class Life:
     async def note(self, session: Session, peer: object = None) -> None:
         session.peer = cast("ClientPeer | None", cast("Any", peer))
         self.survival.note(session)
+        assert await self.survival.writes.settle(10) == 0
+
+    async def close(self, session: Session) -> None:
+        self.survival.close(session)
         assert await self.survival.writes.settle(10) == 0
 
     def _taken(self, session: Session) -> None:
@@ -117,3 +124,18 @@ async def test_a_session_whose_record_is_lost_is_still_ours_and_written_again(st
     await store.line.call("DEL", record)
     assert await here.survival.is_still_ours(session, ADDRESS)
     assert await store.line.call("HGET", record, "owner") == session.owner
+
+
+@pytest.mark.parametrize("init", [INIT, TALK], ids=["gateway", "token"])
+async def test_a_session_that_was_closed_elsewhere_is_not_brought_back(store: Store, init: SessionInit) -> None:
+    here, there = Life(store, "a"), Life(store, "b")
+    first = await here.open(init)
+    await here.note(first)
+    second = await there.claim(first)
+    await there.close(second)
+    await here.note(first)
+    assert here.lost == [first.session_id]
+    assert not await here.survival.is_still_ours(first, ADDRESS)
+    for token in (first.resume_token, ""):
+        owner = there.survival.owner()
+        assert await there.survival.claim(first.session_id, owner, token, ADDRESS, None) is None

@@ -284,7 +284,8 @@ class Survival:
 
     async def _close(self, session_id: str, hold: Hold) -> None:
         try:
-            await self._store.close(session_id, hold)
+            # Twice as long as it takes until every session that is held was noted again.
+            await self._store.close(session_id, hold, keep_ms=2 * self._keep_ms // RENEWALS)
         except RedisAway:
             self._unclosed.append((session_id, hold))
 
