@@ -1,5 +1,6 @@
 """Reach: the pairs of a node with many languages, as a value."""
 
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from lingua_scheduler.domain.languages import MAX_PAIRS, Pair
 from lingua_scheduler.domain.pools import Admission, Facet, Languages, membership_of, pool_name, pools_for, reach_of
-from lingua_scheduler.domain.reach import Served, is_wide, reach_named, readable, wide_pool
+from lingua_scheduler.domain.reach import SPEECH, TEXT, Reach, Served, is_wide, reach_named, readable, wide_pool
 
 EVERY = [f"a{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
@@ -83,3 +84,26 @@ def test_a_definition_that_cannot_be_read_or_has_another_name_is_left_out() -> N
     assert list(readable(stored)) == [name]
     assert all(map(is_wide, stored))
     assert not is_wide("aa:ab:text")
+
+
+class Counted(frozenset[Pair]):
+    """Knows how often somebody went through all of its pairs."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[Pair]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_what_is_made_of_many_pairs_is_made_once() -> None:
+    """Each picture of the fleet asks for it again, of every wide node, and there may be 16 384 pairs."""
+    codes = frozenset(EVERY)
+    declared = Counted(Pair(src, tgt) for src, tgt in product(EVERY, EVERY) if src < tgt)
+    reach = Reach(codes, codes, codes - {"aa"}, declared)
+    once = [reach.count(SPEECH), reach.count(TEXT), reach.by_source, reach.encoded()]
+    walks = declared.walks
+    assert [reach.count(SPEECH), reach.count(TEXT), reach.by_source, reach.encoded()] == once
+    assert declared.walks == walks
+    assert reach.by_source == {src: [tgt for tgt in EVERY if src < tgt] for src in EVERY[:-1]}
+    assert reach.count(TEXT) == len(declared) + len(codes)

@@ -4,12 +4,15 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.nodes import Load, Machine
+from lingua_scheduler.domain.reach import Reach, reach_named
+from lingua_scheduler.store import looks
 from lingua_scheduler.store.looks import Row, Said, digest_of, look_of
 from lingua_scheduler.store.nodes import NodeEntry
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import HERE, POOL, dispatch, entry, join, order
+from tests.support.fleet import HERE, POOL, dispatch, entry, join, order, wide_entry, wide_languages
 from tests.support.mail import DEAD_MS, who
+from tests.support.waiting import Turns
 
 PROFILE = '{"version":"2","platform":"linux","services":["whisper"],"types":["asr"],"machine":[8,32,24]}'
 POOLS = frozenset({POOL, "en:zh:text", "zh:en:text"})
@@ -45,6 +48,28 @@ async def test_a_row_has_all_that_the_columns_say(store: Store, clock: Clock) ->
         quarantined_until_ms=0,
         unavailable=(),
     )
+
+
+async def test_while_the_languages_of_wide_nodes_are_read_others_have_their_turn(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of pairs take milliseconds, and each node may have others."""
+    read_in: list[int] = []
+
+    def read(pool: str, encoded: str) -> Reach | None:
+        read_in.append(turns.taken)
+        return reach_named(pool, encoded)
+
+    monkeypatch.setattr(looks, "reach_named", read)
+    for number in range(5):
+        node = wide_entry(f"n{number}", wide_languages(50 + number))
+        digest = digest_of(node.pools, PROFILE)
+        await join(store, node._replace(profile=PROFILE, look=look_of(digest, 45_000, UNSAID)))
+    found = list((await rows(store)).values())
+    async with Turns() as turns:
+        said = await store.looks.said(found)
+    assert all(said[row.digest].reach is not None for row in found)
+    assert len(set(read_in)) == len(read_in) == 5
 
 
 async def test_what_nodes_say_is_read_once_for_all_who_say_the_same(store: Store) -> None:

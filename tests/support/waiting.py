@@ -5,7 +5,7 @@ import inspect
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 
 async def until(condition: Callable[[], Any], within_s: float = 10.0, what: str = "") -> Any:
@@ -43,3 +43,24 @@ async def lateness() -> AsyncIterator[Lateness]:
         yield late
     finally:
         watching.cancel()
+
+
+class Turns:
+    """How many turns of the event loop others have had: work that must not hold them up lets some pass."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._take())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _take(self) -> None:
+        while True:
+            self.taken += 1
+            await asyncio.sleep(0)

@@ -1,5 +1,7 @@
 """Language pairs as the fleet serves them: by how many nodes, with how many slots, and which hang on one node."""
 
+from collections.abc import Iterator
+
 from lingua_scheduler.domain.picture import NodeLook, PairLook, Picture, WideLook
 from lingua_scheduler.domain.reach import SPEECH, TEXT, Reach
 
@@ -99,9 +101,10 @@ class Pairs:
             )
         return found
 
-    def wide_looks(self) -> list[WideLook]:
-        return [
-            WideLook(
+    def wide_looks(self) -> Iterator[WideLook]:
+        """One at a time: the first look at a reach of thousands of pairs takes milliseconds."""
+        for name, (reach, group) in sorted(self._wide.items()):
+            yield WideLook(
                 name=name,
                 sources=sorted(reach.sources),
                 text=sorted(reach.text),
@@ -114,8 +117,6 @@ class Pairs:
                 text_nodes=group.text_nodes,
                 hangs_on=group.first,
             )
-            for name, (reach, group) in sorted(self._wide.items())
-        ]
 
     def _with_wide(self, own: _Nodes, src: str, tgt: str) -> _Nodes:
         if not self._wide:

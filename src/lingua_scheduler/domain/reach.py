@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import product
-from typing import NamedTuple
 
 import msgspec
 
@@ -31,8 +31,12 @@ class _Definition(msgspec.Struct, omit_defaults=True):
 _DEFINITION = msgspec.json.Decoder(_Definition)
 
 
-class Reach(NamedTuple):
-    """What a node serves; `translations` None means any source into any target."""
+@dataclass(frozen=True)
+class Reach:
+    """What a node serves; `translations` None means any source into any target.
+
+    There may be 16 384 of them, and every picture of the fleet asks for the same figures again: they are kept with it.
+    """
 
     sources: frozenset[str]
     # Targets it can write, and those of them it also speaks.
@@ -61,23 +65,33 @@ class Reach(NamedTuple):
 
     def count(self, facet: str = TEXT) -> int:
         """How many pairs it serves, those of a language into itself included."""
-        targets = self.speech if facet == SPEECH else self.text
+        return self._counts[facet]
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        return {TEXT: self._count(self.text), SPEECH: self._count(self.speech)}
+
+    def _count(self, targets: frozenset[str]) -> int:
         if self.translations is None:
             return len(self.sources) * len(targets)
         return len(self.sources & targets) + sum(pair.tgt in targets for pair in self.translations)
 
-    @property
+    @cached_property
     def by_source(self) -> dict[str, list[str]] | None:
-        """The translations, if not any: source → targets."""
+        """The translations, if not any: source → targets. Shared by all who ask; never changed."""
         if self.translations is None:
             return None
         found: dict[str, list[str]] = {}
-        for src, tgt in sorted(self.translations):
+        for src, tgt in self.translations:
             found.setdefault(src, []).append(tgt)
-        return found
+        return {src: sorted(found[src]) for src in sorted(found)}
 
     def encoded(self) -> str:
         """The same text for the same reach, whoever writes it."""
+        return self._encoded
+
+    @cached_property
+    def _encoded(self) -> str:
         by_source = self.by_source
         definition = _Definition(
             _words(self.sources),

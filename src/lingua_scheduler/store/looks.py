@@ -114,6 +114,9 @@ class Looks:
                 # It may have changed its mind, or left, since its columns were read: then the next look tells.
                 if said is not None and digest_of(said.serves.split(), said.profile) == row.digest:
                     self._said[row.digest] = _said(said)
+                    if said.reach:
+                        # Thousands of pairs take milliseconds, and others have their turn in between.
+                        await asyncio.sleep(0)
             await asyncio.sleep(0)
         return self._said
 

@@ -1,6 +1,7 @@
 """Why a job found no node, in words: which ability is missing, and why each node would not be taken."""
 
 import asyncio
+import hashlib
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -13,11 +14,14 @@ from lingua_scheduler.domain.reach import Reach
 from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.nodes import NodeView
 from lingua_scheduler.store.store import Store
 
 # A look at this many nodes is enough for a sentence, and cheap enough to be asked for by anybody.
 MAX_NODES = 200
 CACHE_S = 2.0
+# Of nodes that say what they said before so many are looked at in one go.
+KNOWN_TOGETHER = 10
 # A survey looks at this many shards, and what is kept of it is no larger than this.
 MAX_SHARDS = 4
 MAX_BYTES = 4_096
@@ -33,6 +37,8 @@ class Explainer:
         # What each node says, what follows from it, and its state.
         self._fleet: list[tuple[Languages, Reach, str]] = []
         self._looked_at = float("-inf")
+        # What was read at the latest look, by the digest of what the nodes said: most say the same, and again.
+        self._read: dict[bytes, tuple[Languages, Reach]] = {}
 
     async def missing(self, pool: str) -> str:
         src, tgt, facet = pool.split(":")
@@ -41,12 +47,29 @@ class Explainer:
             self._looked_at = now
             placed = await self._nodes.some_places(MAX_NODES)
             views = await asyncio.gather(*(self._nodes.view_one(node_id, place.shard) for node_id, place in placed))
-            found = [(_languages(view.profile), view.state) for view in views if view is not None]
-            self._fleet = [(said, reach_of(said, self._admission), state) for said, state in found]
+            self._fleet = await self._read_all([view for view in views if view is not None])
         able = [state for _, reach, state in self._fleet if reach.serves_pool(pool)]
         if able:
             return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(set(able)))}"
         return missing_abilities(src, tgt, facet, self._admission, [languages for languages, _, _ in self._fleet])
+
+    async def _read_all(self, views: Sequence[NodeView]) -> list[tuple[Languages, Reach, str]]:
+        """One at a time: what a node says may have thousands of pairs, and others have their turn in between."""
+        read: dict[bytes, tuple[Languages, Reach]] = {}
+        fleet = []
+        for place, view in enumerate(views):
+            digest = hashlib.blake2b(view.profile.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+            found = read.get(digest) or self._read.get(digest)
+            if found is None:
+                said = _languages(view.profile)
+                found = said, reach_of(said, self._admission)
+                await asyncio.sleep(0)
+            elif place % KNOWN_TOGETHER == 0:
+                await asyncio.sleep(0)
+            read[digest] = found
+            fleet.append((*found, view.state))
+        self._read = read
+        return fleet
 
     async def missing_for(self, pools: Sequence[str]) -> str:
         """For a job that needs a node in all of these; in few words when Redis cannot be asked for more."""

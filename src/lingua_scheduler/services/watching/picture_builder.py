@@ -142,7 +142,11 @@ class PictureMaker:
             pairs.mention(pair)
         for pair in self._served_at_ms:
             pairs.mention_unless_covered(pair)
-        return Fleet(nodes, pairs.looks(), pairs.wide_looks())
+        wide = []
+        for look in pairs.wide_looks():
+            wide.append(look)
+            await asyncio.sleep(0)
+        return Fleet(nodes, pairs.looks(), wide)
 
     def _look(self, row: Row, said: Said, now_ms: int, looks: dict[str, tuple[Row, Said, NodeLook]]) -> NodeLook:
         known = self._looks.get(row.node_id)
