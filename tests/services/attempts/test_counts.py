@@ -22,7 +22,7 @@ WORK = Work("s-1", 0, Terms("en", "zh"), ("en:zh:speech",), b"", "pcm16", 16_000
 def done(job_id: str) -> Outcome:
     result = JobResult(
         job_id=job_id,
-        attempt_id=2,
+        attempt_id=1,
         node_id="n1",
         session_id="s-1",
         utterance_index=0,
@@ -30,7 +30,7 @@ def done(job_id: str) -> Outcome:
         trace_id="t",
         text_asr="secret words",
     )
-    return Outcome(JobState.DONE, job_id, result)
+    return Outcome(JobState.DONE, job_id, result, attempts=2)
 
 
 def test_every_job_is_counted_by_its_state_and_time() -> None:

@@ -60,7 +60,7 @@ def _look(work: Work, outcome: Outcome, took_ms: int) -> JobLook:
         src=src,
         tgt=tgt,
         node_id=outcome.node_id if result is None else result.node_id,
-        attempts=outcome.attempts if result is None else result.attempt_id,
+        attempts=outcome.attempts,
         reason="" if outcome.error is None else outcome.error.value,
         ended_at_ms=int(time.time() * 1000),
         took_ms=took_ms,

@@ -107,6 +107,8 @@ class Try(msgspec.Struct, gc=False):
     # Where the last attempt was, or where the job was written down when it began to wait.
     shard: int = -1
     tried: tuple[str, ...] = ()
+    # The node that had it last, which need not be among those.
+    last_node: str = ""
     # How many job ids the utterance had before this one, and how many attempts it had under them.
     renewal: int = 0
     attempts_before: int = 0
@@ -116,6 +118,11 @@ class Try(msgspec.Struct, gc=False):
     doubtful: tuple[int, ...] = ()
     # No longer than this, on the monotonic clock.
     give_up_at: float = float("inf")
+
+    @property
+    def attempts_made(self) -> int:
+        """How many attempts the utterance had before this one, under all its job ids."""
+        return self.attempts_before + self.number - 1
 
 
 class Outcome(msgspec.Struct, frozen=True, gc=False):
@@ -128,6 +135,6 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
     # How long the attempt that ended it was away at its node.
     away_ms: float = 0.0
-    # The node that had it last, and how many had it; a result says so itself.
+    # The node that had it last, which a result names itself; and how many attempts it took, under all its job ids.
     node_id: str = ""
     attempts: int = 0

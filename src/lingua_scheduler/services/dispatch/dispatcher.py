@@ -123,7 +123,7 @@ class Dispatcher:
                 self._let_go(wanted)
                 down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
                 detail = REFUSED if isinstance(error, WritesRefused) else AWAY
-                return Outcome(JobState.FAILED, wanted.job_id, error=down, detail=detail)
+                return _failed(wanted, down, detail)
             if wanted.doubtful:
                 self._let_go(wanted, placed.attempt)
             if placed.outcome is DispatchOutcome.STALE and restarts < MAX_RESTARTS:
@@ -159,7 +159,7 @@ class Dispatcher:
             if isinstance(report, JobResult):
                 away_s = monotonic() - sent_at
                 metrics.ATTEMPT_SECONDS.observe(away_s)
-                outcome = _outcome(report, away_s * 1000)
+                outcome = _outcome(report, away_s * 1000, wanted.attempts_made + 1)
                 if outcome is not None:
                     measure_stages(report)
                     return outcome
@@ -184,6 +184,7 @@ class Dispatcher:
                 job_id=placed.attempt.job_id,
                 shard=placed.attempt.shard,
                 tried=(*wanted.tried, placed.attempt.node_id),
+                last_node=placed.attempt.node_id,
                 awaits_return=may_return and not acknowledges,
             )
             headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {lost.reason}"
@@ -223,7 +224,7 @@ class Dispatcher:
             shard=-1,
             tried=tried,
             renewal=wanted.renewal + 1,
-            attempts_before=wanted.attempts_before + wanted.number - 1,
+            attempts_before=wanted.attempts_made,
         )
 
     async def _is_given_up(self, wanted: Try) -> bool:
@@ -245,7 +246,7 @@ class Dispatcher:
     async def _may_try_again(self, wanted: Try, lost: Lost, unsent: int) -> bool:
         """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
         # A try that never reached its node is nobody's failure; but there is an end to those too.
-        retry = wanted.attempts_before + wanted.number - 1 - min(unsent, MAX_UNSENT)
+        retry = wanted.attempts_made - min(unsent, MAX_UNSENT)
         if retry > self._settings.max_retries:
             return False
         pause_s = pause_ms(lost.reason, max(1, retry), random.random()) / 1000
@@ -384,9 +385,7 @@ class Dispatcher:
                 return _cancelled(wanted.job_id)
         except RedisAway:
             _log.warning("job.left_open", job_id=wanted.job_id)
-        tried = len(wanted.tried)
-        last = wanted.tried[-1] if tried else ""
-        return Outcome(JobState.FAILED, wanted.job_id, error=error, detail=detail, node_id=last, attempts=tried)
+        return _failed(wanted, error, detail)
 
     async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
         src, tgt, _ = work.pools[0].split(":")
@@ -408,14 +407,14 @@ class Dispatcher:
         return int(min(wanted, self._settings.timeout_max_ms))
 
 
-def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
+def _outcome(result: JobResult, away_ms: float, attempts: int) -> Outcome | None:
     """None when another node should have a try."""
     event, reason = meaning_of(result)
     if event is JobEvent.LOSE_ATTEMPT:
         return None
     state = target_of(event)
     if state is not JobState.FAILED:
-        return Outcome(state, result.job_id, result, away_ms=away_ms)
+        return Outcome(state, result.job_id, result, away_ms=away_ms, attempts=attempts)
     known = ErrorCode.__members__.get(reason, ErrorCode.PROCESSING_ERROR)
     return Outcome(
         state,
@@ -423,7 +422,18 @@ def _outcome(result: JobResult, away_ms: float) -> Outcome | None:
         error=known,
         detail="the node failed the job",
         node_id=result.node_id,
-        attempts=result.attempt_id,
+        attempts=attempts,
+    )
+
+
+def _failed(wanted: Try, error: ErrorCode, detail: str) -> Outcome:
+    return Outcome(
+        JobState.FAILED,
+        wanted.job_id,
+        error=error,
+        detail=detail,
+        node_id=wanted.last_node,
+        attempts=wanted.attempts_made,
     )
 
 

@@ -1,0 +1,109 @@
+"""The retry policy: which node may have a job again, under which id, and what is told in the end."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.nodes import Features
+from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.protocol.shapes import JobError
+from lingua_scheduler.services.attempts.reports import Lost, Report
+from lingua_scheduler.services.attempts.work import Outcome, Try, Work
+from lingua_scheduler.services.dispatch import dispatcher as dispatching
+from lingua_scheduler.services.dispatch.placing import Placed
+from lingua_scheduler.store.jobs import Dispatched
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+from tests.support.speech import work
+
+FAILS = ErrorCode.PROCESSING_ERROR.value
+STALE, EXHAUSTED, NOBODY = DispatchOutcome.STALE, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY
+
+
+class At(NamedTuple):
+    """A node gets the job, and this becomes of it: a loss, an error code of its own, or nothing for a result."""
+
+    node_id: str
+    ends: str = ""
+    acknowledges: bool = True
+
+    def report(self, attempt: Attempt) -> Report:
+        if isinstance(self.ends, Loss):
+            return Lost(self.ends)
+        return JobResult(
+            job_id=attempt.job_id,
+            attempt_id=attempt.number,
+            node_id=self.node_id,
+            session_id="s-1",
+            utterance_index=0,
+            success=not self.ends,
+            trace_id="t",
+            error=JobError(code=self.ends, message="") if self.ends else None,
+        )
+
+
+class Story:
+    """A dispatcher to which all this happens, one after the other; it keeps what was asked for."""
+
+    def __init__(self, dispatcher: dispatching.Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[Try] = []
+        self._dispatcher = dispatcher
+        self._steps: Iterator[At | DispatchOutcome] = iter(())
+        self._at: At | None = None
+        monkeypatch.setattr(dispatcher._placer, "place", self._place)
+        monkeypatch.setattr(dispatcher, "_attempt", self._attempt)
+        monkeypatch.setattr(dispatching, "FIRST_RETURN_S", 0.0)
+
+    async def tell(self, *steps: At | DispatchOutcome, asks: Work | None = None) -> Outcome:
+        self._steps = iter(steps)
+        outcome = await self._dispatcher.translate(asks or work())
+        assert next(self._steps, None) is None, "the story ended too early"
+        return outcome
+
+    async def _place(self, _: Work, wanted: Try) -> Placed:
+        self.asked.append(msgspec.structs.replace(wanted))
+        step = next(self._steps)
+        if isinstance(step, DispatchOutcome):
+            return Placed(step)
+        self._at = step
+        attempt = Attempt(wanted.job_id or job_id(0, wanted.serial), wanted.number, step.node_id, 0)
+        features = Features(acknowledges=step.acknowledges)
+        return Placed(DispatchOutcome.DISPATCHED, attempt, Dispatched(DispatchOutcome.DISPATCHED, features=features))
+
+    async def _attempt(self, _: Work, __: Try, attempt: Attempt, ___: Dispatched) -> Report:
+        assert self._at is not None
+        return self._at.report(attempt)
+
+
+@pytest.fixture
+async def story(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Story]:
+    async with scheduler_on(server.url, job__max_retries=10) as (scheduler, _):
+        yield Story(scheduler._dispatcher, monkeypatch)
+
+
+# Which nodes it goes back to
+
+
+async def test_when_nobody_else_is_left_it_goes_back_to_a_node_that_vanished(story: Story) -> None:
+    outcome = await story.tell(At("n1", Loss.NODE_GONE), EXHAUSTED, At("n1"))
+    assert outcome.state is JobState.DONE
+    assert [wanted.tried for wanted in story.asked] == [(), ("n1",), ()]
+
+
+# What is told
+
+
+async def test_every_attempt_is_counted_whichever_id_it_had(story: Story) -> None:
+    gone = (At("n1", Loss.NODE_GONE, acknowledges=False), EXHAUSTED)
+    outcome = await story.tell(*gone, *gone, NOBODY)
+    assert (outcome.state, outcome.attempts, outcome.node_id) == (JobState.FAILED, 2, "n1")
+    failed = await story.tell(*gone, At("n2", ErrorCode.INVALID_MESSAGE.value))
+    assert (failed.state, failed.attempts, failed.node_id) == (JobState.FAILED, 2, "n2")
+    done = await story.tell(*gone, *gone, At("n1"))
+    assert (done.state, done.attempts) == (JobState.DONE, 3)
