@@ -96,6 +96,33 @@ async def test_when_nobody_else_is_left_it_goes_back_to_a_node_that_vanished(sto
     assert [wanted.tried for wanted in story.asked] == [(), ("n1",), ()]
 
 
+async def test_a_node_that_vanished_and_then_failed_the_job_does_not_get_it_again(story: Story) -> None:
+    outcome = await story.tell(At("n1", Loss.NODE_GONE), STALE, At("n1", FAILS), EXHAUSTED)
+    assert outcome.state is JobState.FAILED
+    assert story.asked[-1].tried == ("n1",)
+
+
+async def test_after_a_lost_result_the_node_that_had_the_job_may_have_it_again(story: Story) -> None:
+    outcome = await story.tell(At("n1", FAILS), At("n2", Loss.RESULT_LOST), STALE, At("n2"))
+    assert outcome.state is JobState.DONE
+    assert story.asked[-1].tried == ("n1",)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        pytest.param((At("n1", FAILS), STALE), id="it failed last"),
+        pytest.param((At("n1", FAILS), At("n2", Loss.JOB_TIMEOUT), STALE, STALE), id="closed twice"),
+        pytest.param((At("n1", FAILS), At("n2", Loss.NODE_GONE), EXHAUSTED, STALE), id="after going back"),
+    ],
+)
+async def test_a_job_that_was_closed_elsewhere_does_not_go_back_to_a_node_that_failed_it(
+    story: Story, steps: tuple[At | DispatchOutcome, ...]
+) -> None:
+    await story.tell(*steps, At("n3"))
+    assert story.asked[-1].tried == ("n1",)
+
+
 # What is told
 
 

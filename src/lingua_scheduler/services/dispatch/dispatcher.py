@@ -100,6 +100,8 @@ class Dispatcher:
         give_up_at = monotonic() + self._settings.deadline_ms / 1000
         wanted = Try(1, self._serial(), self._run_ms(work), give_up_at=give_up_at)
         lost = Lost("")
+        # Whether the node that had it last said itself that it failed. One that was only silent may have answered.
+        has_failed = False
         restarts = 0
         unsent = 0
         # Nodes that may be asked again, and whether under the same job id.
@@ -136,8 +138,9 @@ class Dispatcher:
                     _log.warning("result.lost", job_id=wanted.job_id)
                 else:
                     _log.warning("job.closed_elsewhere", job_id=wanted.job_id)
-                # The node that had it is not to blame, and may be the only one.
-                wanted = self._renewed(wanted, tried=wanted.tried[:-1])
+                # The node that had it under this id is not to blame, unless it said so, and may be the only one.
+                freed = wanted.last_node if wanted.number > 1 and not has_failed else ""
+                wanted = self._renewed(wanted, tuple(node for node in wanted.tried if node != freed))
                 continue
             if placed.outcome is DispatchOutcome.EXHAUSTED and innocent:
                 await asyncio.sleep(min(FIRST_RETURN_S * 2**unsent, LONGEST_RETURN_S))
@@ -164,6 +167,9 @@ class Dispatcher:
                     measure_stages(report)
                     return outcome
                 report = Lost(meaning_of(report).reason)
+                has_failed = report.reason != Loss.DUPLICATE
+            else:
+                has_failed = False
             if isinstance(report, Cancelled):
                 return _cancelled(placed.attempt.job_id)
             lost = report
@@ -173,6 +179,9 @@ class Dispatcher:
             may_return = may_return and (acknowledges or work.may_send is None)
             if may_return:
                 innocent[placed.attempt.node_id] = acknowledges
+            else:
+                # It may have vanished with the job before.
+                innocent.pop(placed.attempt.node_id, None)
             if lost is WITHDRAWN:
                 return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
             lost = Lost(known_reason(lost.reason))
