@@ -292,7 +292,7 @@ ERROR_MEANINGS = {
     "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
     "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
     "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
-    "RESULT_LOST": "The instance that had the job is gone, and its result with it; send the request again",
+    "RESULT_LOST": "The job's result was lost, perhaps with the instance that had it; send the request again",
     "JOB_NOT_FOUND": "No such job, or it is forgotten by now (`job.keep_ms`)",
     "JOB_ENDED": "The job has ended already, so it cannot be cancelled; the detail names its state",
 }

@@ -8,7 +8,7 @@ import pytest
 
 from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs import JobEvent, JobState
 from lingua_scheduler.domain.losses import Loss
 from lingua_scheduler.domain.nodes import Features
 from lingua_scheduler.protocol.node import JobResult
@@ -18,9 +18,12 @@ from lingua_scheduler.services.attempts.work import Outcome, Try, Work
 from lingua_scheduler.services.dispatch import dispatcher as dispatching
 from lingua_scheduler.services.dispatch.placing import Placed
 from lingua_scheduler.store.jobs import Dispatched
+from tests.support.callers import caller_of
+from tests.support.peers import field, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.speech import work
+from tests.support.waiting import until
 
 FAILS = ErrorCode.PROCESSING_ERROR.value
 STALE, EXHAUSTED, NOBODY = DispatchOutcome.STALE, DispatchOutcome.EXHAUSTED, DispatchOutcome.NOBODY
@@ -134,3 +137,22 @@ async def test_every_attempt_is_counted_whichever_id_it_had(story: Story) -> Non
     assert (failed.state, failed.attempts, failed.node_id) == (JobState.FAILED, 2, "n2")
     done = await story.tell(*gone, *gone, At("n1"))
     assert (done.state, done.attempts) == (JobState.DONE, 3)
+
+
+async def test_a_caller_whose_result_was_lost_is_told_so_under_the_id_it_knows(server: RedisProcess) -> None:
+    async with (
+        scheduler_on(server.url) as (scheduler, store),
+        field(scheduler.port) as peers,
+        caller_of(scheduler.port) as caller,
+    ):
+        node = await peers.node(stay_silent)
+        job = (await caller.dispatch()).body["job_id"]
+        await until(lambda: node.jobs)
+        # Another instance took the result while we counted as dead, and its letter to us was lost.
+        (attempt,) = scheduler._dispatcher._assignments.open_attempts
+        record = await store.jobs.read(attempt.shard, attempt.job_id)
+        await store.jobs.end(attempt, record["epoch"], JobEvent.FINISH)
+        await scheduler._recovery.recheck()
+        ended = (await caller.result(job, 10_000)).body
+        assert (ended["state"], ended["error"]["code"]) == ("FAILED", "RESULT_LOST")
+        assert len(node.jobs) == 1  # nobody waits for another job

@@ -57,6 +57,7 @@ MAX_RESTARTS = 3
 # What people are told; where Redis is stays in our logs.
 AWAY = "Redis is away; try again shortly"
 REFUSED = "Redis takes no writes; try again later"
+RESULT_LOST = "the job is over and its result was lost on the way; send the request again"
 
 WITHDRAWN = Lost("withdrawn")
 SILENCE = (Loss.JOB_TIMEOUT, Loss.PART_TIMEOUT, Loss.NO_ANSWER, Loss.LEASE_OVER, ErrorCode.JOB_TIMEOUT)
@@ -131,6 +132,10 @@ class Dispatcher:
             if placed.outcome is DispatchOutcome.STALE and restarts < MAX_RESTARTS:
                 if await self._is_cancelled(wanted):
                     return _cancelled(wanted.job_id)
+                if work.is_call and wanted.number > 1:
+                    # Its caller was told this id and asks for no other.
+                    _log.warning("result.lost", job_id=wanted.job_id)
+                    return _failed(wanted, ErrorCode.RESULT_LOST, RESULT_LOST)
                 restarts += 1
                 # The job is over in Redis, and we do not know how. Either its result was lost between instances, or
                 # this instance counted as dead while the job waited, and another one closed it.
