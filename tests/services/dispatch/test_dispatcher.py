@@ -1,7 +1,7 @@
 """The retry policy: which node may have a job again, under which id, and what is told in the end."""
 
 from collections.abc import AsyncIterator, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -17,9 +17,10 @@ from lingua_scheduler.services.attempts.reports import Lost, Report
 from lingua_scheduler.services.attempts.work import Outcome, Try, Work
 from lingua_scheduler.services.dispatch import dispatcher as dispatching
 from lingua_scheduler.services.dispatch.placing import Placed
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs import Dispatched
 from tests.support.callers import caller_of
-from tests.support.peers import field, stay_silent
+from tests.support.peers import answer, field, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.speech import work
@@ -56,6 +57,7 @@ class Story:
 
     def __init__(self, dispatcher: dispatching.Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[Try] = []
+        self.jobs = dispatcher._store.jobs
         self._dispatcher = dispatcher
         self._steps: Iterator[At | DispatchOutcome] = iter(())
         self._at: At | None = None
@@ -73,7 +75,7 @@ class Story:
         self.asked.append(msgspec.structs.replace(wanted))
         step = next(self._steps)
         if isinstance(step, DispatchOutcome):
-            return Placed(step)
+            return Placed(step, shard=0)
         self._at = step
         attempt = Attempt(wanted.job_id or job_id(0, wanted.serial), wanted.number, step.node_id, 0)
         features = Features(acknowledges=step.acknowledges)
@@ -126,6 +128,27 @@ async def test_a_job_that_was_closed_elsewhere_does_not_go_back_to_a_node_that_f
     assert story.asked[-1].tried == ("n1",)
 
 
+async def test_redis_is_asked_only_about_jobs_that_have_an_id(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = story.jobs
+    close, is_cancelled, asked = jobs.close, jobs.is_cancelled, set[tuple[int, str]]()
+
+    async def close_it(shard: int, name: str, *rest: Any) -> bool:
+        asked.add((shard, name))
+        return await close(shard, name, *rest)
+
+    async def is_it_cancelled(shard: int, name: str) -> bool:
+        asked.add((shard, name))
+        return await is_cancelled(shard, name)
+
+    monkeypatch.setattr(jobs, "close", close_it)
+    monkeypatch.setattr(jobs, "is_cancelled", is_it_cancelled)
+    gone = At("n1", Loss.NODE_GONE, acknowledges=False)
+    await story.tell(STALE, At("n2", FAILS), gone, STALE, EXHAUSTED, At("n1"))
+    ids = {job_id(0, wanted.serial) for wanted in story.asked}
+    assert asked
+    assert asked <= {(0, name) for name in ids}
+
+
 # What is told
 
 
@@ -156,3 +179,27 @@ async def test_a_caller_whose_result_was_lost_is_told_so_under_the_id_it_knows(s
         ended = (await caller.result(job, 10_000)).body
         assert (ended["state"], ended["error"]["code"]) == ("FAILED", "RESULT_LOST")
         assert len(node.jobs) == 1  # nobody waits for another job
+
+
+async def test_a_job_that_was_cancelled_while_redis_did_not_answer_is_not_begun_anew(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node(answer)
+        ask, asked = store.jobs.ask_for_slot, 0
+
+        async def ask_in_vain(shard: int, *order: object) -> object:
+            """The slot is leased, and the answer gets lost; before it is asked for again, somebody cancels the job."""
+            nonlocal asked
+            asked += 1
+            if asked > 1:
+                return await ask(shard, *order)  # type: ignore[arg-type]
+            await ask(shard, *order)  # type: ignore[arg-type]
+            (record,) = await store.jobs.latest()
+            await store.jobs.cancel(record, 0)
+            raise RedisAway("the answer was lost")
+
+        monkeypatch.setattr(store.jobs, "ask_for_slot", ask_in_vain)
+        outcome = await scheduler._dispatcher.translate(work())
+        assert outcome.state is JobState.CANCELLED
+        assert node.jobs == []

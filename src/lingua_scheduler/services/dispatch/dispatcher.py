@@ -129,6 +129,9 @@ class Dispatcher:
                 return _failed(wanted, down, detail)
             if wanted.doubtful:
                 self._let_go(wanted, placed.attempt)
+            if placed.outcome is DispatchOutcome.STALE and not wanted.job_id:
+                # An earlier question was answered there, and the answer was lost.
+                wanted.shard, wanted.job_id = placed.shard, job_id(placed.shard, wanted.serial)
             if placed.outcome is DispatchOutcome.STALE and restarts < MAX_RESTARTS:
                 if await self._is_cancelled(wanted):
                     return _cancelled(wanted.job_id)
@@ -243,6 +246,9 @@ class Dispatcher:
 
     async def _is_given_up(self, wanted: Try) -> bool:
         """Close a job that goes on under another id; True when it was cancelled meanwhile, so nothing goes on."""
+        if not wanted.job_id:
+            # It began anew and had no attempt since.
+            return False
         try:
             is_closed = await self._store.jobs.close(
                 wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.CANCEL, "continued under another job id"

@@ -52,6 +52,8 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     outcome: DispatchOutcome
     attempt: Attempt | None = None
     dispatched: Dispatched | None = None
+    # Where a job is known that is STALE.
+    shard: int = -1
 
 
 class _Until(NamedTuple):
@@ -309,7 +311,7 @@ class Placer:
             raise
         _RESERVATIONS[reply.outcome].inc()
         if reply.outcome is not DispatchOutcome.DISPATCHED:
-            return Placed(reply.outcome)
+            return Placed(reply.outcome, shard=shard)
         attempt = Attempt(name, wanted.number, reply.node_id, shard)
         if wanted.job_id and shard != wanted.shard and not await self._moves(wanted, attempt):
             return Placed(DispatchOutcome.STALE)
