@@ -57,15 +57,26 @@ def _walk(data: bytes | memoryview) -> int | None:
     return packets if at == end else None
 
 
-def _loud_packets(data: bytes, silent_bytes: int) -> int:
-    """How many packets of framed Opus are longer than silence."""
-    at = loud = 0
-    while at < len(data):
-        packet_bytes = data[at] + (data[at + 1] << 8)
-        at += _LENGTH_BYTES + packet_bytes
-        if packet_bytes > silent_bytes:
-            loud += 1
-    return loud
+def _listen_to_packets(data: bytes, silent_bytes: int) -> tuple[int, int] | None:
+    """As `_walk`, and how many of the packets are longer than silence. Apart, because most walks need not know."""
+    end = len(data)
+    at = packets = loud = 0
+    try:
+        while at < end:
+            packet_bytes = data[at]
+            if high := data[at + 1]:
+                packet_bytes += high << 8
+                if packet_bytes > MAX_OPUS_PACKET_BYTES:
+                    return None
+            elif not packet_bytes:
+                return None
+            at += _LENGTH_BYTES + packet_bytes
+            packets += 1
+            if packet_bytes > silent_bytes:
+                loud += 1
+    except IndexError:
+        return None
+    return (packets, loud) if at == end else None
 
 
 def detect_format(data: bytes | memoryview) -> AudioFormat:
@@ -106,9 +117,9 @@ def listen(data: bytes, levels: SilenceLevels) -> tuple[int, bool]:
     if equal:
         # As at a constant bit rate, or digital silence: one length tells.
         return equal * OPUS_PACKET_MS, len(data) // equal - _LENGTH_BYTES > levels.opus_bytes
-    packets = _walk(data)
-    if packets is not None:
-        loud = _loud_packets(data, levels.opus_bytes)
+    heard = _listen_to_packets(data, levels.opus_bytes)
+    if heard is not None:
+        packets, loud = heard
         return packets * OPUS_PACKET_MS, loud > 1 or (loud == 1 and packets < _MANY_PACKETS)
     return len(data) // (16 * _PCM16_SAMPLE_BYTES), _is_loud(data, levels.pcm_rms)
 
