@@ -18,7 +18,13 @@ class Meaning(NamedTuple):
     reason: str = ""
 
 
+# Of most results, made once.
+_FINISHED = Meaning(JobEvent.FINISH)
+
+
 def meaning_of(result: JobResult) -> Meaning:
+    if result.success and not (result.extra and "reason" in result.extra):
+        return _FINISHED
     error = result.error
     code = known_code(error.code) if error is not None and error.code else None
     event = event_of_result(result.success, (result.extra or {}).get("reason"), code)
