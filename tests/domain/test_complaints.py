@@ -14,8 +14,8 @@ from lingua_scheduler.domain.complaints import (
     complaint_of,
     services_hit,
 )
-from lingua_scheduler.domain.nodes import Service
-from lingua_scheduler.domain.terms import SERVICES, Pipeline
+from lingua_scheduler.domain.nodes import SERVICES, Service
+from lingua_scheduler.domain.terms import Pipeline
 
 RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)
 INSTALLED = (Service("piper", "tts"), Service("twin", "asr"), Service("twin", "nmt"), Service("commas", "punctuation"))

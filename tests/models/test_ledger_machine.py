@@ -20,7 +20,7 @@ from lingua_scheduler.domain.jobs import JobEvent, target_of
 from lingua_scheduler.store import jobs
 from lingua_scheduler.store.jobs import DispatchRules, JobOrder
 from lingua_scheduler.store.nodes import NodeEntry, Owner
-from lingua_scheduler.store.records import fields_of
+from lingua_scheduler.store.reading import fields_of
 from lingua_scheduler.store.store import Store
 from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World
 from tests.support.clocks import Clock

@@ -21,7 +21,7 @@ from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.keys import FAMILIES, TABLE, Family, Keys
 from lingua_scheduler.store.nodes import Owner, Place
-from lingua_scheduler.store.records import fields_of
+from lingua_scheduler.store.reading import fields_of
 from lingua_scheduler.store.requests import Claim
 from lingua_scheduler.store.sessions import Hold
 from lingua_scheduler.store.store import Store

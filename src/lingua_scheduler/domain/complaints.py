@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from lingua_scheduler.domain.nodes import Service
-from lingua_scheduler.domain.terms import SERVICES
+from lingua_scheduler.domain.nodes import SERVICES, Service
 
 # Names come from peers.
 MAX_NAME = 64

@@ -123,6 +123,8 @@ class Features(NamedTuple):
 # In the order of the fields of `Features`: as nodes announce them, and as Redis has them.
 ANNOUNCED = ("job_ack", "lid", "context_text", "semantic", "turns")
 _FEATURE_LETTERS = "lcst"
+# The kinds of service a job may need, in the order of the fields of `Pipeline`.
+SERVICES = ("asr", "nmt", "tts", "semantic", "tone")
 
 
 class Service(NamedTuple):

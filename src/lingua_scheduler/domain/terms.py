@@ -4,16 +4,17 @@ from functools import cache
 from typing import NamedTuple
 
 from lingua_scheduler.domain.languages import AUTO, is_code
+from lingua_scheduler.domain.nodes import SERVICES
 from lingua_scheduler.domain.pools import Facet, pool_name
 
 TWO_WAY_AUTO = "two_way_auto"
 # Every one of them is a pool that the node must be in.
 MAX_AUTO_LANGS = 16
-# The kinds of service a job may need, in the order of the pipeline's fields.
-SERVICES = ("asr", "nmt", "tts", "semantic", "tone")
 
 
 class Pipeline(NamedTuple):
+    """One field for each of `SERVICES`, in their order."""
+
     use_asr: bool = True
     use_nmt: bool = True
     use_tts: bool = True

@@ -14,8 +14,7 @@ from lingua_scheduler.domain.reach import wide_pool
 from lingua_scheduler.store.connection import Reply
 from lingua_scheduler.store.inspection import Inspection
 from lingua_scheduler.store.nodes import Owner, Place
-from lingua_scheduler.store.reading import is_node, is_pool, owner_of
-from lingua_scheduler.store.records import fields_of
+from lingua_scheduler.store.reading import fields_of, is_node, is_pool, owner_of
 from lingua_scheduler.store.store import Store
 
 T = TypeVar("T")

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import AdoptOutcome, Attempt, parse_lease, parse_leases
 from lingua_scheduler.domain.nodes import (
+    SERVICES,
     BeatOutcome,
     CheckOutcome,
     DrainOutcome,
@@ -17,10 +18,10 @@ from lingua_scheduler.domain.nodes import (
     RestoreOutcome,
 )
 from lingua_scheduler.domain.reach import Reach, Served, is_wide, reach_named
-from lingua_scheduler.domain.terms import SERVICES
 from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.reading import (
+    fields_of,
     is_node,
     is_past,
     is_pool,
@@ -32,7 +33,6 @@ from lingua_scheduler.store.reading import (
     slots_of,
     whole,
 )
-from lingua_scheduler.store.records import fields_of
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import Unreadable
 from lingua_scheduler.telemetry import logs

@@ -14,6 +14,9 @@ _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
 _PAST = re.compile(r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d{1,18} \d{1,18})?", re.ASCII)
+# The first line of a job's record, before the session, which may be more than a word.
+_ATTEMPT = re.compile(r"\d{1,9}", re.ASCII)
+_RECORD = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool")
 _LARGEST = 2**63
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 # As many digits as the largest `nodes.max_jobs` has.
@@ -128,3 +131,19 @@ def profile_of(text: str | None) -> Profile | None:
         return _PROFILE.decode(text) if text else Profile()
     except (msgspec.MsgspecError, UnicodeError):
         return None
+
+
+def fields_of(text: str | None) -> dict[str, str]:
+    """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`.
+    Empty for what is no record, there too."""
+    if text is None or not is_text(text):
+        return {}
+    head, *lines = text.split("\n")
+    words = head.split(" ", len(_RECORD))
+    if len(words) <= len(_RECORD) or not _ATTEMPT.fullmatch(words[1]):
+        return {}
+    fields = {name: word for name, word in zip(_RECORD, words, strict=False) if word != "-"} | {"session": words[-1]}
+    named = [line.partition(" ") for line in lines]
+    fields |= {name: value for name, _, value in named if name != "step"}
+    fields["steps"] = "\n".join(value for name, _, value in named if name == "step")
+    return fields

@@ -1,7 +1,6 @@
 """Job records as people ask for them: one by its id, wherever it went, or the latest ones."""
 
 import asyncio
-import re
 from typing import NamedTuple
 
 from lingua_scheduler.domain.attempts import parse_leases, shard_of, without_secret
@@ -10,7 +9,7 @@ from lingua_scheduler.domain.jobs import LIVE, JobState
 from lingua_scheduler.domain.names import shown_session
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import is_shard, is_text
+from lingua_scheduler.store.reading import fields_of, is_shard, is_text
 from lingua_scheduler.store.unreadable import Unreadable
 
 # How many entries of recent jobs a shard keeps, about; those that began together share one.
@@ -25,9 +24,6 @@ POINTERS_MAX = 101
 ID_MAX_CHARS = 128
 # A job in one of these goes on elsewhere if it says so; in any other state it is where we look.
 _WAITS = (JobState.CREATED, JobState.RETRYING)
-# The first line of a record, before the session, which may be more than a word.
-_ATTEMPT = re.compile(r"\d{1,9}", re.ASCII)
-_WORDS = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool")
 
 
 class JobRecord(NamedTuple):
@@ -151,22 +147,6 @@ class Records:
 def one_line(text: str) -> str:
     """What callers said may be anything; a record has one line for it."""
     return text if text.isprintable() else " ".join(text.split())
-
-
-def fields_of(text: str | None) -> dict[str, str]:
-    """A record by the names of its words and lines, as `lua/lib/record.lua` writes it; all its moves are in `steps`.
-    Empty for what is no record, there too."""
-    if text is None or not is_text(text):
-        return {}
-    head, *lines = text.split("\n")
-    words = head.split(" ", len(_WORDS))
-    if len(words) <= len(_WORDS) or not _ATTEMPT.fullmatch(words[1]):
-        return {}
-    fields = {name: word for name, word in zip(_WORDS, words, strict=False) if word != "-"} | {"session": words[-1]}
-    named = [line.partition(" ") for line in lines]
-    fields |= {name: value for name, _, value in named if name != "step"}
-    fields["steps"] = "\n".join(value for name, _, value in named if name == "step")
-    return fields
 
 
 def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:

@@ -9,6 +9,7 @@ import msgspec
 from lingua_scheduler.domain.attempts import is_job_id, parse_lease
 from lingua_scheduler.domain.history import steps_of
 from lingua_scheduler.store.reading import (
+    fields_of,
     is_instance,
     is_node,
     is_number,
@@ -22,7 +23,6 @@ from lingua_scheduler.store.reading import (
     place_of,
     profile_of,
 )
-from lingua_scheduler.store.records import fields_of
 
 _TROUBLE = re.compile(r"[ox]* \d{1,18} \d{1,18}", re.ASCII)
 _LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d{1,18}", re.ASCII)
