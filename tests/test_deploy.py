@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lingua_scheduler.domain.losses import REASONS
+from lingua_scheduler.domain.jobs.losses import REASONS
 from lingua_scheduler.settings import fields
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY

@@ -11,10 +11,10 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.cli.options import Exit
-from lingua_scheduler.domain.alarms import CODES
-from lingua_scheduler.domain.changes import KINDS
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.domain.jobs import LIVE, MOVES
+from lingua_scheduler.domain.jobs.jobs import LIVE, MOVES
+from lingua_scheduler.domain.watching.alarms import CODES
+from lingua_scheduler.domain.watching.changes import KINDS
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.settings import fields, load
 from lingua_scheduler.store.scripts import parse

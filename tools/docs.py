@@ -12,7 +12,7 @@ from prometheus_client.metrics import MetricWrapperBase
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console.openapi import openapi
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode, HttpCode
-from lingua_scheduler.domain.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
+from lingua_scheduler.domain.jobs.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.settings import Field, RedisSettings, Settings, fields

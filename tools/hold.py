@@ -1,7 +1,8 @@
 """How long results should wait for earlier ones: what people hear late, and how much, for several `delivery.hold_ms`.
 
 python -m tools.hold [seed]. Sentences last 0.5 to 10 s with 0.5 to 3 s between them; nodes take longer for longer
-ones, and some are busy or silent. The same conversations are played through `domain/ordering.py` with each setting.
+ones, and some are busy or silent. The same conversations are played through
+`domain/sessions/ordering.py` with each setting.
 """
 
 import math
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from lingua_scheduler.domain.ordering import Ordering
+from lingua_scheduler.domain.sessions.ordering import Ordering
 
 HOLDS_MS = (0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 5_000, 10_000)
 SESSIONS = 300

@@ -198,8 +198,8 @@ rooms is answered with `room_error`.
 
 JOBS = """
 A job is one utterance to be translated into one language. It has at most one live attempt at a time; each attempt is
-one node's try, with a number and a lease. The table below is the one in `src/lingua_scheduler/domain/jobs.py`; scripts
-are told by it which states a move may start from, and a move that is not in it is answered as stale.
+one node's try, with a number and a lease. The table below is the one in `src/lingua_scheduler/domain/jobs/jobs.py`;
+scripts are told by it which states a move may start from, and a move that is not in it is answered as stale.
 """
 
 JOBS_DIAGRAM = """

@@ -29,10 +29,10 @@ from lingua_scheduler.console.polling import Polling
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.watching import Watching
-from lingua_scheduler.domain.addresses import AddressBook, read_networks
-from lingua_scheduler.domain.destinations import Destinations
-from lingua_scheduler.domain.instances import MAX_ID_LENGTH, made_up_id
-from lingua_scheduler.domain.pools import Admission
+from lingua_scheduler.domain.cluster.instances import MAX_ID_LENGTH, made_up_id
+from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
+from lingua_scheduler.domain.guards.destinations import Destinations
+from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.gateway.connections import Runner, charge
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.node_socket import NodeSocket

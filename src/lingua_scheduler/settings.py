@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.addresses import read_networks
-from lingua_scheduler.domain.origins import ANY, read_host, read_origin
+from lingua_scheduler.domain.guards.addresses import read_networks
+from lingua_scheduler.domain.guards.origins import ANY, read_host, read_origin
 
 _APP_DIR = "lingua-scheduler"
 _NOTHING: Mapping[str, str] = MappingProxyType({})

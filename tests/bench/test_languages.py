@@ -5,7 +5,7 @@ import pytest
 from lingua_scheduler.bench import scenarios
 from lingua_scheduler.bench.languages import CODES
 from lingua_scheduler.bench.plan import Plan
-from lingua_scheduler.domain.languages import is_code
+from lingua_scheduler.domain.pools.languages import is_code
 
 TINY = Plan(repeats=1, jobs=100)
 

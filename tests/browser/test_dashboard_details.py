@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from lingua_scheduler.domain.picture import Level
+from lingua_scheduler.domain.watching.picture import Level
 from tests.support import scenes
 from tests.support.browser import PHONE, page_of
 from tests.support.dashboards import Watched, watched

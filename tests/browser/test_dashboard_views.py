@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from playwright.async_api import Browser, CDPSession, Page, expect
 
-from lingua_scheduler.domain.picture import Level, NodeLook
+from lingua_scheduler.domain.watching.picture import Level, NodeLook
 from tests.support import scenes
 from tests.support.browser import PHONE, axe, page_of
 from tests.support.dashboards import Watched, watched

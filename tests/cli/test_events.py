@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from lingua_scheduler.cli.events import Wanted, moment
 from lingua_scheduler.cli.main import main
-from lingua_scheduler.domain.picture import Level
+from lingua_scheduler.domain.watching.picture import Level
 from lingua_scheduler.processes import die_with_parent, stop
 from tests.support.terminals import terminal
 from tests.support.waiting import until

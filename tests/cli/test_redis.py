@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.versions import DATA_VERSION
+from lingua_scheduler.domain.maintenance.versions import DATA_VERSION
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.store import Store
 from tests.cli.test_commands import ended, lingua, needs_linux, started

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from lingua_scheduler.cli.main import main
-from lingua_scheduler.domain.picture import Level, Picture
+from lingua_scheduler.domain.watching.picture import Level, Picture
 from tests.support.watched import AT_MS, Watched, alarm, instance, moment, node, pair, picture, watched
 
 SCHEDULER, CRITICAL = 5, 6

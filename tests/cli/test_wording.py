@@ -18,7 +18,7 @@ from lingua_scheduler.cli.wording import (
     sparkline,
     table_console,
 )
-from lingua_scheduler.domain.picture import Level
+from lingua_scheduler.domain.watching.picture import Level
 from tests.support.watched import AT_MS, alarm, moment, node, pair, picture
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.domain.alarms import CODES, Sight, alarms, lost_lately
-from lingua_scheduler.domain.changes import KINDS, changes
-from lingua_scheduler.domain.picture import Alarm, Event
+from lingua_scheduler.domain.watching.alarms import CODES, Sight, alarms, lost_lately
+from lingua_scheduler.domain.watching.changes import KINDS, changes
+from lingua_scheduler.domain.watching.picture import Alarm, Event
 from tests.support import scenes
 from tests.support.peers import Field
 

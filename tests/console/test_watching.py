@@ -12,8 +12,8 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console import watching
-from lingua_scheduler.domain.changes import delta
-from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.domain.watching.changes import delta
+from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.services.watching.snapshot import STEPS_KEPT
 from tests.support.peers import FakeNode, Field, Frame, field, heartbeat, result_of
 from tests.support.pictures import after, node

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.clocks import Drift
+from lingua_scheduler.domain.cluster.clocks import Drift
 from lingua_scheduler.store.store import Store
 from tests.support.peers import FakeNode, Frame, field, result_of
 from tests.support.schedulers import settings_with

@@ -10,13 +10,13 @@ from typing import get_args
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lingua_scheduler.domain.attempts import DispatchOutcome
-from lingua_scheduler.domain.complaints import SuspendOutcome
-from lingua_scheduler.domain.jobs import ENDED, JobEvent
-from lingua_scheduler.domain.languages import is_code
-from lingua_scheduler.domain.losses import OTHER, REASONS
-from lingua_scheduler.domain.nodes import BeatOutcome
-from lingua_scheduler.domain.requests import ClaimOutcome
+from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import ENDED, JobEvent
+from lingua_scheduler.domain.jobs.losses import OTHER, REASONS
+from lingua_scheduler.domain.jobs.requests import ClaimOutcome
+from lingua_scheduler.domain.nodes.complaints import SuspendOutcome
+from lingua_scheduler.domain.nodes.nodes import BeatOutcome
+from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.protocol.bus import KINDS
 from lingua_scheduler.protocol.signals import Signal
 from lingua_scheduler.services.cluster.mailroom import Posted

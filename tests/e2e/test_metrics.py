@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import Gauge
 
 from lingua_scheduler.console.siblings import Siblings
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished, encode
 from lingua_scheduler.telemetry import departed, metrics
 from tests.support.callers import caller_of

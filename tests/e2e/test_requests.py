@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from lingua_scheduler.domain.attempts import without_secret
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs.attempts import without_secret
+from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.callers import Answer, Caller, caller_of

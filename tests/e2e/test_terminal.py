@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.processes import die_with_parent, stop
 from tests.support.schedulers import serve_process
 from tests.support.terminals import terminal

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import StatusCode
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.attempts import Attempt, without_secret
+from lingua_scheduler.domain.jobs.attempts import Attempt, without_secret
 from lingua_scheduler.protocol.bus import Assign
 from tests.support.callers import SPEECH, caller_of
 from tests.support.peers import FakeNode, Field, Frame, answer, field, result_of, stay_silent

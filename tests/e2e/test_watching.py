@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.nodes import Load
+from lingua_scheduler.domain.nodes.nodes import Load
 from lingua_scheduler.store.looks import digest_of, look_of
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store

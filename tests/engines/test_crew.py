@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS
+from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_TRANSLATIONS
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import PARTS, Choices, Found, Part, Stage, survey
 from lingua_scheduler.engines.crew import Crew

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.attempts import ADOPTED, Attempt
+from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.store.connection import RedisAway

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.quarantine import QuarantineRules, Verdict
-from lingua_scheduler.domain.retries import pause_ms
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, Verdict
+from lingua_scheduler.domain.jobs.retries import pause_ms
 from lingua_scheduler.services.attempts.judging import LONGEST
 from lingua_scheduler.settings import JobSettings, NodesSettings
 from lingua_scheduler.store.store import Store

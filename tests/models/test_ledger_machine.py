@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from lingua_scheduler.domain.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobEvent, target_of
+from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
+from lingua_scheduler.domain.jobs.jobs import JobEvent, target_of
 from lingua_scheduler.store import jobs
 from lingua_scheduler.store.jobs import DispatchRules, JobOrder
 from lingua_scheduler.store.nodes import NodeEntry, Owner

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.store import scripts
 from tests.models.test_ledger_machine import NODES, POOLS, WIDE, LedgerMachine, machine_on
 from tests.support.servers import RedisProcess

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.quarantine import QuarantineRules
-from lingua_scheduler.domain.reach import is_wide
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
+from lingua_scheduler.domain.pools.reach import is_wide
 
 ACK_MS = 5_000
 # Small numbers, so that nodes come and go often.

@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import (
     KINDS,
     AnyMessage,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.following import Seen
+from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.sdk import watching
 from lingua_scheduler.sdk.watching import (
     Connected,

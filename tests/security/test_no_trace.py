@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.cluster.inbox_reader import Letter

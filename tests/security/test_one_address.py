@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes.http import nodes

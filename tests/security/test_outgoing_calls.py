@@ -9,8 +9,8 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from lingua_scheduler.console.outside import client_session, refusal_in
-from lingua_scheduler.domain.addresses import read_networks
-from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.guards.addresses import read_networks
+from lingua_scheduler.domain.guards.destinations import Destinations
 from tests.support.http_nodes import LANGUAGES, HttpNode, door, http_node, take
 from tests.support.peers import Field, answer, field
 from tests.support.schedulers import scheduler_on

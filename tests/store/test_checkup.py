@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.findings import Finding, FindingKind
-from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.maintenance.findings import Finding, FindingKind
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.facts import facts_of
 from lingua_scheduler.store.store import Store

@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 from redis.crc import key_slot
 
-from lingua_scheduler.domain.attempts import DispatchOutcome
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.nodes import BeatOutcome
+from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.store import cluster as cluster_line
 from lingua_scheduler.store import scripts
 from lingua_scheduler.store.addresses import Address, read_cluster

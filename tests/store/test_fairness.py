@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, entry, order

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
-from lingua_scheduler.domain.complaints import Complaint, ComplaintRules
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.losses import Loss
-from lingua_scheduler.domain.quarantine import QuarantineRules
-from lingua_scheduler.domain.requests import Request
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.losses import Loss
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
+from lingua_scheduler.domain.jobs.requests import Request
+from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
 from lingua_scheduler.store import reading, unreadable
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.jobs import JobNote

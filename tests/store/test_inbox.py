@@ -5,7 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lingua_scheduler.domain.instances import BuryOutcome, ClaimOutcome, PostOutcome, ReleaseOutcome, ReplayOutcome
+from lingua_scheduler.domain.cluster.instances import (
+    BuryOutcome,
+    ClaimOutcome,
+    PostOutcome,
+    ReleaseOutcome,
+    ReplayOutcome,
+)
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.inbox import FIRST, GROUP, Adoption
 from lingua_scheduler.store.store import Store

@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.figures import Figures
-from lingua_scheduler.domain.instances import ForgetOutcome, LeaveOutcome, PresenceOutcome
+from lingua_scheduler.domain.cluster.instances import ForgetOutcome, LeaveOutcome, PresenceOutcome
+from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.mail import DEAD_MS, who

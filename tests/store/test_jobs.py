@@ -7,10 +7,10 @@ from itertools import product
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
-from lingua_scheduler.domain.history import Step
-from lingua_scheduler.domain.jobs import JobEvent, JobState, target_of
-from lingua_scheduler.domain.nodes import Features
+from lingua_scheduler.domain.jobs.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.jobs.history import Step
+from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState, target_of
+from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.store.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.nodes import Load, Machine
-from lingua_scheduler.domain.reach import Reach, reach_named
+from lingua_scheduler.domain.nodes.nodes import Load, Machine
+from lingua_scheduler.domain.pools.reach import Reach, reach_named
 from lingua_scheduler.store import looks
 from lingua_scheduler.store.looks import Row, Said, digest_of, look_of
 from lingua_scheduler.store.nodes import NodeEntry

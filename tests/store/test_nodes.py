@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.attempts import ADOPTED, Attempt
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.nodes import (
+from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
+from lingua_scheduler.domain.nodes.nodes import (
     BeatOutcome,
     CheckOutcome,
     DrainOutcome,
@@ -17,7 +18,6 @@ from lingua_scheduler.domain.nodes import (
     RemoveOutcome,
     RestoreOutcome,
 )
-from lingua_scheduler.domain.quarantine import QuarantineRules
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.connection import Argument, Line, RedisAway, Waiter
 from lingua_scheduler.store.nodes import Nodes, Owner, Place

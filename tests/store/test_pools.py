@@ -2,8 +2,8 @@
 
 import asyncio
 
-from lingua_scheduler.domain.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock

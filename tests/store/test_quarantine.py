@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.quarantine import QuarantineRules, Verdict
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, Verdict
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, order

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.attempts import (
+from lingua_scheduler.domain.jobs.attempts import (
     AdvanceOutcome,
     Attempt,
     CancelOutcome,
@@ -13,8 +13,8 @@ from lingua_scheduler.domain.attempts import (
     EndOutcome,
     NoteOutcome,
 )
-from lingua_scheduler.domain.history import Step
-from lingua_scheduler.domain.jobs import JobEvent, JobState
+from lingua_scheduler.domain.jobs.history import Step
+from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.records import JobRecord
 from lingua_scheduler.store.store import Store

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.complaints import Complaint, ComplaintRules
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.leadership import Term
-from lingua_scheduler.domain.quarantine import QuarantineRules
-from lingua_scheduler.domain.requests import Request
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.cluster.leadership import Term
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
+from lingua_scheduler.domain.jobs.requests import Request
+from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.jobs import JobNote
 from lingua_scheduler.store.nodes import Owner, Place

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, ReleaseOutcome, Request
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, ReleaseOutcome, Request
 from lingua_scheduler.store.requests import Claim, Claimed
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock

@@ -4,8 +4,8 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from lingua_scheduler.domain.attempts import DispatchOutcome
-from lingua_scheduler.domain.complaints import Complaint, ComplaintRules, SuspendOutcome
+from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
+from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules, SuspendOutcome
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order

@@ -2,8 +2,8 @@
 
 import asyncio
 
-from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
-from lingua_scheduler.domain.survival import OpenOutcome, OwnedOutcome
+from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
+from lingua_scheduler.domain.sessions.handover import OpenOutcome, OwnedOutcome
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.sessions import HeldBy, Hold, SessionRecord
 from lingua_scheduler.store.store import Store

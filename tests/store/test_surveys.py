@@ -1,6 +1,6 @@
 """Why each node would not be taken."""
 
-from lingua_scheduler.domain.candidates import Candidate, Verdict
+from lingua_scheduler.domain.pools.candidates import Candidate, Verdict
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.surveys import MEMBERS_MAX, OTHERS_MAX
 from tests.support.clocks import Clock

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.together import MOST_TOGETHER

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.quarantine import QuarantineRules
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.store.nodes import NodeEntry
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lingua_scheduler.domain.versions import DATA_VERSION, ClaimOutcome, refusal
+from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, ClaimOutcome, refusal
 from lingua_scheduler.store.store import Store, StoreError
 
 

@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import Any
 
-from lingua_scheduler.domain.attempts import DispatchOutcome
-from lingua_scheduler.domain.candidates import Verdict
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.leadership import PublishOutcome
-from lingua_scheduler.domain.nodes import DrainOutcome, RegisterOutcome, RemoveOutcome
-from lingua_scheduler.domain.pools import Admission, Languages, membership_of
-from lingua_scheduler.domain.reach import is_wide
+from lingua_scheduler.domain.cluster.leadership import PublishOutcome
+from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.nodes.nodes import DrainOutcome, RegisterOutcome, RemoveOutcome
+from lingua_scheduler.domain.pools.candidates import Verdict
+from lingua_scheduler.domain.pools.pools import Admission, Languages, membership_of
+from lingua_scheduler.domain.pools.reach import is_wide
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order, wide_codes, wide_entry, wide_languages
 

@@ -10,8 +10,8 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.dashboard import add_dashboard
-from lingua_scheduler.domain.changes import delta
-from lingua_scheduler.domain.picture import Event, Moment, Picture
+from lingua_scheduler.domain.watching.changes import delta
+from lingua_scheduler.domain.watching.picture import Event, Moment, Picture
 from tests.support.scenes import moment
 
 

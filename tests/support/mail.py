@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import AttemptLost, BusMessage, encode
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.cluster.inbox_reader import Letter

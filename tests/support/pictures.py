@@ -4,7 +4,16 @@ from typing import Any
 
 import msgspec
 
-from lingua_scheduler.domain.picture import Alarm, InstanceLook, JobLook, Level, Moment, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.watching.picture import (
+    Alarm,
+    InstanceLook,
+    JobLook,
+    Level,
+    Moment,
+    NodeLook,
+    PairLook,
+    Picture,
+)
 
 AT_MS = 1_000_000
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from lingua_scheduler.domain.picture import (
+from lingua_scheduler.domain.watching.picture import (
     Alarm,
     Event,
     InstanceLook,

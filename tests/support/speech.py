@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.services.attempts.work import Work
 from tests.support.fleet import POOL
 

@@ -10,7 +10,16 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from lingua_scheduler.domain.picture import Alarm, Event, InstanceLook, Level, Moment, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.watching.picture import (
+    Alarm,
+    Event,
+    InstanceLook,
+    Level,
+    Moment,
+    NodeLook,
+    PairLook,
+    Picture,
+)
 
 AT_MS = 1_800_000_000_000
 

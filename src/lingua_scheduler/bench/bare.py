@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, job_id
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.languages import Pair
-from lingua_scheduler.domain.nodes import Features, NodeState
-from lingua_scheduler.domain.pools import Admission, Facet, Languages, pool_name, pools_for
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndOutcome, job_id
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.nodes.nodes import Features, NodeState
+from lingua_scheduler.domain.pools.languages import Pair
+from lingua_scheduler.domain.pools.pools import Admission, Facet, Languages, pool_name, pools_for
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.attempts.judging import Judge
 from lingua_scheduler.services.dispatch.placing import FIRST_SAMPLE
 from lingua_scheduler.settings import Settings

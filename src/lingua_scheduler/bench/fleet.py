@@ -10,7 +10,7 @@ from lingua_scheduler.bench.figures import Samples
 from lingua_scheduler.bench.limits import Stopwatch
 from lingua_scheduler.bench.measure import Yardstick, percentile, tail
 from lingua_scheduler.bench.plan import Plan
-from lingua_scheduler.domain.attempts import DispatchOutcome
+from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
 
 SLOTS = 16
 # Calls of one sample, as shares of a sample's jobs.

@@ -17,7 +17,7 @@ from lingua_scheduler.bench.measure import percentile, tail
 from lingua_scheduler.bench.obeying import LoadFailed, obey
 from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.peers import Client, Echoer, Node, Talker
-from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
+from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
 
 PACE_S = 0.001
 

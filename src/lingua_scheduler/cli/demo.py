@@ -19,7 +19,7 @@ from rich.text import Text
 from lingua_scheduler.cli import sample, status
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import PlainConsole, now_ms
-from lingua_scheduler.domain.following import Seen
+from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk.client import SessionFailed
 from lingua_scheduler.sdk.watching import Interrupted, watch

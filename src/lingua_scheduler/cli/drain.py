@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.domain.nodes import DrainOutcome
+from lingua_scheduler.domain.nodes.nodes import DrainOutcome
 from lingua_scheduler.store.store import Store
 
 

@@ -18,9 +18,9 @@ from lingua_scheduler.cli.wording import (
     short_span,
     sparkline,
 )
-from lingua_scheduler.domain.following import Seen
-from lingua_scheduler.domain.pairs import is_echo, served_in_words
-from lingua_scheduler.domain.picture import Moment, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.watching.following import Seen
+from lingua_scheduler.domain.watching.pairs import is_echo, served_in_words
+from lingua_scheduler.domain.watching.picture import Moment, NodeLook, PairLook, Picture
 
 T = TypeVar("T")
 

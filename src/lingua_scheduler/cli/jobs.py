@@ -13,9 +13,9 @@ from rich.text import Text
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.wording import plain, table_console
-from lingua_scheduler.domain.attempts import CancelOutcome
-from lingua_scheduler.domain.jobs import LIVE, JobState
-from lingua_scheduler.domain.pools import Admission
+from lingua_scheduler.domain.jobs.attempts import CancelOutcome
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobState
+from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.protocol.http_jobs import LIST_MAX, Explanation, JobCancelled, JobExplanation, JobList, JobView
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.cancelling import Cancellation

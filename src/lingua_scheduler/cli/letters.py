@@ -10,7 +10,7 @@ from rich.table import Table
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.wording import table_console
-from lingua_scheduler.domain.instances import is_letter_id
+from lingua_scheduler.domain.cluster.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
 from lingua_scheduler.services.cluster.dead_letters import list_dead_letters, purge, replay
 from lingua_scheduler.store.inbox import limits_of

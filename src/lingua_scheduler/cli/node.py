@@ -11,7 +11,7 @@ import click
 from lingua_scheduler.cli import engines
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.cli.wording import PlainConsole, plain
-from lingua_scheduler.domain.languages import is_code
+from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
 from lingua_scheduler.engines.crew import Crew

@@ -13,8 +13,8 @@ from rich.text import Text
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import STATE_STYLES, table_console
-from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.nodes import Features
+from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.store.nodes import NodeView
 from lingua_scheduler.store.store import Store
 

@@ -13,9 +13,9 @@ from rich.text import Text
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.wording import counted, plain, table_console
-from lingua_scheduler.domain.languages import is_code
-from lingua_scheduler.domain.pools import Admission, Facet, pool_name
-from lingua_scheduler.domain.selection import WidePool
+from lingua_scheduler.domain.pools.languages import is_code
+from lingua_scheduler.domain.pools.pools import Admission, Facet, pool_name
+from lingua_scheduler.domain.pools.selection import WidePool
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.store.store import Store

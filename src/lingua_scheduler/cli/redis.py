@@ -12,8 +12,8 @@ from rich.console import Console
 from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.wording import plain
-from lingua_scheduler.domain.findings import Finding
-from lingua_scheduler.domain.versions import DATA_VERSION, ClaimOutcome, refusal
+from lingua_scheduler.domain.maintenance.findings import Finding
+from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, ClaimOutcome, refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.facts import ServerFacts, facts_of

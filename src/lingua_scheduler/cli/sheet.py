@@ -20,9 +20,9 @@ from lingua_scheduler.cli.wording import (
     short_span,
     span,
 )
-from lingua_scheduler.domain.pairs import is_echo, name_of, unlisted
-from lingua_scheduler.domain.picture import Alarm, Level, NodeLook, PairLook, Picture
-from lingua_scheduler.domain.verdict import listed, subjects, verdict, worst_first
+from lingua_scheduler.domain.watching.pairs import is_echo, name_of, unlisted
+from lingua_scheduler.domain.watching.picture import Alarm, Level, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.watching.verdict import listed, subjects, verdict, worst_first
 
 LABEL_WIDTH = 11
 _SINCE_WIDTH = 7

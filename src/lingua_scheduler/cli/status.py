@@ -11,9 +11,9 @@ from rich.text import Text
 from lingua_scheduler.cli import sheet
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
 from lingua_scheduler.cli.wording import NOTHING, PlainConsole, node_state, now_ms, plain, short_span, table_console
-from lingua_scheduler.domain.pairs import served_in_words
-from lingua_scheduler.domain.picture import Level, Picture
-from lingua_scheduler.domain.verdict import verdict
+from lingua_scheduler.domain.watching.pairs import served_in_words
+from lingua_scheduler.domain.watching.picture import Level, Picture
+from lingua_scheduler.domain.watching.verdict import verdict
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.watching import Failures, Refused, get, reason_of
 

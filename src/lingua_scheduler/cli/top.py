@@ -14,7 +14,7 @@ from lingua_scheduler.cli.frames import SORTS, View, frame, next_sort
 from lingua_scheduler.cli.keys import keys
 from lingua_scheduler.cli.watching import Stream, begin, run, url_option, write_line
 from lingua_scheduler.cli.wording import PlainConsole, now_ms
-from lingua_scheduler.domain.following import Seen
+from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.sdk.watching import Connected, Interrupted, watch
 
 

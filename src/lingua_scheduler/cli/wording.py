@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from lingua_scheduler.domain.picture import Level, NodeLook
+from lingua_scheduler.domain.watching.picture import Level, NodeLook
 
 STATE_STYLES = {
     "ready": "green",

@@ -9,8 +9,8 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from lingua_scheduler.domain.addresses import Caller
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.telemetry import logs, metrics
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic, thread_time
 
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket
 
 # So much of a core may go into making it, and so many seconds of CPU at once: nobody but a flood comes near it.
 CPU_SHARE = 0.1

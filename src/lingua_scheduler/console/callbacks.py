@@ -3,7 +3,7 @@
 import aiohttp
 
 from lingua_scheduler.console.outside import REFUSED, client_session, refusal_in
-from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.telemetry import logs

@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.console.siblings import Siblings, status_of
 from lingua_scheduler.domain.errors import HttpCode
-from lingua_scheduler.domain.nodes import DrainOutcome
+from lingua_scheduler.domain.nodes.nodes import DrainOutcome
 from lingua_scheduler.protocol.http import (
     DrainAnswer,
     EvictAnswer,

@@ -3,7 +3,7 @@
 import aiohttp
 
 from lingua_scheduler.console.outside import REFUSED, client_session, refusal_in
-from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.services.nodes.model_hub import HubAway
 
 _PIECE_BYTES = 65_536

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.domain.cluster.instances import is_letter_id
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import (
     DeadLetterList,
     DeadLetterQuery,

@@ -3,8 +3,8 @@
 from typing import Any
 
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
-from lingua_scheduler.domain.attempts import CancelOutcome
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.protocol.http_jobs import JobCancelled, JobExplanation, JobList, JobsQuery, JobView
 from lingua_scheduler.services.dispatch.cancelling import Cancelling
 from lingua_scheduler.services.dispatch.lookup import Lookup

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
 from lingua_scheduler.console.bodies import invalid, read_body
-from lingua_scheduler.domain.addresses import NOBODY, Caller
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
 from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
 from lingua_scheduler.protocol.http import LANGUAGE, MAX_LANGUAGE_CHARS, NODE_ID

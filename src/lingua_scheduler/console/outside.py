@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 from aiohttp.abc import AbstractResolver
 
-from lingua_scheduler.domain.destinations import SETTING, Destinations, refusal
+from lingua_scheduler.domain.guards.destinations import SETTING, Destinations, refusal
 from lingua_scheduler.telemetry import metrics
 
 REFUSED = metrics.by(metrics.OUTGOING_REFUSED, "callback", "catalogue")

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.protocol.http_stats import ClusterStats, FlatFigures, Stats
 from lingua_scheduler.services.nodes.model_hub import Catalogue
 from lingua_scheduler.services.watching.polled_stats import cluster_of, figures_of, stats_of

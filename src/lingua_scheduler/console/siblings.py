@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.jobs import ENDED
+from lingua_scheduler.domain.jobs.jobs import ENDED
 from lingua_scheduler.protocol.http import Status, WorkerAbout
 from lingua_scheduler.telemetry import departed, figures, metrics
 from lingua_scheduler.telemetry.figures import Family, total

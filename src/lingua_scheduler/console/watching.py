@@ -8,10 +8,10 @@ from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER
 from lingua_scheduler.console.operations import Call, Known, Operation, Problem
-from lingua_scheduler.domain.addresses import NOBODY
-from lingua_scheduler.domain.changes import delta
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.domain.guards.addresses import NOBODY
+from lingua_scheduler.domain.watching.changes import delta
+from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.protocol.http_watching import Events, EventsQuery, History
 from lingua_scheduler.services.watching.snapshot import (
     STEPS_KEPT,

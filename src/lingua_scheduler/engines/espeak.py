@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from lingua_scheduler.domain.languages import is_code
+from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.sdk.audio import Audio
 
 _SYNCHRONOUS = 2

@@ -10,8 +10,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
-from lingua_scheduler.domain.addresses import NOBODY, AddressBook
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook
+from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics

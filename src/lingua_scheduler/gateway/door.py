@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
-from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.errors import HttpCode
-from lingua_scheduler.domain.origins import HostRule, OriginRule, is_loopback
+from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
+from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback
 from lingua_scheduler.gateway.connections import Connection
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import ServerSettings

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.nodes import BeatOutcome
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from time import perf_counter, thread_time
 
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket
 
 # So much CPU a connection that was quiet may use before it has to rest; of that, half before it is weighed exactly.
 CPU_BURST_S = 0.02

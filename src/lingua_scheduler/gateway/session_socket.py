@@ -7,7 +7,7 @@ from typing import TypeGuard
 from aiohttp import web
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse

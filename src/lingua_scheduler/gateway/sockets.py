@@ -11,7 +11,7 @@ from weakref import WeakSet
 from aiohttp import WebSocketError, WSMsgType, web
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.accepted import Accepted
 from lingua_scheduler.gateway.inlet import AtOnce
 from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox, Unread

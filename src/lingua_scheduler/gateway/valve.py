@@ -12,7 +12,7 @@ from weakref import WeakSet
 from aiohttp import web
 from aiohttp._websocket.reader import WebSocketReader
 
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.inlet import Inlet
 from lingua_scheduler.gateway.scales import LEAST_WAIT_S, Scales
 from lingua_scheduler.services.attempts.peers import CloseCode

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 
 
 class BusMessage(msgspec.Struct, frozen=True, tag_field="kind"):

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs.jobs import JobState
 
 LIST_MAX = 500
 

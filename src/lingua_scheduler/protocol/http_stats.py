@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from lingua_scheduler.domain.catalogue import OfferedService
+from lingua_scheduler.domain.nodes.model_hub import OfferedService
 
 
 class Polled(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.picture import Event, Moment
+from lingua_scheduler.domain.watching.picture import Event, Moment
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

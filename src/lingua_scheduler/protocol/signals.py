@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 
 
 class CancelJob(msgspec.Struct, frozen=True, tag="cancel_job"):

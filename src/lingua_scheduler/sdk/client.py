@@ -12,9 +12,9 @@ import aiohttp
 import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.languages import AUTO
-from lingua_scheduler.domain.sequence import Received
-from lingua_scheduler.domain.terms import TWO_WAY_AUTO
+from lingua_scheduler.domain.pools.languages import AUTO
+from lingua_scheduler.domain.sessions.sequence import Received
+from lingua_scheduler.domain.sessions.terms import TWO_WAY_AUTO
 from lingua_scheduler.protocol import binary
 from lingua_scheduler.protocol.session import (
     AsrPartial,

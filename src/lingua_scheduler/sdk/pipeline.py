@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from lingua_scheduler.domain.languages import AUTO
-from lingua_scheduler.domain.terms import TWO_WAY_AUTO
+from lingua_scheduler.domain.pools.languages import AUTO
+from lingua_scheduler.domain.sessions.terms import TWO_WAY_AUTO
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
 from lingua_scheduler.sdk.decoding import CannotDecode, NoDecoder, decode

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
-from lingua_scheduler.domain.following import Change, OutOfStep, Seen, Whole
-from lingua_scheduler.domain.picture import Event
+from lingua_scheduler.domain.watching.following import Change, OutOfStep, Seen, Whole
+from lingua_scheduler.domain.watching.picture import Event
 from lingua_scheduler.sdk.address import page_url
 
 CONNECT_WITHIN_S = 5.0

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import NamedTuple, TypeVar
 
-from lingua_scheduler.domain.attempts import Attempt, parse_leases
-from lingua_scheduler.domain.findings import Finding, FindingKind, confirmed
-from lingua_scheduler.domain.jobs import LIVE, JobEvent
-from lingua_scheduler.domain.nodes import RemoveOutcome
-from lingua_scheduler.domain.reach import wide_pool
+from lingua_scheduler.domain.jobs.attempts import Attempt, parse_leases
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent
+from lingua_scheduler.domain.maintenance.findings import Finding, FindingKind, confirmed
+from lingua_scheduler.domain.nodes.nodes import RemoveOutcome
+from lingua_scheduler.domain.pools.reach import wide_pool
 from lingua_scheduler.store.connection import Reply
 from lingua_scheduler.store.inspection import Inspection
 from lingua_scheduler.store.nodes import Owner, Place

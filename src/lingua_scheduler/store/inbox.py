@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import ResponseError
 
-from lingua_scheduler.domain.instances import (
+from lingua_scheduler.domain.cluster.instances import (
     AdoptionOutcome,
     BuryOutcome,
     ClaimOutcome,

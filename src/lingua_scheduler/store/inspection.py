@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
-from lingua_scheduler.domain.findings import Finding, FindingKind
+from lingua_scheduler.domain.maintenance.findings import Finding, FindingKind
 from lingua_scheduler.store.keys import ASIDE, Family
 from lingua_scheduler.store.reading import is_text
 from lingua_scheduler.store.store import Store

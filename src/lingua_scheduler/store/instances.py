@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.figures import Figures
-from lingua_scheduler.domain.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
+from lingua_scheduler.domain.cluster.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
+from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.store.connection import Line, Reply
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_instance, is_text

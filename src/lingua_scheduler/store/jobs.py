@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import (
+from lingua_scheduler.domain.jobs.attempts import (
     AdvanceOutcome,
     Attempt,
     CancelOutcome,
@@ -18,9 +18,9 @@ from lingua_scheduler.domain.attempts import (
     match_job_id,
     parse_leases,
 )
-from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, legal_before, target_of
-from lingua_scheduler.domain.nodes import Features
-from lingua_scheduler.domain.quarantine import Mark, QuarantineRules, Verdict, mark_of
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent, JobState, legal_before, target_of
+from lingua_scheduler.domain.jobs.quarantine import Mark, QuarantineRules, Verdict, mark_of
+from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.store.connection import Line, Reply, Waiter
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.nodes import Owner

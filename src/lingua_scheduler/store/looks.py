@@ -5,9 +5,9 @@ import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.domain.nodes import Load, Machine, NodeState
-from lingua_scheduler.domain.pools import Facet
-from lingua_scheduler.domain.reach import Reach, is_wide, reach_named
+from lingua_scheduler.domain.nodes.nodes import Load, Machine, NodeState
+from lingua_scheduler.domain.pools.pools import Facet
+from lingua_scheduler.domain.pools.reach import Reach, is_wide, reach_named
 from lingua_scheduler.store.connection import Line, Reply
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import Profile, is_node, is_shard, is_text, owner_of, profile_of, slots_of, whole

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.domain.attempts import AdoptOutcome, Attempt, parse_lease, parse_leases
-from lingua_scheduler.domain.nodes import (
+from lingua_scheduler.domain.jobs.attempts import AdoptOutcome, Attempt, parse_lease, parse_leases
+from lingua_scheduler.domain.nodes.nodes import (
     SERVICES,
     BeatOutcome,
     CheckOutcome,
@@ -17,7 +17,7 @@ from lingua_scheduler.domain.nodes import (
     RemoveOutcome,
     RestoreOutcome,
 )
-from lingua_scheduler.domain.reach import Reach, Served, is_wide, reach_named
+from lingua_scheduler.domain.pools.reach import Reach, Served, is_wide, reach_named
 from lingua_scheduler.store.connection import Argument, Line, RedisAway, Reply
 from lingua_scheduler.store.keys import Keys, ShardKeys
 from lingua_scheduler.store.reading import (

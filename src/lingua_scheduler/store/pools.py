@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
-from lingua_scheduler.domain.reach import Reach, is_wide, readable
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
+from lingua_scheduler.domain.pools.reach import Reach, is_wide, readable
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_instance, is_number, is_pool, is_shard, is_text, number_of

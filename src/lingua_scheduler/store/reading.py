@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.nodes import NODE_ID, Machine
-from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
+from lingua_scheduler.domain.pools.pools import Languages
 
 _OWNER = re.compile(r"(\d{1,19}) ([A-Za-z0-9_.-]{1,64}) (\S{1,128}) ([01][a-z]*)", re.ASCII)
 _PLACE = re.compile(r"(\d{1,4}) (\d{1,15})", re.ASCII)

@@ -3,10 +3,10 @@
 import asyncio
 from typing import NamedTuple
 
-from lingua_scheduler.domain.attempts import parse_leases, shard_of, without_secret
-from lingua_scheduler.domain.history import Step, steps_of
-from lingua_scheduler.domain.jobs import LIVE, JobState
-from lingua_scheduler.domain.names import shown_session
+from lingua_scheduler.domain.jobs.attempts import parse_leases, shard_of, without_secret
+from lingua_scheduler.domain.jobs.history import Step, steps_of
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobState
+from lingua_scheduler.domain.sessions.names import shown_session
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import fields_of, is_shard, is_text

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, ReleaseOutcome, Request
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, ReleaseOutcome, Request
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from lingua_scheduler.domain.complaints import Complaint, ComplaintRules, SuspendOutcome
+from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules, SuspendOutcome
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
-from lingua_scheduler.domain.survival import ClaimOutcome, OpenOutcome, OwnedOutcome
+from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
+from lingua_scheduler.domain.sessions.handover import ClaimOutcome, OpenOutcome, OwnedOutcome
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts

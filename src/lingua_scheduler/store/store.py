@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
-from lingua_scheduler.domain.versions import refusal
+from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of

@@ -4,8 +4,8 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from lingua_scheduler.domain.candidates import Candidate, Verdict, services_for
-from lingua_scheduler.domain.nodes import NodeState
+from lingua_scheduler.domain.nodes.nodes import NodeState
+from lingua_scheduler.domain.pools.candidates import Candidate, Verdict, services_for
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_node, slots_of, whole

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import is_job_id, parse_lease
-from lingua_scheduler.domain.history import steps_of
+from lingua_scheduler.domain.jobs.attempts import is_job_id, parse_lease
+from lingua_scheduler.domain.jobs.history import steps_of
 from lingua_scheduler.store.reading import (
     fields_of,
     is_instance,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from lingua_scheduler.domain.versions import DATA_VERSION, ClaimOutcome
+from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, ClaimOutcome
 from lingua_scheduler.store.connection import Line
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts

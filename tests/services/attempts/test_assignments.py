@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.assignments import CANCELLED_MAX, Assignment, Assignments, Step
 from lingua_scheduler.services.attempts.reports import Cancelled, Lost

@@ -6,10 +6,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.figures import JOBS_MAX
-from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_scheduler.domain.sessions.utterances import CutReason
+from lingua_scheduler.domain.watching.figures import JOBS_MAX
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.work import Outcome, Work

@@ -1,7 +1,7 @@
 """What nobody lives to tell is found out."""
 
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.attempts.reports import Lost

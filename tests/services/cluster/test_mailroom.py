@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from redis.exceptions import ResponseError
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.instances import PresenceOutcome
+from lingua_scheduler.domain.cluster.instances import PresenceOutcome
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, encode
 from lingua_scheduler.services.cluster import dead_letters, inbox_reader, presence
 from lingua_scheduler.services.cluster.mailroom import Posted

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.cluster import pool_map
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import Keyring, is_sealed
 from lingua_scheduler.services.cluster.presence import Presence

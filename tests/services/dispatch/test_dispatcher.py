@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, job_id
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobEvent, JobState
-from lingua_scheduler.domain.losses import Loss
-from lingua_scheduler.domain.nodes import Features
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
+from lingua_scheduler.domain.jobs.losses import Loss
+from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.reports import Lost, Report

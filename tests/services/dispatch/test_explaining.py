@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.pools import Admission, Languages, reach_of
-from lingua_scheduler.domain.reach import Reach
+from lingua_scheduler.domain.pools.pools import Admission, Languages, reach_of
+from lingua_scheduler.domain.pools.reach import Reach
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch import explaining
 from lingua_scheduler.services.dispatch.explaining import MAX_BYTES, Explainer

@@ -1,7 +1,7 @@
 """Results for HTTP callers: the newest are kept, within their number, bytes and time."""
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
+from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.work import Outcome

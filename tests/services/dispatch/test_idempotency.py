@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, Request
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, Request
+from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Wish, Work
 from lingua_scheduler.services.dispatch.idempotency import Placement, Requests, payload_of
 from lingua_scheduler.store.connection import RedisAway

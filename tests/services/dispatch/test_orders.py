@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.nodes import Features
-from lingua_scheduler.domain.terms import Pipeline, Terms
-from lingua_scheduler.domain.turns import Context
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.nodes.nodes import Features
+from lingua_scheduler.domain.sessions.terms import Pipeline, Terms
+from lingua_scheduler.domain.sessions.turns import Context
+from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.dispatch.orders import assignment_of

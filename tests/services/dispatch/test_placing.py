@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.pools import Admission
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.services.attempts.work import Binding, Try, Wish
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.attempts import ADOPTED, Attempt
-from lingua_scheduler.domain.nodes import Features, Profile
-from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
+from lingua_scheduler.domain.nodes.nodes import Features, Profile
+from lingua_scheduler.domain.pools.pools import Languages
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.judging import Judge

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.pools import Admission, reach_of
-from lingua_scheduler.domain.reach import Served
+from lingua_scheduler.domain.pools.pools import Admission, reach_of
+from lingua_scheduler.domain.pools.reach import Served
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.telemetry import metrics
 from tests.support.clocks import Clock

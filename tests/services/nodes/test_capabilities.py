@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
-from lingua_scheduler.domain.nodes import LoadLimits, Profile
-from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.domain.nodes.nodes import LoadLimits, Profile
+from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
+from lingua_scheduler.domain.pools.pools import Languages
 from lingua_scheduler.protocol import shapes
 from lingua_scheduler.protocol.node import (
     Hardware,

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from lingua_scheduler.console import hub as hubs
-from lingua_scheduler.domain.addresses import read_networks
-from lingua_scheduler.domain.destinations import Destinations
+from lingua_scheduler.domain.guards.addresses import read_networks
+from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.services.nodes.model_hub import LONGEST_PAUSE_S, Catalogue, HubAway
 from lingua_scheduler.settings import CatalogueSettings
 from tests.support.waiting import until

@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.nodes import BeatOutcome, CheckOutcome
+from lingua_scheduler.domain.nodes.nodes import BeatOutcome, CheckOutcome
 from lingua_scheduler.protocol.node import (
     Hardware,
     LanguageCapabilities,

@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.jobs import JobEvent
+from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.nodes.registry import Registry

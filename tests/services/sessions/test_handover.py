@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.instances import PresenceOutcome
-from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.cluster.instances import PresenceOutcome
+from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.session import SessionInit
 from lingua_scheduler.services.attempts.peers import ClientPeer
 from lingua_scheduler.services.cluster.presence import Presence

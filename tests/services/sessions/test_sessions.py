@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lingua_scheduler.domain.terms import Terms
+from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.session import SessionInit, TranslationResult
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.picture import Picture
+from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.services.watching.snapshot import (
     COLD_BUILD_S,
     EVENTS_KEPT,

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from enum import StrEnum
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.services.attempts.deadlines import Deadlines
 from lingua_scheduler.services.attempts.reports import Cancelled, Report
 from lingua_scheduler.services.attempts.work import Work

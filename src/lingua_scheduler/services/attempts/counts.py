@@ -3,10 +3,10 @@
 import time
 from collections import deque
 
-from lingua_scheduler.domain.figures import JOBS_MAX
-from lingua_scheduler.domain.jobs import ENDED, JobState
-from lingua_scheduler.domain.latency import Tally
-from lingua_scheduler.domain.picture import JobLook
+from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
+from lingua_scheduler.domain.watching.figures import JOBS_MAX
+from lingua_scheduler.domain.watching.latency import Tally
+from lingua_scheduler.domain.watching.picture import JobLook
 from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.telemetry import logs
 

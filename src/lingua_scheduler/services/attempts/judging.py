@@ -1,9 +1,9 @@
 """Ending an attempt by what its node did, or failed to do: the node is judged by it, and a verdict is told."""
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.losses import known_reason
-from lingua_scheduler.domain.quarantine import QuarantineRules, Verdict
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.losses import known_reason
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, Verdict
 from lingua_scheduler.settings import NodesSettings
 from lingua_scheduler.store.jobs import Ended, Jobs
 from lingua_scheduler.telemetry import logs, metrics

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from lingua_scheduler.domain.attempts import Attempt, EndOutcome
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.jobs.attempts import Attempt, EndOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.reports import Lost
 from lingua_scheduler.store.jobs import Jobs

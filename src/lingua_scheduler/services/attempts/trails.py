@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
-from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState, event_of_result, target_of
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobState, event_of_result, target_of
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.reports import Report
 from lingua_scheduler.services.attempts.timings import service_timings

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.requests import Request
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.turns import Context
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.jobs.requests import Request
+from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_scheduler.domain.sessions.turns import Context
+from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.trails import Trail
 

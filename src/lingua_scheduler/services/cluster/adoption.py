@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lingua_scheduler.domain.instances import ClaimOutcome, Instance, ReleaseOutcome
+from lingua_scheduler.domain.cluster.instances import ClaimOutcome, Instance, ReleaseOutcome
 from lingua_scheduler.services.cluster.inbox_reader import Desk
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import Settings

@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 
-from lingua_scheduler.domain.instances import Instance, ReplayOutcome
+from lingua_scheduler.domain.cluster.instances import Instance, ReplayOutcome
 from lingua_scheduler.protocol.http_instances import (
     DeadLetterAbout,
     DeadLetterList,

@@ -1,6 +1,6 @@
 """One instance leads: it alone builds the pool map for all. Any instance may take over; none is needed to dispatch."""
 
-from lingua_scheduler.domain.leadership import ClaimOutcome, Term
+from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, Term
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.telemetry import logs, metrics

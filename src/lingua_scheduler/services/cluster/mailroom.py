@@ -4,7 +4,7 @@ import asyncio
 from enum import StrEnum
 from itertools import count
 
-from lingua_scheduler.domain.instances import PostOutcome
+from lingua_scheduler.domain.cluster.instances import PostOutcome
 from lingua_scheduler.protocol.bus import AnyMessage, BusMessage, encode
 from lingua_scheduler.services.cluster.adoption import Adopter
 from lingua_scheduler.services.cluster.inbox_reader import Desk, Handler, OnDead

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from lingua_scheduler.domain.leadership import PublishOutcome, Term
-from lingua_scheduler.domain.selection import PoolMap
+from lingua_scheduler.domain.cluster.leadership import PublishOutcome, Term
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.store.pools import Pools
 from lingua_scheduler.telemetry import metrics

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
-from lingua_scheduler.domain.instances import Instance, PresenceOutcome
+from lingua_scheduler.domain.cluster.instances import Instance, PresenceOutcome
 from lingua_scheduler.settings import InstancesSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.instances import Me

@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 from contextlib import suppress
 from pathlib import Path
 
-from lingua_scheduler.domain.instances import PARKED, key_ids
+from lingua_scheduler.domain.cluster.instances import PARKED, key_ids
 from lingua_scheduler.protocol.sealing import (
     BrokenSeal,
     Keyring,

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import NamedTuple
 
-from lingua_scheduler.domain.attempts import CancelOutcome
+from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom

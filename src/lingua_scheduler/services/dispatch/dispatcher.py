@@ -11,11 +11,11 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome, job_id
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import LIVE, JobEvent, JobState, target_of
-from lingua_scheduler.domain.losses import REASONS, Loss, known_reason
-from lingua_scheduler.domain.retries import RetryBudget, pause_ms
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome, job_id
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent, JobState, target_of
+from lingua_scheduler.domain.jobs.losses import REASONS, Loss, known_reason
+from lingua_scheduler.domain.jobs.retries import RetryBudget, pause_ms
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.attempts.assignments import Assignment, Assignments
 from lingua_scheduler.services.attempts.judging import Judge

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lingua_scheduler.domain.candidates import Candidate, Verdict
-from lingua_scheduler.domain.pools import Admission, Languages, missing_abilities, reach_of
-from lingua_scheduler.domain.reach import Reach
+from lingua_scheduler.domain.pools.candidates import Candidate, Verdict
+from lingua_scheduler.domain.pools.pools import Admission, Languages, missing_abilities, reach_of
+from lingua_scheduler.domain.pools.reach import Reach
 from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway

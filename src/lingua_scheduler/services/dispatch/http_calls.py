@@ -10,12 +10,12 @@ from types import MappingProxyType
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, shard_of, without_secret
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import ENDED, JobState
-from lingua_scheduler.domain.requests import Request
-from lingua_scheduler.domain.terms import Pipeline, Terms
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.jobs.attempts import Attempt, shard_of, without_secret
+from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
+from lingua_scheduler.domain.jobs.requests import Request
+from lingua_scheduler.domain.sessions.terms import Pipeline, Terms
+from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
 from lingua_scheduler.services.attempts.counts import Books

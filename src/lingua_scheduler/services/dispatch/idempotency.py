@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import Attempt, handle_of
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.requests import BindOutcome, ClaimOutcome, Request
+from lingua_scheduler.domain.jobs.attempts import Attempt, handle_of
+from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, Request
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Work
 from lingua_scheduler.services.dispatch.dispatcher import AWAY, REFUSED, Dispatcher
 from lingua_scheduler.settings import Settings

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from lingua_scheduler.domain.jobs import ENDED, JobState
-from lingua_scheduler.domain.names import shown_session
+from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
+from lingua_scheduler.domain.sessions.names import shown_session
 from lingua_scheduler.protocol.http_jobs import Explanation, HistoryLine, JobExplanation, JobView
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.store.records import JobRecord

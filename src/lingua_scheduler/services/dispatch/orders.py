@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.nodes import Features
-from lingua_scheduler.domain.terms import Pipeline
-from lingua_scheduler.domain.utterances import CutReason
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.nodes.nodes import Features
+from lingua_scheduler.domain.sessions.terms import Pipeline
+from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol.node import JobAssign, LanguageCandidates
 from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.services.attempts.work import Work

@@ -7,12 +7,12 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from lingua_scheduler.domain.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobEvent
-from lingua_scheduler.domain.losses import known_code
-from lingua_scheduler.domain.quarantine import Verdict
-from lingua_scheduler.domain.rates import Paces
+from lingua_scheduler.domain.guards.rates import Paces
+from lingua_scheduler.domain.jobs.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
+from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.jobs.losses import known_code
+from lingua_scheduler.domain.jobs.quarantine import Verdict
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.attempts.assignments import Assignments

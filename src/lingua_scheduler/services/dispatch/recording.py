@@ -5,9 +5,9 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import NoteOutcome, job_id
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.rates import Budget
+from lingua_scheduler.domain.guards.rates import Budget
+from lingua_scheduler.domain.jobs.attempts import NoteOutcome, job_id
 from lingua_scheduler.services.attempts.work import Try, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer

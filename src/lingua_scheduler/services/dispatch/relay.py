@@ -7,8 +7,8 @@ from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
 from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult, NodeIncoming

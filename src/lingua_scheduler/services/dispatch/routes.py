@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Protocol
 
-from lingua_scheduler.domain.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import JobAssign, JobCancel
 from lingua_scheduler.services.cluster.mailroom import Posted

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from itertools import count
 from time import monotonic
 
-from lingua_scheduler.domain.lines import Line
+from lingua_scheduler.domain.jobs.queue_control import Line
 from lingua_scheduler.telemetry import metrics
 
 

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.languages import (
+from lingua_scheduler.domain.nodes.nodes import Features, Load, LoadLimits, Machine, Profile, Service
+from lingua_scheduler.domain.pools.languages import (
     MAX_LANGUAGES,
     MAX_PAIRS,
     MAX_TRANSLATIONS,
     Pair,
     valid_codes,
 )
-from lingua_scheduler.domain.nodes import Features, Load, LoadLimits, Machine, Profile, Service
-from lingua_scheduler.domain.pools import Languages
+from lingua_scheduler.domain.pools.pools import Languages
 from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
 from lingua_scheduler.protocol.shapes import count_translations, read_translations
 

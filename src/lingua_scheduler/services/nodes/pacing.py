@@ -4,7 +4,7 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.rates import Allowance
+from lingua_scheduler.domain.guards.rates import Allowance
 from lingua_scheduler.protocol.node import LanguageCapabilities, NodeHeartbeat
 from lingua_scheduler.services.nodes.capabilities import weight_of
 from lingua_scheduler.settings import NodesSettings

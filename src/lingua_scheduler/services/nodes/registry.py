@@ -12,11 +12,12 @@ from typing import Protocol
 
 import msgspec
 
-from lingua_scheduler.domain.attempts import ADOPTED, Attempt, shard_of
-from lingua_scheduler.domain.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.losses import Loss
-from lingua_scheduler.domain.nodes import (
+from lingua_scheduler.domain.guards.rates import Bucket
+from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt, shard_of
+from lingua_scheduler.domain.jobs.losses import Loss
+from lingua_scheduler.domain.nodes.complaints import ComplaintFilter, ComplaintRules
+from lingua_scheduler.domain.nodes.nodes import (
     NODE_ID,
     BeatOutcome,
     CheckOutcome,
@@ -28,8 +29,7 @@ from lingua_scheduler.domain.nodes import (
     RegisterOutcome,
     RemoveOutcome,
 )
-from lingua_scheduler.domain.pools import Admission, Membership, membership_of
-from lingua_scheduler.domain.rates import Bucket
+from lingua_scheduler.domain.pools.pools import Admission, Membership, membership_of
 from lingua_scheduler.protocol.node import NodeHeartbeat, NodeRegister
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.attempts.peers import CloseCode, NodePeer

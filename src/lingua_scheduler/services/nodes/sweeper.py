@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from time import monotonic
 
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.clocks import Drift
-from lingua_scheduler.domain.jobs import JobEvent, JobState
-from lingua_scheduler.domain.losses import Loss
+from lingua_scheduler.domain.cluster.clocks import Drift
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
+from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.nodes.registry import Registry
 from lingua_scheduler.store.connection import RedisAway

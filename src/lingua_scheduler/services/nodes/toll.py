@@ -3,8 +3,8 @@
 import asyncio
 from time import monotonic
 
-from lingua_scheduler.domain.addresses import AddressBook
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.registry import REGISTRATIONS
 

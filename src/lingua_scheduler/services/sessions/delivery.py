@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import ENDED, JobState
-from lingua_scheduler.domain.ordering import Released
-from lingua_scheduler.domain.utterances import Cut
+from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
+from lingua_scheduler.domain.sessions.ordering import Released
+from lingua_scheduler.domain.sessions.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.services.attempts.assignments import Assignment, Step

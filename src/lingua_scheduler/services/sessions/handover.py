@@ -9,8 +9,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.conversation import MAX_UNDER_WAY
-from lingua_scheduler.domain.survival import Beginning, CutNote, OpenOutcome, OwnedOutcome, beginning, heard_without_gap
+from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
+from lingua_scheduler.domain.sessions.handover import (
+    Beginning,
+    CutNote,
+    OpenOutcome,
+    OwnedOutcome,
+    beginning,
+    heard_without_gap,
+)
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.sealing import BrokenSeal, TokenSeal, is_sealed
 from lingua_scheduler.protocol.session import SessionInit

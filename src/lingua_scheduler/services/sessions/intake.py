@@ -6,12 +6,12 @@ from time import monotonic
 
 import msgspec
 
-from lingua_scheduler.domain.conversation import MAX_UNDER_WAY, Entry
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs import JobState
-from lingua_scheduler.domain.requests import Request, Seen
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.utterances import Cut, CutReason
+from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.jobs.requests import Request, Seen
+from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY, Entry
+from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_scheduler.domain.sessions.utterances import Cut, CutReason
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, SessionInit, Utterance
 from lingua_scheduler.protocol.shapes import ErrorMessage

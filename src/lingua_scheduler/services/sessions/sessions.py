@@ -7,10 +7,10 @@ from collections.abc import Callable
 from time import monotonic
 from typing import TypeVar
 
-from lingua_scheduler.domain.conversation import Conversation
-from lingua_scheduler.domain.requests import RequestMemory
-from lingua_scheduler.domain.terms import Terms
-from lingua_scheduler.domain.utterances import CutRules
+from lingua_scheduler.domain.jobs.requests import RequestMemory
+from lingua_scheduler.domain.sessions.conversation import Conversation
+from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_scheduler.domain.sessions.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.assignments import Assignment

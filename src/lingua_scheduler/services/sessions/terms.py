@@ -2,7 +2,7 @@
 
 import msgspec
 
-from lingua_scheduler.domain.terms import Pipeline, Terms
+from lingua_scheduler.domain.sessions.terms import Pipeline, Terms
 from lingua_scheduler.protocol.session import SessionInit, Utterance
 from lingua_scheduler.protocol.shapes import FeatureFlags, PipelineChoice
 

@@ -2,7 +2,7 @@
 
 import time
 
-from lingua_scheduler.domain.figures import NAMED_MAX, Figures, most_common
+from lingua_scheduler.domain.watching.figures import NAMED_MAX, Figures, most_common
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.dispatch.dispatcher import Dispatcher
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom

@@ -5,9 +5,9 @@ import time
 
 import msgspec
 
-from lingua_scheduler.domain.jobs import ENDED
-from lingua_scheduler.domain.nodes import Features
-from lingua_scheduler.domain.pools import Facet, Languages, pool_name
+from lingua_scheduler.domain.jobs.jobs import ENDED
+from lingua_scheduler.domain.nodes.nodes import Features
+from lingua_scheduler.domain.pools.pools import Facet, Languages, pool_name
 from lingua_scheduler.protocol.http import (
     LeaseAbout,
     NodeAbout,

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from lingua_scheduler.domain.figures import OTHER
-from lingua_scheduler.domain.pairs import is_echo, name_of
-from lingua_scheduler.domain.picture import PairLook, Picture, WideLook
+from lingua_scheduler.domain.watching.figures import OTHER
+from lingua_scheduler.domain.watching.pairs import is_echo, name_of
+from lingua_scheduler.domain.watching.picture import PairLook, Picture, WideLook
 from lingua_scheduler.telemetry import metrics
 
 ANY = "*"

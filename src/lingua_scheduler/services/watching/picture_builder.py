@@ -6,15 +6,23 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.alarms import Lost, Sight, alarms, last_to_serve, lost_lately, served_lately
+from lingua_scheduler.domain.cluster.instances import Instance
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.figures import Figures, Rates, Trend, latest_jobs, most_common, summed
-from lingua_scheduler.domain.instances import Instance
-from lingua_scheduler.domain.jobs import ENDED, JobState
-from lingua_scheduler.domain.nodes import Machine
-from lingua_scheduler.domain.pairs import PROBATION, QUARANTINED, Pairs
-from lingua_scheduler.domain.picture import InstanceLook, JobLook, Moment, NodeLook, PairLook, Picture, WideLook
-from lingua_scheduler.domain.reach import SPEECH
+from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
+from lingua_scheduler.domain.nodes.nodes import Machine
+from lingua_scheduler.domain.pools.reach import SPEECH
+from lingua_scheduler.domain.watching.alarms import Lost, Sight, alarms, last_to_serve, lost_lately, served_lately
+from lingua_scheduler.domain.watching.figures import Figures, Rates, Trend, latest_jobs, most_common, summed
+from lingua_scheduler.domain.watching.pairs import PROBATION, QUARANTINED, Pairs
+from lingua_scheduler.domain.watching.picture import (
+    InstanceLook,
+    JobLook,
+    Moment,
+    NodeLook,
+    PairLook,
+    Picture,
+    WideLook,
+)
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.inbox import Depth

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Iterable
 
 from msgspec import UNSET
 
-from lingua_scheduler.domain.catalogue import OfferedService
-from lingua_scheduler.domain.figures import OTHER
-from lingua_scheduler.domain.languages import AUTO
-from lingua_scheduler.domain.pairs import is_echo, name_of, unlisted
-from lingua_scheduler.domain.picture import InstanceLook, Level, NodeLook, Picture
+from lingua_scheduler.domain.nodes.model_hub import OfferedService
+from lingua_scheduler.domain.pools.languages import AUTO
+from lingua_scheduler.domain.watching.figures import OTHER
+from lingua_scheduler.domain.watching.pairs import is_echo, name_of, unlisted
+from lingua_scheduler.domain.watching.picture import InstanceLook, Level, NodeLook, Picture
 from lingua_scheduler.protocol.http_stats import (
     ClusterInstance,
     ClusterNode,

@@ -10,8 +10,8 @@ from typing import Protocol
 
 import msgspec
 
-from lingua_scheduler.domain.changes import changes
-from lingua_scheduler.domain.picture import Event, Moment, Picture
+from lingua_scheduler.domain.watching.changes import changes
+from lingua_scheduler.domain.watching.picture import Event, Moment, Picture
 from lingua_scheduler.settings import WatchSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs

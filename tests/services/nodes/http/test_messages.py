@@ -2,9 +2,9 @@
 
 import pytest
 
-from lingua_scheduler.domain.addresses import read_networks
-from lingua_scheduler.domain.destinations import Destinations
-from lingua_scheduler.domain.nodes import LoadLimits
+from lingua_scheduler.domain.guards.addresses import read_networks
+from lingua_scheduler.domain.guards.destinations import Destinations
+from lingua_scheduler.domain.nodes.nodes import LoadLimits
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.services.nodes.capabilities import changed_by, profile_of
 from lingua_scheduler.services.nodes.http.messages import Claim, complaint_about, heartbeat_of, registration_of

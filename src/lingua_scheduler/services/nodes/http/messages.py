@@ -3,9 +3,9 @@
 from math import inf
 from typing import Any, NamedTuple
 
-from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.nodes import ANNOUNCED
+from lingua_scheduler.domain.guards.destinations import Destinations
+from lingua_scheduler.domain.nodes.nodes import ANNOUNCED
 from lingua_scheduler.protocol.http import NodeRegistration, NodeSays
 from lingua_scheduler.protocol.node import (
     Hardware,

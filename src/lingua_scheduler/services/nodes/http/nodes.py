@@ -8,11 +8,11 @@ from itertools import count
 from time import monotonic, thread_time
 from typing import NamedTuple
 
-from lingua_scheduler.domain.addresses import NOBODY, AddressBook, Caller
-from lingua_scheduler.domain.attempts import Attempt
-from lingua_scheduler.domain.destinations import Destinations
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.nodes import BeatOutcome
+from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
+from lingua_scheduler.domain.guards.destinations import Destinations
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import Message

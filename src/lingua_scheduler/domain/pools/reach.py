@@ -1,0 +1,170 @@
+"""The pairs that a node with many languages serves, as a value: a few sets instead of thousands of names."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import product
+
+import msgspec
+
+from lingua_scheduler.domain.pools.languages import Pair
+
+# A wide pool is named `*:<digest>:text`. No language code is `*`, so it is never taken for a pair; and readers that
+# do not know wide pools can still split it into three words.
+_WIDE = "*:"
+_DIGEST_CHARS = 16
+SPEECH = "speech"
+TEXT = "text"
+
+
+class _Definition(msgspec.Struct, omit_defaults=True):
+    """How a reach is stored: languages as one string each, because they are many."""
+
+    sources: str
+    text: str
+    speech: str
+    # Source → targets; None: any.
+    translations: dict[str, str] | None = None
+
+
+_DEFINITION = msgspec.json.Decoder(_Definition)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a node serves; `translations` None means any source into any target.
+
+    There may be 16 384 of them, and every picture of the fleet asks for the same figures again: they are kept with it.
+    """
+
+    sources: frozenset[str]
+    # Targets it can write, and those of them it also speaks.
+    text: frozenset[str]
+    speech: frozenset[str]
+    translations: frozenset[Pair] | None = None
+
+    def serves(self, src: str, tgt: str, facet: str) -> bool:
+        if src not in self.sources or tgt not in (self.speech if facet == SPEECH else self.text):
+            return False
+        return src == tgt or self.translations is None or (src, tgt) in self.translations
+
+    def serves_pool(self, pool: str) -> bool:
+        """False also for what is no pool of a pair."""
+        words = pool.split(":")
+        return len(words) == 3 and self.serves(*words)
+
+    def serves_pools(self, pools: Iterable[str]) -> bool:
+        return all(map(self.serves_pool, pools))
+
+    def pairs(self, facet: str) -> Iterator[Pair]:
+        """Each of them; there may be tens of thousands."""
+        for src, tgt in product(sorted(self.sources), sorted(self.speech if facet == SPEECH else self.text)):
+            if src == tgt or self.translations is None or (src, tgt) in self.translations:
+                yield Pair(src, tgt)
+
+    def count(self, facet: str = TEXT) -> int:
+        """How many pairs it serves, those of a language into itself included."""
+        return self._counts[facet]
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        return {TEXT: self._count(self.text), SPEECH: self._count(self.speech)}
+
+    def _count(self, targets: frozenset[str]) -> int:
+        if self.translations is None:
+            return len(self.sources) * len(targets)
+        return len(self.sources & targets) + sum(pair.tgt in targets for pair in self.translations)
+
+    @cached_property
+    def by_source(self) -> dict[str, list[str]] | None:
+        """The translations, if not any: source → targets. Shared by all who ask; never changed."""
+        if self.translations is None:
+            return None
+        found: dict[str, list[str]] = {}
+        for src, tgt in self.translations:
+            found.setdefault(src, []).append(tgt)
+        return {src: sorted(found[src]) for src in sorted(found)}
+
+    def encoded(self) -> str:
+        """The same text for the same reach, whoever writes it."""
+        return self._encoded
+
+    @cached_property
+    def _encoded(self) -> str:
+        by_source = self.by_source
+        definition = _Definition(
+            _words(self.sources),
+            _words(self.text),
+            _words(self.speech),
+            None if by_source is None else {src: _words(targets) for src, targets in by_source.items()},
+        )
+        return msgspec.json.encode(definition).decode()
+
+
+def reach_between(
+    sources: frozenset[str], text: frozenset[str], speech: frozenset[str], declared: frozenset[Pair] | None
+) -> Reach:
+    """Declared pairs that cannot be reached do not count, and all of them together are any."""
+    if declared is None or not sources:
+        return Reach(sources, text, speech & text)
+    possible = len(sources) * len(text) - len(sources & text)
+    reached = frozenset(pair for pair in declared if pair.src != pair.tgt and pair.src in sources and pair.tgt in text)
+    return Reach(sources, text, speech & text, None if len(reached) == possible else reached)
+
+
+def is_wide(pool: str) -> bool:
+    return pool.startswith(_WIDE)
+
+
+def wide_pool(encoded: str) -> str:
+    """The name of the pool whose nodes all have this reach."""
+    digest = hashlib.sha1(encoded.encode(), usedforsecurity=False).hexdigest()[:_DIGEST_CHARS]
+    return f"{_WIDE}{digest}:{TEXT}"
+
+
+@lru_cache(maxsize=128)
+def reach_named(pool: str, encoded: str) -> Reach | None:
+    """The reach of a wide pool as it was stored; None when it cannot be read, or is not what the name stands for."""
+    if not encoded or wide_pool(encoded) != pool:
+        return None
+    try:
+        found = _DEFINITION.decode(encoded)
+    except msgspec.MsgspecError:
+        return None
+    translations = None
+    if found.translations is not None:
+        translations = frozenset(Pair(src, tgt) for src, some in found.translations.items() for tgt in some.split())
+    sources, text, speech = (frozenset(codes.split()) for codes in (found.sources, found.text, found.speech))
+    return Reach(sources, text, speech, translations)
+
+
+def readable(definitions: Mapping[str, str]) -> dict[str, Reach]:
+    """Wide pool → reach, without those that cannot be read."""
+    found = {pool: reach_named(pool, encoded) for pool, encoded in definitions.items()}
+    return {pool: reach for pool, reach in found.items() if reach is not None}
+
+
+class Served:
+    """The pools of all pairs in a reach, as a collection that is asked rather than kept."""
+
+    __slots__ = ("_reach", "_size")
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._size = reach.count(TEXT) + reach.count(SPEECH)
+
+    def __contains__(self, pool: object) -> bool:
+        return isinstance(pool, str) and self._reach.serves_pool(pool)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[str]:
+        for facet in (TEXT, SPEECH):
+            for pair in self._reach.pairs(facet):
+                yield f"{pair}:{facet}"
+
+
+def _words(codes: Iterable[str]) -> str:
+    return " ".join(sorted(codes))

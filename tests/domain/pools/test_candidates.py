@@ -1,0 +1,22 @@
+"""Why a node is not taken, in words."""
+
+import pytest
+
+from lingua_scheduler.domain.pools.candidates import Candidate, Verdict, services_for
+
+
+@pytest.mark.parametrize("verdict", Verdict)
+def test_every_verdict_has_words(verdict: Verdict) -> None:
+    assert Candidate("n1", 0, verdict, service="tts").in_words()
+
+
+@pytest.mark.parametrize(
+    ("pool", "services"),
+    [
+        ("en:zh:speech", {"asr", "semantic", "nmt", "tts"}),
+        ("en:zh:text", {"asr", "semantic", "nmt"}),
+        ("en:en:speech", {"asr", "semantic", "tts"}),
+    ],
+)
+def test_a_job_needs_only_the_services_of_its_pool(pool: str, services: set[str]) -> None:
+    assert set(services_for(pool)) == services

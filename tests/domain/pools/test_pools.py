@@ -1,0 +1,237 @@
+"""Which pools a node is in, by each rule of admission."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
+from lingua_scheduler.domain.pools.pools import (
+    Admission,
+    Facet,
+    Languages,
+    membership_of,
+    missing_abilities,
+    pool_name,
+    pools_for,
+)
+from lingua_scheduler.domain.pools.reach import is_wide
+
+
+def able(asr: str = "", semantic: str = "", tts: str = "", translations: str | None = None) -> Languages:
+    """Languages from words: `able("en zh", "en", "zh", "en:zh")`."""
+    return Languages(
+        frozenset(asr.split()),
+        frozenset(semantic.split()),
+        frozenset(tts.split()),
+        None if translations is None else frozenset(Pair(*pair.split(":")) for pair in translations.split()),
+    )
+
+
+def strict(languages: Languages) -> set[str]:
+    return set(pools_for(languages, Admission.STRICT))
+
+
+def test_a_pool_is_named_by_its_pair_and_facet() -> None:
+    assert pool_name("zh", "en", Facet.SPEECH) == "zh:en:speech"
+    assert pool_name("en", "zh", Facet.TEXT) == "en:zh:text"
+
+
+def test_a_node_that_says_nothing_is_in_no_pool() -> None:
+    for admission in Admission:
+        assert pools_for(Languages(), admission) == frozenset()
+
+
+# strict
+
+
+def test_a_source_must_be_recognised_and_repaired() -> None:
+    assert strict(able(asr="en", tts="en zh")) == set()
+    assert strict(able(semantic="en", tts="en zh")) == set()
+    assert strict(able(asr="en", semantic="zh", tts="en zh")) == set()
+    assert "en:zh:speech" in strict(able(asr="en", semantic="en", tts="zh"))
+
+
+def test_without_declared_translations_any_known_language_is_a_target() -> None:
+    assert strict(able(asr="en fr", semantic="en de", tts="zh")) == {
+        "en:en:text",
+        "en:fr:text",
+        "en:de:text",
+        "en:zh:text",
+        "en:zh:speech",
+    }
+
+
+def test_declared_translations_are_the_only_ones() -> None:
+    assert strict(able(asr="en zh", semantic="en zh", tts="en zh", translations="en:zh")) == {
+        "en:zh:speech",
+        "en:zh:text",
+        # Nothing has to be translated between a language and itself.
+        "en:en:speech",
+        "en:en:text",
+        "zh:zh:speech",
+        "zh:zh:text",
+    }
+
+
+def test_a_declared_target_that_is_in_no_list_is_served_as_text() -> None:
+    pools = strict(able(asr="en", semantic="en", translations="en:ja"))
+    assert pools == {"en:ja:text", "en:en:text"}
+
+
+def test_a_declared_pair_whose_source_is_not_recognised_is_not_served() -> None:
+    assert strict(able(asr="en", semantic="en", translations="fr:de")) == {"en:en:text"}
+
+
+def test_a_node_that_declares_no_translation_at_all_only_echoes() -> None:
+    assert strict(able(asr="en", semantic="en", tts="en zh", translations="")) == {"en:en:speech", "en:en:text"}
+
+
+def test_only_a_target_that_is_spoken_has_the_speech_facet() -> None:
+    pools = strict(able(asr="en zh", semantic="en zh", tts="en", translations="en:zh zh:en"))
+    assert "zh:en:speech" in pools
+    assert "en:zh:text" in pools
+    assert "en:zh:speech" not in pools
+
+
+# asr_tts
+
+
+def test_asr_tts_is_the_plain_product_once_anything_is_repaired() -> None:
+    languages = able(asr="en zh", semantic="ja", tts="fr", translations="en:de")
+    assert pools_for(languages, Admission.ASR_TTS) == {"en:fr:speech", "en:fr:text", "zh:fr:speech", "zh:fr:text"}
+
+
+def test_asr_tts_still_needs_something_that_is_repaired() -> None:
+    assert pools_for(able(asr="en", tts="zh"), Admission.ASR_TTS) == frozenset()
+
+
+# asr_semantic
+
+
+def test_asr_semantic_is_the_product_of_the_two_and_speaks_what_is_spoken() -> None:
+    languages = able(asr="en", semantic="zh fr", tts="fr", translations="en:de")
+    assert pools_for(languages, Admission.ASR_SEMANTIC) == {"en:zh:text", "en:fr:text", "en:fr:speech"}
+
+
+# The rule as one sentence, for any lists
+
+codes = st.frozensets(st.sampled_from(["de", "en", "fr", "ja", "zh"]))
+pairs = st.frozensets(st.builds(Pair, st.sampled_from(["de", "en", "ko"]), st.sampled_from(["en", "fr", "ko"])))
+any_languages = st.builds(Languages, codes, codes, codes, st.none() | pairs)
+
+
+def serves(languages: Languages, admission: Admission, src: str, tgt: str) -> bool:
+    asr, semantic, tts, translations = languages
+    if admission is Admission.ASR_TTS:
+        return src in asr and tgt in tts and len(semantic) > 0
+    if admission is Admission.ASR_SEMANTIC:
+        return src in asr and tgt in semantic
+    known = tgt in asr or tgt in semantic or tgt in tts
+    translated = src == tgt or (known if translations is None else (src, tgt) in translations)
+    return src in asr and src in semantic and translated
+
+
+@given(any_languages, st.sampled_from(Admission))
+def test_every_pool_follows_from_the_rule_and_no_other_does(languages: Languages, admission: Admission) -> None:
+    every = ["de", "en", "fr", "ja", "ko", "zh"]
+    served = {(src, tgt) for src in every for tgt in every if serves(languages, admission, src, tgt)}
+    expected = {f"{src}:{tgt}:text" for src, tgt in served}
+    expected |= {f"{src}:{tgt}:speech" for src, tgt in served if tgt in languages.tts}
+
+    assert pools_for(languages, admission) == expected
+
+
+@given(any_languages, st.sampled_from(Admission), st.sampled_from(["asr", "semantic", "tts"]))
+def test_a_list_that_shrinks_never_adds_a_pool(languages: Languages, admission: Admission, field: str) -> None:
+    shrunk = languages._replace(**{field: frozenset()})
+    assert pools_for(shrunk, admission) <= pools_for(languages, admission)
+
+
+# How many
+
+many = frozenset(f"{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(17))
+every_pair = {(src, tgt) for src in many for tgt in many}
+
+
+def test_a_node_with_more_pairs_is_in_one_pool_for_all_of_them() -> None:
+    languages = Languages(asr=many, semantic=many, tts=many)
+    (pool,) = pools_for(languages, Admission.STRICT)
+    assert is_wide(pool)
+    membership = membership_of(languages, Admission.STRICT)
+    assert all(f"{src}:{tgt}:{facet.value}" in membership.serves for src, tgt in every_pair for facet in Facet)
+    assert len(membership.serves) == 2 * len(every_pair)
+
+
+def test_nodes_with_the_same_languages_share_their_pool() -> None:
+    one = Languages(asr=frozenset(sorted(many)), semantic=many, tts=many)
+    other = Languages(asr=frozenset(sorted(many, reverse=True)), semantic=many, tts=many)
+    third = Languages(asr=many, semantic=many, tts=frozenset(sorted(many)[1:]))
+    assert pools_for(one, Admission.STRICT) == pools_for(other, Admission.STRICT)
+    assert pools_for(one, Admission.STRICT) != pools_for(third, Admission.STRICT)
+
+
+@pytest.mark.parametrize(("sources", "is_narrow"), [(16, True), (17, False)])
+def test_exactly_the_limit_is_a_pool_for_each_pair(sources: int, is_narrow: bool) -> None:
+    targets = frozenset(sorted(many)[:16])
+    languages = Languages(asr=frozenset(sorted(many)[:sources]), semantic=targets, tts=targets)
+    assert len(pools_for(languages, Admission.ASR_TTS)) == (2 * MAX_PAIRS if is_narrow else 1)
+
+
+# Why nobody serves a pair
+
+
+def why(*fleet: Languages, facet: str = "speech", admission: Admission = Admission.STRICT) -> str:
+    return missing_abilities("en", "zh", facet, admission, fleet)
+
+
+def test_without_nodes_there_is_one_reason() -> None:
+    assert why() == "no node is connected"
+
+
+@pytest.mark.parametrize(
+    ("node", "sentence"),
+    [
+        (able(semantic="en", tts="zh"), "no node serves asr(en)"),
+        (able(asr="en", tts="zh"), "no node serves semantic(en)"),
+        (able(asr="en", semantic="en", tts="zh", translations="zh:en"), "no node serves nmt(en→zh)"),
+        (able(asr="en zh", semantic="en"), "no node serves tts(zh)"),
+        (able(asr="fr"), "no node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"),
+    ],
+)
+def test_what_is_missing_everywhere_is_named(node: Languages, sentence: str) -> None:
+    assert why(node) == sentence
+
+
+def test_abilities_that_are_there_but_on_different_nodes_are_named_too() -> None:
+    hears, speaks = able(asr="en zh", semantic="en"), able(tts="zh")
+    assert why(hears, speaks) == "no single node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"
+
+
+def test_text_needs_no_voice_and_an_echo_no_translation() -> None:
+    assert why(able(semantic="en", translations=""), facet="text") == "no node serves asr(en) + nmt(en→zh)"
+    assert missing_abilities("en", "en", "text", Admission.STRICT, [able(asr="en")]) == "no node serves semantic(en)"
+
+
+@given(st.lists(any_languages, max_size=3), st.sampled_from(Admission), st.sampled_from(Facet))
+def test_what_is_said_to_be_missing_is_missing(fleet: list[Languages], admission: Admission, facet: Facet) -> None:
+    sentence = missing_abilities("en", "fr", facet, admission, fleet)
+    if sentence.startswith("no node serves "):
+        everything = able("en fr", "en fr", "en fr")
+        assert pool_name("en", "fr", facet) not in {pool for node in fleet for pool in pools_for(node, admission)}
+        # One able node more would not leave it missing.
+        assert missing_abilities("en", "fr", facet, admission, [*fleet, everything]).startswith("no single node")
+
+
+@pytest.mark.parametrize(
+    ("admission", "facet", "sentence"),
+    [
+        (Admission.STRICT, "speech", "no node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"),
+        (Admission.STRICT, "text", "no node serves asr(en) + semantic(en) + nmt(en→zh)"),
+        (Admission.ASR_TTS, "speech", "no node serves asr(en) + tts(zh)"),
+        (Admission.ASR_TTS, "text", "no node serves asr(en) + tts(zh)"),
+        (Admission.ASR_SEMANTIC, "speech", "no node serves asr(en) + semantic(zh) + tts(zh)"),
+        (Admission.ASR_SEMANTIC, "text", "no node serves asr(en) + semantic(zh)"),
+    ],
+)
+def test_every_rule_names_what_it_needs(admission: Admission, facet: str, sentence: str) -> None:
+    assert why(able(asr="fr"), facet=facet, admission=admission) == sentence

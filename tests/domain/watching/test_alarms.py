@@ -1,0 +1,228 @@
+"""Alarms: what raises each, what does not, and what they remember."""
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.domain.watching import alarms as alarms_module
+from lingua_scheduler.domain.watching.alarms import (
+    CODES,
+    EACH_MAX,
+    LOST_MAX,
+    LOST_MS,
+    REMEMBERED_MS,
+    Sight,
+    alarms,
+    last_to_serve,
+    lost_lately,
+    served_lately,
+)
+from lingua_scheduler.domain.watching.picture import Level
+from tests.support.pictures import AT_MS, alarm, instance, node, pair
+from tools.docs import DOCS
+
+WELL: dict[str, Any] = {
+    "at_ms": AT_MS,
+    "nodes": [node("n1"), node("n2")],
+    "pairs": [pair()],
+    "instances": [instance()],
+    "leader": "i1",
+}
+THIN = pair(nodes=1, hangs_on="n1")
+FULL = pair(free=0)
+GONE = pair(nodes=0, slots=0, free=0, text_nodes=0)
+
+
+def raised(**changed: Any) -> list[tuple[str, Level, str]]:
+    return [(found.code, found.level, found.subject) for found in alarms(Sight(**(WELL | changed)), [])]
+
+
+def test_all_is_well() -> None:
+    assert raised() == []
+
+
+C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"is_redis_away": True}, [("redis.away", C, "")]),
+        ({"memory_used": 0.79}, []),
+        ({"memory_used": 0.8}, [("redis.full", W, "")]),
+        ({"memory_used": 0.96}, [("redis.full", C, "")]),
+        ({"nodes": [], "pairs": []}, [("nodes.none", C, "")]),
+        ({"nodes": [node(free=None, state="draining")], "pairs": [GONE]}, [("nodes.none", C, "")]),
+        ({"served_at_ms": {"en:fr": AT_MS - 5_000}}, [("pair.lost", C, "en:fr")]),
+        ({"wanted": ["en:fr:speech", "en:zh:speech"]}, [("pair.lost", C, "en:fr")]),
+        ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:text"]}, []),
+        ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:speech"]}, [("pair.lost", C, "en:zh")]),
+        ({"pairs": [FULL], "waiting": {"en:zh:speech": 3}}, [("pair.full", W, "en:zh")]),
+        ({"pairs": [FULL]}, []),
+        ({"waiting": {"en:zh:speech": 3}}, []),
+        ({"pairs": [THIN]}, [("pair.thin", N, "en:zh")]),
+        ({"pairs": [pair("en:en", nodes=1, hangs_on="n1")]}, []),
+        ({"pairs": [THIN], "nodes": [node("n1")]}, []),
+        ({"nodes": [node("n1"), node("n2", state="quarantined")]}, [("node.quarantined", W, "n2")]),
+        ({"nodes": [node("n1"), node("n2", state="probation")]}, []),
+        ({"instances": [instance(), instance("i2", is_alive=False)]}, [("instance.dead", W, "i2")]),
+        ({"instances": [instance(), instance("i2", is_alive=False, has_left=True)]}, []),
+        ({"dead_letters": 2}, [("letters.dead", W, "")]),
+        ({"leader": None}, [("leader.none", W, "")]),
+        ({"instances": [instance(seals="parked aa"), instance("i2", seals="parked aa bb")]}, []),
+        ({"instances": [instance(seals="parked bb aa"), instance("i2", seals="parked aa bb")]}, []),
+        ({"instances": [instance(seals="parked aa"), instance("i2", seals="parked bb")]}, [("keys.differ", W, "")]),
+        ({"instances": [instance(seals="parked aa"), instance("i2", seals="")]}, [("keys.differ", N, "")]),
+        ({"instances": [instance(seals="parked"), instance("i2", seals="parked")]}, []),
+        ({"unreadable": ["leases", "seen"]}, [("data.unreadable", W, "")]),
+        ({"jobs_ended": 100, "jobs_failed": 6}, [("jobs.failing", C, "")]),
+        ({"jobs_ended": 100, "jobs_failed": 5}, [("jobs.failing", W, "")]),
+        ({"jobs_ended": 100, "jobs_failed": 1}, []),
+        ({"jobs_ended": 4, "jobs_failed": 4}, []),
+        ({"jobs_ended": 5, "p95_ms": 5_001.0}, [("latency.high", W, "")]),
+        ({"jobs_ended": 5, "p95_ms": 5_000.0}, []),
+        ({"jobs_ended": 1, "p95_ms": 9_000.0}, []),
+    ],
+)
+def test_what_raises_an_alarm(changed: dict[str, Any], expected: list[tuple[str, Level, str]]) -> None:
+    assert raised(**changed) == expected
+
+
+@pytest.mark.parametrize(("silent_ms", "is_raised"), [(30_000, False), (30_001, True)])
+def test_a_node_is_silent_after_two_of_its_own_intervals(silent_ms: int, is_raised: bool) -> None:
+    seen = AT_MS - silent_ms
+    quiet = node("n2", seen_at_ms=seen, alive_until_ms=seen + 45_000)
+    assert raised(nodes=[node("n1"), quiet]) == ([("node.silent", W, "n2")] if is_raised else [])
+
+
+def test_the_gravest_come_first() -> None:
+    found = raised(pairs=[THIN], dead_letters=1, jobs_ended=10, jobs_failed=10)
+    assert [code for code, _, _ in found] == ["jobs.failing", "letters.dead", "pair.thin"]
+
+
+def test_an_alarm_keeps_the_time_it_was_raised_and_a_later_one_has_its_own() -> None:
+    before = [alarm("letters.dead", since_ms=5)]
+    first, second = alarms(Sight(**(WELL | {"dead_letters": 1, "leader": None})), before)
+    assert [(first.code, first.since_ms), (second.code, second.since_ms)] == [
+        ("leader.none", AT_MS),
+        ("letters.dead", 5),
+    ]
+
+
+def test_while_redis_is_away_what_was_known_stays() -> None:
+    before = [alarm("letters.dead", since_ms=5), alarm("redis.away", since_ms=6)]
+    found = alarms(Sight(**(WELL | {"is_redis_away": True})), before)
+    assert [(one.code, one.since_ms) for one in found] == [("redis.away", 6), ("letters.dead", 5)]
+
+
+def test_of_many_of_a_kind_some_are_named_and_the_rest_counted() -> None:
+    pairs = [pair(f"en:x{number}", nodes=1, hangs_on="n1") for number in range(EACH_MAX + 30)]
+    found = alarms(Sight(**(WELL | {"pairs": pairs})), [])
+    assert len(found) == EACH_MAX
+    assert [one.values for one in found if not one.subject] == [{"more": 31}]
+
+
+def test_every_text_is_a_sentence_and_values_carry_what_it_names() -> None:
+    sight = Sight(**(WELL | {"pairs": [pair(nodes=1, free=0, hangs_on="n1")], "waiting": {"en:zh:speech": 2}}))
+    full, thin = alarms(sight, [])
+    assert full.values == {"src": "en", "tgt": "zh", "jobs": 2, "slots": 8}
+    assert thin.values == {"src": "en", "tgt": "zh", "node_id": "n1"}
+    assert all(one.text.endswith(".") for one in (full, thin))
+
+
+def test_one_is_not_many() -> None:
+    full = pair(nodes=1, slots=1, free=0)
+    jobs, letter = alarms(Sight(**(WELL | {"pairs": [full], "waiting": {"en:zh:speech": 1}, "dead_letters": 1})), [])[
+        ::-1
+    ]
+    assert jobs.text.startswith("1 job waits for en → zh: its one slot is taken.")
+    assert letter.text.startswith("1 letter could not be handled.")
+
+
+def test_a_pair_is_remembered_for_an_hour_after_it_was_last_served() -> None:
+    served = served_lately({}, [pair(), pair("en:fr", nodes=0)], AT_MS)
+    assert served == {"en:zh": AT_MS}
+    assert served_lately(served, [], AT_MS + REMEMBERED_MS - 1) == served
+    assert served_lately(served, [], AT_MS + REMEMBERED_MS) == {}
+
+
+# Nodes that vanished
+
+W3 = node("w3", speech=["en:en", "en:fr", "en:de"])
+
+
+def test_a_node_that_vanished_is_named_with_what_it_served() -> None:
+    lost = lost_lately({}, [W3], {"n1"}, AT_MS)
+    (found,) = alarms(Sight(**(WELL | {"lost": lost, "at_ms": AT_MS + 5_000})), [])
+    assert (found.code, found.level, found.subject, found.since_ms) == ("node.lost", W, "w3", AT_MS)
+    assert found.text == "w3 vanished; it served en:fr, en:de. See its machine, or start another."
+    assert found.values == {"node_id": "w3", "pairs": "en:fr, en:de"}
+
+
+def test_a_node_that_served_much_is_named_with_some_of_it() -> None:
+    lost = lost_lately({}, [node("w3", speech=[f"en:x{number}" for number in range(9)])], (), AT_MS)
+    (found,) = alarms(Sight(**(WELL | {"lost": lost})), [])
+    assert found.values["pairs"] == "en:x0, en:x1, en:x2, en:x3, en:x4 and 4 more"
+
+
+def test_a_node_that_spoke_nothing_is_named_with_what_it_wrote_if_anything() -> None:
+    lost = lost_lately({}, [node("w3", speech=[], text=["en:fr"]), node("w4", speech=[], text=[])], (), AT_MS)
+    found = alarms(Sight(**(WELL | {"lost": lost})), [])
+    assert [one.text.partition(".")[0] for one in found] == [
+        "w3 vanished; it served en:fr",
+        "w4 vanished; it served nothing",
+    ]
+
+
+def test_a_node_that_drained_before_it_left_is_not_lost() -> None:
+    assert lost_lately({}, [node("w3", state="draining")], (), AT_MS) == {}
+
+
+def test_a_node_that_said_goodbye_is_not_lost_though_no_picture_saw_it_drain() -> None:
+    assert lost_lately({}, [W3], (), AT_MS, {"w3"}) == {}
+
+
+def test_a_node_is_lost_until_it_is_back_or_ten_minutes_are_over() -> None:
+    lost = lost_lately({}, [W3], (), AT_MS)
+    assert lost_lately(lost, [], {"n1"}, AT_MS + LOST_MS - 1) == lost
+    assert lost_lately(lost, [], {"w3"}, AT_MS + 1) == {}
+    assert lost_lately(lost, [], (), AT_MS + LOST_MS) == {}
+    again = lost_lately(lost, [W3], (), AT_MS + 9)
+    assert again["w3"].at_ms == AT_MS + 9
+
+
+def test_of_very_many_lost_nodes_the_latest_are_remembered_and_some_named() -> None:
+    lost = lost_lately({}, [W3], (), AT_MS)
+    lost = lost_lately(lost, [node(f"x{number}") for number in range(LOST_MAX)], (), AT_MS + 1)
+    assert len(lost) == LOST_MAX
+    assert "w3" not in lost
+    found = alarms(Sight(**(WELL | {"lost": lost})), [])
+    assert len(found) == EACH_MAX
+    assert [one.values for one in found if not one.subject] == [{"more": LOST_MAX - EACH_MAX + 1}]
+
+
+def test_a_lost_pair_names_the_node_that_served_it_last() -> None:
+    served_by = last_to_serve({}, [pair("en:fr", nodes=1, hangs_on="w3")], {"en:fr": AT_MS})
+    served_by = last_to_serve(served_by, [pair("en:fr", nodes=0)], {"en:fr": AT_MS})
+    lost = WELL | {"served_at_ms": {"en:fr": AT_MS}}
+    (named,) = alarms(Sight(**(lost | {"served_by": served_by})), [])
+    assert named.text == "Nobody serves en → fr; w3 was the last. Bring a node back that does, or start one."
+    assert named.values == {"src": "en", "tgt": "fr", "node_id": "w3"}
+    (unnamed,) = alarms(Sight(**lost), [])
+    assert unnamed.text == "Nobody serves en → fr. Bring a node back that does, or start one."
+
+
+def test_who_was_alone_once_is_not_the_last_when_others_came_and_nobody_is_remembered_for_ever() -> None:
+    thin, shared = pair("en:fr", nodes=1, hangs_on="w3"), pair("en:fr", nodes=2)
+    served_by = last_to_serve({}, [thin], {"en:fr": AT_MS})
+    assert last_to_serve(served_by, [], {}) == {}
+    assert not last_to_serve(served_by, [shared], {"en:fr": AT_MS}).get("en:fr")
+
+
+def test_every_alarm_there_may_be_is_known_and_explained() -> None:
+    source = inspect.getsource(alarms_module)
+    assert set(re.findall(r'"([a-z]+\.[a-z]+)", [Ll]evel', source)) == CODES
+    page = (DOCS / "watching.md").read_text("utf-8").partition("## Alarms")[2].partition("## Events")[0]
+    assert set(re.findall(r"^\| `([a-z.]+)`", page, re.MULTILINE)) == CODES
