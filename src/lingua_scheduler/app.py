@@ -92,8 +92,8 @@ from lingua_scheduler.services.watching.pair_gauges import PairGauges
 from lingua_scheduler.services.watching.picture_builder import PictureMaker
 from lingua_scheduler.services.watching.snapshot import Snapshots
 from lingua_scheduler.settings import Settings, catalogue_path
-from lingua_scheduler.store.instances import Me
-from lingua_scheduler.store.signals import Handlers
+from lingua_scheduler.store.cluster.instances import Me
+from lingua_scheduler.store.cluster.signals import Handlers
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.garbage import LOOK_EVERY_S, Tidier

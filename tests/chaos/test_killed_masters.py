@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.store.local_cluster import LocalServer
+from lingua_scheduler.store.servers.local_cluster import LocalServer
 from lingua_scheduler.store.store import Store
 from tests.support.clusters import Cluster
 from tests.support.crowds import Crowd, crowd_on, is_all_free

@@ -7,7 +7,7 @@ import pytest
 
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.local_cluster import LocalServer, in_step
+from lingua_scheduler.store.servers.local_cluster import LocalServer, in_step
 from lingua_scheduler.store.store import Store
 from tests.support.clusters import Cluster, Sentinels
 from tests.support.mail import Office, lost, office

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from click.testing import Result
 
-from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.cli.test_commands import SETTINGS, lingua
 from tests.support.fleet import POOL, dispatch, entry, join, order

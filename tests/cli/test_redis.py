@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.maintenance.versions import DATA_VERSION
-from lingua_scheduler.store.checkup import Checkup
+from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.store import Store
 from tests.cli.test_commands import ended, lingua, needs_linux, started
 from tests.support.fleet import POOL, dispatch, entry, join, order

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from lingua_scheduler.store.nodes import Place
+from lingua_scheduler.store.nodes.nodes import Place
 from tests.support.fleet import ledger
 from tests.support.http_nodes import http_node
 from tests.support.peers import FakeNode, Field, Frame, answer, field, stay_silent

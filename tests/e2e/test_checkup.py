@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from lingua_scheduler.store.checkup import Checkup
+from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.store import Store
 from tests.support.peers import FakeNode, Frame, answer, field
 from tests.support.schedulers import scheduler_on

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import entry, join

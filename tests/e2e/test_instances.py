@@ -12,7 +12,7 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.services.cluster.presence import IdTaken
-from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.store.store import Store
 from tests.support.peers import (
     FakeNode,

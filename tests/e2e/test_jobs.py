@@ -6,7 +6,7 @@ import pytest
 
 from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.services.dispatch import recording
-from lingua_scheduler.store.signals import Signals
+from lingua_scheduler.store.cluster.signals import Signals
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, heartbeat, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

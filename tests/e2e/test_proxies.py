@@ -12,7 +12,7 @@ import pytest
 
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.settings import ServerSettings
-from lingua_scheduler.store.local_cluster import free_port
+from lingua_scheduler.store.servers.local_cluster import free_port
 from tests.support.peers import Field, field
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess

@@ -12,7 +12,7 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import without_secret
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.callers import Answer, Caller, caller_of
 from tests.support.fleet import ledger

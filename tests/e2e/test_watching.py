@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.nodes.nodes import Load
-from lingua_scheduler.store.looks import digest_of, look_of
-from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.nodes.fleet_columns import digest_of, look_of
+from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import entry
 from tests.support.peers import Field, field, heartbeat

@@ -14,7 +14,7 @@ from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.jobs import Jobs
+from lingua_scheduler.store.jobs.jobs import Jobs
 from lingua_scheduler.store.scripts import load, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.bare import Bare, frame, handshake

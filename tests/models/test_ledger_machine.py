@@ -17,9 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.jobs.jobs import JobEvent, target_of
-from lingua_scheduler.store import jobs
-from lingua_scheduler.store.jobs import DispatchRules, JobOrder
-from lingua_scheduler.store.nodes import NodeEntry, Owner
+from lingua_scheduler.store.jobs import jobs
+from lingua_scheduler.store.jobs.jobs import DispatchRules, JobOrder
+from lingua_scheduler.store.nodes.nodes import NodeEntry, Owner
 from lingua_scheduler.store.reading import fields_of
 from lingua_scheduler.store.store import Store
 from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World

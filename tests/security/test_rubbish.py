@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.store.checkup import Checkup
 from lingua_scheduler.store.keys import FAMILIES
+from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.store import Store
 from tests.support.peers import Field, acknowledgement, field, heartbeat, result_of
 from tests.support.schedulers import scheduler_on

@@ -17,13 +17,13 @@ from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
 from lingua_scheduler.store import reading, unreadable
-from lingua_scheduler.store.checkup import Checkup
-from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import JobNote
+from lingua_scheduler.store.jobs.requests import Claim
 from lingua_scheduler.store.keys import FAMILIES, TABLE, Family, Keys
-from lingua_scheduler.store.nodes import Owner, Place
+from lingua_scheduler.store.maintenance.checkup import Checkup
+from lingua_scheduler.store.nodes.nodes import Owner, Place
 from lingua_scheduler.store.reading import fields_of
-from lingua_scheduler.store.requests import Claim
-from lingua_scheduler.store.sessions import Hold
+from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import HERE, POOL, RULES, entry, join, order, wide_entry

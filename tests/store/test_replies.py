@@ -13,12 +13,12 @@ from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
 from lingua_scheduler.domain.pools.selection import PoolMap
-from lingua_scheduler.store.checkup import Checkup
-from lingua_scheduler.store.jobs import JobNote
-from lingua_scheduler.store.nodes import Owner, Place
-from lingua_scheduler.store.requests import Claim
+from lingua_scheduler.store.jobs.jobs import JobNote
+from lingua_scheduler.store.jobs.requests import Claim
+from lingua_scheduler.store.maintenance.checkup import Checkup
+from lingua_scheduler.store.nodes.nodes import Owner, Place
 from lingua_scheduler.store.scripts import read_library
-from lingua_scheduler.store.sessions import Hold
+from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order

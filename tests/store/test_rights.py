@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.store import rights
-from lingua_scheduler.store.checkup import Checkup
-from lingua_scheduler.store.facts import facts_of
-from lingua_scheduler.store.local_cluster import LocalServer
+from lingua_scheduler.store.maintenance.checkup import Checkup
+from lingua_scheduler.store.maintenance.facts import facts_of
 from lingua_scheduler.store.scripts import read_library
+from lingua_scheduler.store.servers.local_cluster import LocalServer
 from lingua_scheduler.store.store import Store, StoreError
 from tests.store.test_replies import everything
 from tests.support.clocks import Clock
@@ -153,7 +153,7 @@ async def test_asking_for_rights_leaves_nothing_behind(guarded: Guarded) -> None
 
 
 def test_every_command_that_python_says_is_known() -> None:
-    source = "".join(path.read_text("utf-8") for path in SOURCE.glob("*.py") if path.name != "facts.py")
+    source = "".join(path.read_text("utf-8") for path in SOURCE.rglob("*.py") if path.name != "facts.py")
     said = re.findall(r'(?:call|ask)\(\s*(?:connection, )?"([A-Z]+)"(?:, "([A-Z]+)")?', source)
     containers = {name.partition("|")[0] for name in rights.DIRECT if "|" in name}
     names = {f"{command}|{word}" if command in containers else command for command, word in said}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from redis.crc import key_slot
 
-from lingua_scheduler.store.local_cluster import (
+from lingua_scheduler.store.servers.local_cluster import (
     LocalCluster,
     LocalServer,
     in_step,

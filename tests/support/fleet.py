@@ -6,8 +6,8 @@ from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.history import Step
 from lingua_scheduler.domain.nodes.nodes import Features, NodeState
 from lingua_scheduler.domain.pools.pools import Admission, Languages, membership_of
-from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
-from lingua_scheduler.store.nodes import NodeEntry, Owner, Registered
+from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder
+from lingua_scheduler.store.nodes.nodes import NodeEntry, Owner, Registered
 from lingua_scheduler.store.store import Store
 
 HERE = Owner("i-here", "c1")

@@ -13,8 +13,8 @@ from lingua_scheduler.services.cluster.inbox_reader import Letter
 from lingua_scheduler.services.cluster.mailroom import Mailroom
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.cluster.seals import Seals, announced
-from lingua_scheduler.store.inbox import Entry, Limits
-from lingua_scheduler.store.instances import Me
+from lingua_scheduler.store.cluster.inbox import Entry, Limits
+from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.store import Store
 from tests.support.schedulers import settings_with
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from lingua_scheduler.processes import die_with_parent
-from lingua_scheduler.store.embedded import shipped_binary
+from lingua_scheduler.store.servers.embedded import shipped_binary
 
 
 def binaries() -> dict[str, str | None]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from lingua_scheduler.store.embedded import shipped_binary
+from lingua_scheduler.store.servers.embedded import shipped_binary
 from tools.chaos import journals, looking, world
 from tools.chaos.checker import Verdict, judged
 from tools.chaos.doing import Doer, Instance

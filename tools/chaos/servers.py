@@ -9,7 +9,7 @@ from typing import Any
 
 import hiredis
 
-from lingua_scheduler.store.local_cluster import LocalCluster, LocalServer, on_free_port
+from lingua_scheduler.store.servers.local_cluster import LocalCluster, LocalServer, on_free_port
 from tools.chaos.clock import Clock
 
 # Away, refusing, or half started: what a command may meet while faults happen.

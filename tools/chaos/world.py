@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.store.local_cluster import free_port
+from lingua_scheduler.store.servers.local_cluster import free_port
 
 START_WITHIN_S = 60.0
 PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -19,9 +19,9 @@ from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.attempts.judging import Judge
 from lingua_scheduler.services.dispatch.placing import FIRST_SAMPLE
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.embedded import EmbeddedServer
-from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder
-from lingua_scheduler.store.nodes import NodeEntry, Owner
+from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder
+from lingua_scheduler.store.nodes.nodes import NodeEntry, Owner
+from lingua_scheduler.store.servers.embedded import EmbeddedServer
 from lingua_scheduler.store.store import Store
 
 KEY_PREFIX = "bench"

@@ -30,7 +30,7 @@ from lingua_scheduler.bench.figures import OTHERS_SHARE, Run, Samples
 from lingua_scheduler.bench.measure import machine_busy_s
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.queues import scenario as peers
-from lingua_scheduler.store.embedded import find_binary, read_version
+from lingua_scheduler.store.servers.embedded import find_binary, read_version
 
 Tell = Callable[[str], None]
 

@@ -24,7 +24,7 @@ from lingua_scheduler.bench.targets import Outcome
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import PlainConsole
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.embedded import EmbeddedError
+from lingua_scheduler.store.servers.embedded import EmbeddedError
 from lingua_scheduler.store.store import StoreError
 
 STYLES = {

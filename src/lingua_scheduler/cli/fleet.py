@@ -10,7 +10,7 @@ import click
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.settings import resolved_data_dir
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.embedded import running_url
+from lingua_scheduler.store.servers.embedded import running_url
 from lingua_scheduler.store.store import Store, StoreError, shown
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.domain.cluster.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed
 from lingua_scheduler.services.cluster.dead_letters import list_dead_letters, purge, replay
-from lingua_scheduler.store.inbox import limits_of
+from lingua_scheduler.store.cluster.inbox import limits_of
 from lingua_scheduler.store.store import Store
 
 

@@ -15,7 +15,7 @@ from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.wording import STATE_STYLES, table_console
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.store.nodes import NodeView
+from lingua_scheduler.store.nodes.nodes import NodeView
 from lingua_scheduler.store.store import Store
 
 # Leased, but not yet known to have begun.

@@ -15,8 +15,8 @@ from lingua_scheduler.cli.wording import plain
 from lingua_scheduler.domain.maintenance.findings import Finding
 from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, ClaimOutcome, refusal
 from lingua_scheduler.store import rights
-from lingua_scheduler.store.checkup import Checkup
-from lingua_scheduler.store.facts import ServerFacts, facts_of
+from lingua_scheduler.store.maintenance.checkup import Checkup
+from lingua_scheduler.store.maintenance.facts import ServerFacts, facts_of
 from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.store import Store
 

@@ -14,8 +14,8 @@ import click
 from rich.console import Console
 
 from lingua_scheduler.cli.options import Exit, fail, load_settings
-from lingua_scheduler.store.embedded import EmbeddedError, find_binary, read_version
-from lingua_scheduler.store.local_cluster import LocalCluster, LocalServer, LocalServerError
+from lingua_scheduler.store.servers.embedded import EmbeddedError, find_binary, read_version
+from lingua_scheduler.store.servers.local_cluster import LocalCluster, LocalServer, LocalServerError
 
 WATCH_S = 0.2
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.settings import ServerSettings, Settings, resolved_data_dir
-from lingua_scheduler.store.embedded import EmbeddedError, EmbeddedServer
+from lingua_scheduler.store.servers.embedded import EmbeddedError, EmbeddedServer
 from lingua_scheduler.telemetry import logs
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from lingua_scheduler.protocol.http_instances import (
 )
 from lingua_scheduler.services.cluster import dead_letters
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.inbox import limits_of
+from lingua_scheduler.store.cluster.inbox import limits_of
 from lingua_scheduler.store.store import Store
 
 _BAD_CHOICE = Known(

@@ -7,7 +7,7 @@ from redis.exceptions import RedisError
 
 from lingua_scheduler.store.connection import Command, RedisAway, ServerLine, Waiter
 from lingua_scheduler.store.keys import Family, Keys
-from lingua_scheduler.store.layout import key_of
+from lingua_scheduler.store.servers.layout import key_of
 from lingua_scheduler.store.unreadable import Unreadable
 
 # How long what was set aside is kept for a person to look at.

@@ -11,24 +11,31 @@ from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
-from lingua_scheduler.store.addresses import CLUSTER, SENTINEL, read_cluster, read_sentinel, read_server, scheme_of
-from lingua_scheduler.store.affinity import Affinity
-from lingua_scheduler.store.cluster import ClusterLine
+from lingua_scheduler.store.cluster.inbox import Inboxes
+from lingua_scheduler.store.cluster.instances import Instances
+from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.store.connection import FIRST_RETRY_S, Line, RedisAway, ServerLine, WritesRefused
-from lingua_scheduler.store.inbox import Inboxes
-from lingua_scheduler.store.instances import Instances
-from lingua_scheduler.store.jobs import Jobs
+from lingua_scheduler.store.jobs.affinity import Affinity
+from lingua_scheduler.store.jobs.jobs import Jobs
+from lingua_scheduler.store.jobs.requests import Requests
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.looks import Looks
 from lingua_scheduler.store.mending import Mender
-from lingua_scheduler.store.nodes import Nodes
-from lingua_scheduler.store.pools import Pools
-from lingua_scheduler.store.requests import Requests
-from lingua_scheduler.store.sentinel import SentinelLine
-from lingua_scheduler.store.services import Services
-from lingua_scheduler.store.sessions import Sessions
-from lingua_scheduler.store.signals import Signals
-from lingua_scheduler.store.surveys import Surveys
+from lingua_scheduler.store.nodes.fleet_columns import Looks
+from lingua_scheduler.store.nodes.nodes import Nodes
+from lingua_scheduler.store.nodes.services import Services
+from lingua_scheduler.store.pools.pools import Pools
+from lingua_scheduler.store.pools.surveys import Surveys
+from lingua_scheduler.store.servers.addresses import (
+    CLUSTER,
+    SENTINEL,
+    read_cluster,
+    read_sentinel,
+    read_server,
+    scheme_of,
+)
+from lingua_scheduler.store.servers.redis_cluster import ClusterLine
+from lingua_scheduler.store.servers.sentinel import SentinelLine
+from lingua_scheduler.store.sessions.sessions import Sessions
 from lingua_scheduler.store.unreadable import Unreadable
 from lingua_scheduler.store.versions import Versions
 

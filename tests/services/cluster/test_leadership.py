@@ -6,7 +6,7 @@ import pytest
 
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
-from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import POOL, entry, join

@@ -13,7 +13,7 @@ from lingua_scheduler.protocol.bus import Assign, AttemptLost, encode
 from lingua_scheduler.services.cluster import dead_letters, inbox_reader, presence
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.services.cluster.presence import IdTaken
-from lingua_scheduler.store.inbox import GROUP
+from lingua_scheduler.store.cluster.inbox import GROUP
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import DEAD_MS, ROOMY, Office, letter, lost, office, who, written

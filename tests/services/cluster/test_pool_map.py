@@ -9,7 +9,7 @@ from lingua_scheduler.services.cluster import pool_map
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.pools import Pools, Published
+from lingua_scheduler.store.pools.pools import Pools, Published
 
 POOL = "en:zh:speech"
 

@@ -18,7 +18,7 @@ from lingua_scheduler.services.attempts.work import Outcome, Try, Work
 from lingua_scheduler.services.dispatch import dispatcher as dispatching
 from lingua_scheduler.services.dispatch.placing import Placed
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.jobs import Dispatched
+from lingua_scheduler.store.jobs.jobs import Dispatched
 from tests.support.callers import caller_of
 from tests.support.peers import answer, field, stay_silent
 from tests.support.schedulers import scheduler_on

@@ -17,7 +17,7 @@ from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Wish, Work
 from lingua_scheduler.services.dispatch.idempotency import Placement, Requests, payload_of
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.requests import Claim
+from lingua_scheduler.store.jobs.requests import Claim
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import ledger
 from tests.support.peers import FakeNode, Field, Frame, answer, field

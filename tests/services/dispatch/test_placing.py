@@ -17,7 +17,7 @@ from lingua_scheduler.services.dispatch.placing import Placed, Placer
 from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.store.connection import NotDone, RedisAway
-from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, RULES, entry, join, ledger, order
 from tests.support.schedulers import settings_with

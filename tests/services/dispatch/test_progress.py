@@ -18,7 +18,7 @@ from lingua_scheduler.services.nodes.complaints import Complaints
 from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.services.nodes.registry import NodeLink
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Place
+from lingua_scheduler.store.nodes.nodes import Place
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, dispatch, entry, join, ledger, order
 from tests.support.schedulers import settings_with

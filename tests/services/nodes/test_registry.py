@@ -19,7 +19,7 @@ from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.services.nodes.registry import STOCK_LOOKS, STOCK_SAMPLE, NodeLink, Registry
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Place
+from lingua_scheduler.store.nodes.nodes import Place
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import POOL, ledger
 from tests.support.schedulers import settings_with

@@ -12,7 +12,7 @@ from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.nodes.registry import Registry
 from lingua_scheduler.services.nodes.sweeper import Sweeper
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import POOL, RUN_MS, dispatch, entry, join, ledger, order

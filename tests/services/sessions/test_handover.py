@@ -13,7 +13,7 @@ from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.services.sessions.handover import Survival
 from lingua_scheduler.services.sessions.sessions import GATEWAY, Session, Sessions
 from lingua_scheduler.settings import DeliverySettings, InstancesSettings, SessionsSettings
-from lingua_scheduler.store.sessions import HeldBy
+from lingua_scheduler.store.sessions.sessions import HeldBy
 from lingua_scheduler.store.store import Store
 from tests.support.mail import who
 

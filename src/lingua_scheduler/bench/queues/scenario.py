@@ -16,7 +16,7 @@ from lingua_scheduler.bench.orders import Cast, Order, Tally
 from lingua_scheduler.bench.plan import Plan
 from lingua_scheduler.bench.queues.catalog import QUEUES, Catalog, Found, JobQueue, NotFound
 from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
-from lingua_scheduler.store.embedded import EmbeddedServer
+from lingua_scheduler.store.servers.embedded import EmbeddedServer
 
 OURS = "Lingua Scheduler"
 OURS_APART = "Lingua Scheduler, fewer under way"

@@ -5,7 +5,7 @@ from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.losses import known_reason
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, Verdict
 from lingua_scheduler.settings import NodesSettings
-from lingua_scheduler.store.jobs import Ended, Jobs
+from lingua_scheduler.store.jobs.jobs import Ended, Jobs
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()

@@ -8,7 +8,7 @@ from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.reports import Lost
-from lingua_scheduler.store.jobs import Jobs
+from lingua_scheduler.store.jobs.jobs import Jobs
 
 # Looked at in one write.
 TOGETHER = 200

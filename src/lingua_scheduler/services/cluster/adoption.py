@@ -6,8 +6,8 @@ from lingua_scheduler.domain.cluster.instances import ClaimOutcome, Instance, Re
 from lingua_scheduler.services.cluster.inbox_reader import Desk
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.cluster.inbox import FIRST, Adoption
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.inbox import FIRST, Adoption
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 

@@ -13,7 +13,7 @@ from lingua_scheduler.protocol.http_instances import (
     InstanceList,
     Replayed,
 )
-from lingua_scheduler.store.inbox import FIRST, DeadLetter, Depth, Limits
+from lingua_scheduler.store.cluster.inbox import FIRST, DeadLetter, Depth, Limits
 from lingua_scheduler.store.store import Store
 
 PAGE = 100

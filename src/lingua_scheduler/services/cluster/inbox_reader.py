@@ -10,8 +10,8 @@ from lingua_scheduler.protocol.bus import KINDS, AnyMessage, BusMessage, Unreada
 from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
 from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.settings import InboxSettings
+from lingua_scheduler.store.cluster.inbox import Entry, Inboxes, limits_of
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.inbox import Entry, Inboxes, limits_of
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 

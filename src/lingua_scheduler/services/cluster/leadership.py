@@ -2,7 +2,7 @@
 
 from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, Term
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()

@@ -11,8 +11,8 @@ from lingua_scheduler.services.cluster.inbox_reader import Desk, Handler, OnDead
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.cluster.inbox import FIRST, Entry, limits_of
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.inbox import FIRST, Entry, limits_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery, every

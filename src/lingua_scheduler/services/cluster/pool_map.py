@@ -6,7 +6,7 @@ from collections.abc import Callable
 from lingua_scheduler.domain.cluster.leadership import PublishOutcome, Term
 from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.cluster.leadership import Leadership
-from lingua_scheduler.store.pools import Pools
+from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.telemetry import metrics
 
 # A pair nobody serves must not cost a look at every shard each time somebody asks for it.

@@ -6,8 +6,8 @@ from time import monotonic
 
 from lingua_scheduler.domain.cluster.instances import Instance, PresenceOutcome
 from lingua_scheduler.settings import InstancesSettings
+from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.instances import Me
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 

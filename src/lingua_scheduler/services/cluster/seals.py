@@ -19,7 +19,7 @@ from lingua_scheduler.protocol.sealing import (
 )
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import SealLetters
-from lingua_scheduler.store.inbox import Entry
+from lingua_scheduler.store.cluster.inbox import Entry
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()

@@ -8,7 +8,7 @@ from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.records import JobRecord
+from lingua_scheduler.store.jobs.records import JobRecord
 from lingua_scheduler.store.store import Store
 
 # A job may move on between our look and the script; it has no more attempts than this to do so.

@@ -30,7 +30,7 @@ from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.routes import Route, Routes
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
-from lingua_scheduler.store.jobs import Dispatched
+from lingua_scheduler.store.jobs.jobs import Dispatched
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery

@@ -14,7 +14,7 @@ from lingua_scheduler.domain.pools.reach import Reach
 from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import NodeView
+from lingua_scheduler.store.nodes.nodes import NodeView
 from lingua_scheduler.store.store import Store
 
 # A look at this many nodes is enough for a sentence, and cheap enough to be asked for by anybody.

@@ -18,7 +18,7 @@ from lingua_scheduler.services.attempts.work import Outcome, Refusal, Work
 from lingua_scheduler.services.dispatch.dispatcher import AWAY, REFUSED, Dispatcher
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
-from lingua_scheduler.store.requests import Claim, Claimed
+from lingua_scheduler.store.jobs.requests import Claim, Claimed
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 

@@ -6,7 +6,7 @@ from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
 from lingua_scheduler.domain.sessions.names import shown_session
 from lingua_scheduler.protocol.http_jobs import Explanation, HistoryLine, JobExplanation, JobView
 from lingua_scheduler.services.dispatch.explaining import Explainer
-from lingua_scheduler.store.records import JobRecord
+from lingua_scheduler.store.jobs.records import JobRecord
 from lingua_scheduler.store.store import Store
 
 _WENT_WELL = (JobState.DONE, JobState.NO_TEXT)

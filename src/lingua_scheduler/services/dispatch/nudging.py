@@ -6,8 +6,8 @@ from contextlib import suppress
 
 from lingua_scheduler.protocol.signals import JobsWait, SlotFreed
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
+from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.signals import Signals
 
 # An instance that waits says so this often, and is believed for a little longer than two such spans.
 ANNOUNCE_S = 0.25

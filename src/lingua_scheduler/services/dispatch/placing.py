@@ -18,7 +18,7 @@ from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import NotDone, RedisAway
-from lingua_scheduler.store.jobs import Dispatched, DispatchRules, JobOrder, dispatched_of
+from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder, dispatched_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 

@@ -24,7 +24,7 @@ from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.services.nodes.complaints import Complaints
 from lingua_scheduler.services.nodes.registry import NodeLink
 from lingua_scheduler.store.connection import RedisAway, Reply, Waiter
-from lingua_scheduler.store.jobs import Ended, advanced_of, ended_of
+from lingua_scheduler.store.jobs.jobs import Ended, advanced_of, ended_of
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 

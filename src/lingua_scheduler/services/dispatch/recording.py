@@ -12,7 +12,7 @@ from lingua_scheduler.services.attempts.work import Try, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery

@@ -23,7 +23,7 @@ from lingua_scheduler.services.cluster.inbox_reader import Letter
 from lingua_scheduler.services.cluster.mailroom import Mailroom, Posted
 from lingua_scheduler.services.nodes.registry import NodeLink, Registry
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Owner
+from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery

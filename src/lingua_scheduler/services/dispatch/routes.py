@@ -11,7 +11,7 @@ from lingua_scheduler.services.dispatch.relay import Relay
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.services.nodes.registry import NodeLink, Registry
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Nodes, Owner
+from lingua_scheduler.store.nodes.nodes import Nodes, Owner
 
 
 class Route(Protocol):

@@ -5,7 +5,7 @@ from time import monotonic
 from lingua_scheduler.domain.nodes.complaints import Complaint, SuspendOutcome, complaint_of, services_hit
 from lingua_scheduler.services.nodes.registry import COMPLAINT_RULES, NodeLink
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.services import Services
+from lingua_scheduler.store.nodes.services import Services
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 

@@ -8,9 +8,9 @@ from lingua_scheduler.protocol.signals import AskHolder, HolderSays, NodeVerb
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.nodes.registry import PING_WITHIN_S, Registry
+from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Owner
-from lingua_scheduler.store.signals import Signals
+from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
 

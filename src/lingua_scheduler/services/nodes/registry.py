@@ -40,8 +40,8 @@ from lingua_scheduler.services.nodes.capabilities import changed_by, excess, is_
 from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.looks import digest_of, look_of
-from lingua_scheduler.store.nodes import Holder, NodeEntry, Nodes, Owner, Place
+from lingua_scheduler.store.nodes.fleet_columns import digest_of, look_of
+from lingua_scheduler.store.nodes.nodes import Holder, NodeEntry, Nodes, Owner, Place
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()

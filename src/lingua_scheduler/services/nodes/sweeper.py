@@ -11,7 +11,7 @@ from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.nodes.registry import Registry
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes import Place
+from lingua_scheduler.store.nodes.nodes import Place
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 

@@ -25,10 +25,10 @@ from lingua_scheduler.services.attempts.work import Binding
 from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.services.sessions.remembered import Answer
 from lingua_scheduler.services.sessions.sessions import Session
+from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.instances import Me
-from lingua_scheduler.store.sessions import HeldBy, Hold, SessionRecord
-from lingua_scheduler.store.sessions import Sessions as SessionStore
+from lingua_scheduler.store.sessions.sessions import HeldBy, Hold, SessionRecord
+from lingua_scheduler.store.sessions.sessions import Sessions as SessionStore
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 

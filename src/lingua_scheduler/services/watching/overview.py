@@ -25,7 +25,7 @@ from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.services.nodes.registry import Registry
 from lingua_scheduler.services.sessions.sessions import Sessions
-from lingua_scheduler.store.nodes import NodeView
+from lingua_scheduler.store.nodes.nodes import NodeView
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 

@@ -25,9 +25,9 @@ from lingua_scheduler.domain.watching.picture import (
 )
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.inbox import Depth
-from lingua_scheduler.store.looks import Row, Said
-from lingua_scheduler.store.records import JobRecord
+from lingua_scheduler.store.cluster.inbox import Depth
+from lingua_scheduler.store.jobs.records import JobRecord
+from lingua_scheduler.store.nodes.fleet_columns import Row, Said
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 

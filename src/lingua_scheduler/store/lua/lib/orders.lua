@@ -1,4 +1,4 @@
--- What is asked for one job, as `store/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session.
+-- What is asked for one job, as `store/jobs/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session.
 -- The wish is empty, or the preferred node (- for none), then 1 if it is that node or none, then the excluded nodes.
 local NO_NODES = {}
 local function read_order(text)
