@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lingua_scheduler.cli import engines
+from lingua_scheduler.cli.speech import engines
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import Choices
 from lingua_scheduler.sdk import wav

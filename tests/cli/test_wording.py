@@ -4,7 +4,7 @@ import pytest
 from rich.table import Column, Table
 from rich.text import Text
 
-from lingua_scheduler.cli import sheet
+from lingua_scheduler.cli.watching import sheet
 from lingua_scheduler.cli.wording import (
     bar,
     clock,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.cli.engines import shelf
+from lingua_scheduler.cli.speech.engines import shelf
 from lingua_scheduler.sdk.audio import Audio, from_little_endian
 
 

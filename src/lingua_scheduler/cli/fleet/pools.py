@@ -10,8 +10,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import counted, plain, table_console
 from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.domain.pools.pools import Admission, Facet, pool_name

@@ -9,8 +9,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.domain.nodes.nodes import DrainOutcome
 from lingua_scheduler.store.store import Store
 

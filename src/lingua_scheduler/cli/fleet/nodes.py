@@ -10,8 +10,8 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import STATE_STYLES, table_console
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.nodes.nodes import Features

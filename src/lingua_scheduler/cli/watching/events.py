@@ -13,7 +13,7 @@ import msgspec
 from rich.console import Console
 
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.watching import begin, run, url_option, write_line
+from lingua_scheduler.cli.watching.watching import begin, run, url_option, write_line
 from lingua_scheduler.cli.wording import clock, now_ms, plain
 from lingua_scheduler.domain.watching.picture import Event, Level
 from lingua_scheduler.domain.watching.verdict import SEVERITY

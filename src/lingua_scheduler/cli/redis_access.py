@@ -1,4 +1,4 @@
-"""Looking at the fleet straight from Redis, whether a scheduler runs or not."""
+"""How commands get at Redis directly, whether a scheduler runs or not: options that find it, and an open store."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

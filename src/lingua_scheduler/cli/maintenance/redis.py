@@ -9,8 +9,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import plain
 from lingua_scheduler.domain.maintenance.findings import Finding
 from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, ClaimOutcome, refusal

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from lingua_scheduler.cli import engines
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.cli.speech import engines
 from lingua_scheduler.cli.wording import PlainConsole, plain
 from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.engines import catalogue

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from lingua_scheduler.app import Inherited, Scheduler
 from lingua_scheduler.cli.options import Exit, Failure, fail, load_settings
-from lingua_scheduler.cli.running import (
+from lingua_scheduler.cli.serving.running import (
     fail_for_port,
     on_hangup,
     redis_url,
@@ -23,8 +23,8 @@ from lingua_scheduler.cli.running import (
     unless_stopped,
     warn_if_open,
 )
+from lingua_scheduler.cli.serving.workers import count_of, inherit, supervise, tell_supervisor, worker_count
 from lingua_scheduler.cli.wording import PlainConsole
-from lingua_scheduler.cli.workers import count_of, inherit, supervise, tell_supervisor, worker_count
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import plain, table_console
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobState

@@ -7,8 +7,8 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import load_settings
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import short_span, table_console
 from lingua_scheduler.protocol.http_instances import InstanceAbout, InstanceList
 from lingua_scheduler.services.cluster import dead_letters

@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from lingua_scheduler.cli import sheet
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.cli.watching import sheet
 from lingua_scheduler.cli.wording import NOTHING, PlainConsole, node_state, now_ms, plain, short_span, table_console
 from lingua_scheduler.domain.watching.pairs import served_in_words
 from lingua_scheduler.domain.watching.picture import Level, Picture

@@ -10,9 +10,9 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
-from lingua_scheduler.cli.frames import SORTS, View, frame, next_sort
-from lingua_scheduler.cli.keys import keys
-from lingua_scheduler.cli.watching import Stream, begin, run, url_option, write_line
+from lingua_scheduler.cli.watching.frames import SORTS, View, frame, next_sort
+from lingua_scheduler.cli.watching.keys import keys
+from lingua_scheduler.cli.watching.watching import Stream, begin, run, url_option, write_line
 from lingua_scheduler.cli.wording import PlainConsole, now_ms
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.sdk.watching import Connected, Interrupted, watch

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.table import Table
 
-from lingua_scheduler.cli import engines
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.speech import engines
 from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.engines.models import MODELS, NoModel, Shelf
 

@@ -16,8 +16,9 @@ import click
 from rich.live import Live
 from rich.text import Text
 
-from lingua_scheduler.cli import sample, status
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.speech import sample
+from lingua_scheduler.cli.watching import status
 from lingua_scheduler.cli.wording import PlainConsole, now_ms
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop

@@ -7,8 +7,8 @@ import click
 import msgspec
 from rich.table import Table
 
-from lingua_scheduler.cli.fleet import redis_options, with_store
 from lingua_scheduler.cli.options import Exit, fail, load_settings
+from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.domain.cluster.instances import is_letter_id
 from lingua_scheduler.protocol.http_instances import DeadLetterList, Purged, Replayed

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.cli.frames import SORTS, View, frame, next_sort
+from lingua_scheduler.cli.watching.frames import SORTS, View, frame, next_sort
 from lingua_scheduler.domain.watching.following import Seen, Whole
 from lingua_scheduler.domain.watching.picture import Level, Picture
 from tests.support.watched import AT_MS, alarm, event, moment, node, pair, picture

@@ -15,8 +15,8 @@ from contextlib import asynccontextmanager
 import pytest
 from click.testing import CliRunner
 
-from lingua_scheduler.cli.events import Wanted, moment
 from lingua_scheduler.cli.main import main
+from lingua_scheduler.cli.watching.events import Wanted, moment
 from lingua_scheduler.domain.watching.picture import Level
 from lingua_scheduler.processes import die_with_parent, stop
 from tests.support.terminals import terminal

@@ -14,7 +14,7 @@ import msgspec
 
 from lingua_scheduler.app import Inherited
 from lingua_scheduler.cli.options import fail
-from lingua_scheduler.cli.running import (
+from lingua_scheduler.cli.serving.running import (
     fail_for_port,
     on_hangup,
     redis_url,

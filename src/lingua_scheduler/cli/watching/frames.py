@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeVar
 
 from rich.text import Text
 
-from lingua_scheduler.cli import sheet
+from lingua_scheduler.cli.watching import sheet
 from lingua_scheduler.cli.wording import (
     LEVEL_STYLES,
     bar,
