@@ -212,7 +212,14 @@ class NodesSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
-    admission: Annotated[Admission, _doc("Which abilities admit a node to a pool")] = "strict"
+    admission: Annotated[
+        Admission,
+        _doc(
+            "Which languages of a node admit it to a pair: `strict`, it hears and repairs (semantic) the one and "
+            "translates to the other; `asr_tts`, it hears the one, speaks the other and repairs any; `asr_semantic`, "
+            "it hears the one and repairs the other"
+        ),
+    ] = "strict"
     shard_size: Annotated[_UpToThousand, _doc("Most nodes in one shard")] = 100
     max_shards: Annotated[_UpToThousand, _doc("Most shards the fleet may grow to")] = 1000
     refresh_ms: Annotated[_PeriodMs, _doc("Time between looks for a newer pool map")] = 10_000

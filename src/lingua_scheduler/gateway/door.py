@@ -100,9 +100,9 @@ class Door:
             detail = f"pages of other sites may not do this ({_FETCH_SITE}: {site}); see server.allowed_origins"
             return _refuse("fetch_site", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller)
         shown = _shown(origin)
-        detail = (
-            f"pages of {shown} may not use this scheduler; if they should, add it to the setting server.allowed_origins"
-        )
+        # A page of a file, or in a frame without an origin: nobody can tell which, so none can be allowed.
+        step = "open the page from a web server" if shown == "null" else "add it to the setting server.allowed_origins"
+        detail = f"pages of {shown} may not use this scheduler; if they should, {step}"
         return _refuse("origin", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller, origin=shown)
 
     def _judge_address(self, request: web.Request, path: str, caller: Caller) -> Refused | None:

@@ -52,7 +52,9 @@ class ResourceUsage(Shape, kw_only=True):
 class LanguageCapabilities(Shape, kw_only=True):
     """At most 256 languages in a list and 16 384 translations; more is refused as `INVALID_CAPABILITY_SCHEMA`.
 
-    `nmt_capabilities` has several shapes in the field; `shapes.translation_pairs` reads them. None stands for any pair.
+    A node that names no `semantic_languages` gets no jobs: semantic repair of what was heard is required (setting
+    `pools.admission`). `nmt_capabilities` has several shapes in the field; `shapes.translation_pairs` reads them. None
+    stands for any pair.
     """
 
     asr_languages: _Languages | None = None

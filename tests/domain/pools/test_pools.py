@@ -202,6 +202,10 @@ def test_what_is_missing_everywhere_is_named(node: Languages, sentence: str) -> 
     assert why(node) == sentence
 
 
+def test_that_no_repair_is_there_at_all_is_named_where_its_languages_do_not_matter() -> None:
+    assert why(able(asr="en", tts="zh"), admission=Admission.ASR_TTS) == "no node serves semantic(any)"
+
+
 def test_abilities_that_are_there_but_on_different_nodes_are_named_too() -> None:
     hears, speaks = able(asr="en zh", semantic="en"), able(tts="zh")
     assert why(hears, speaks) == "no single node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"
@@ -227,8 +231,8 @@ def test_what_is_said_to_be_missing_is_missing(fleet: list[Languages], admission
     [
         (Admission.STRICT, "speech", "no node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"),
         (Admission.STRICT, "text", "no node serves asr(en) + semantic(en) + nmt(en→zh)"),
-        (Admission.ASR_TTS, "speech", "no node serves asr(en) + tts(zh)"),
-        (Admission.ASR_TTS, "text", "no node serves asr(en) + tts(zh)"),
+        (Admission.ASR_TTS, "speech", "no node serves asr(en) + semantic(any) + tts(zh)"),
+        (Admission.ASR_TTS, "text", "no node serves asr(en) + semantic(any) + tts(zh)"),
         (Admission.ASR_SEMANTIC, "speech", "no node serves asr(en) + semantic(zh) + tts(zh)"),
         (Admission.ASR_SEMANTIC, "text", "no node serves asr(en) + semantic(zh)"),
     ],

@@ -50,7 +50,7 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
     lingua redis check --repair --redis-url redis://db:6379/0
     lingua redis check --json | jq '.findings[].words'
 
-    Dead letters of an instance that is gone are for a person to read (lingua letters); they are no fault.
+    Dead letters of an instance that is gone are for a person to read (lingua dead-letters); they are no fault.
 
     Exit codes: 0 nothing is wrong (any more), 1 something is, 2 bad settings, 3 Redis cannot be used.
     """

@@ -90,7 +90,9 @@ def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, flee
     needed: dict[str, Callable[[Languages], bool]] = {f"asr({src})": lambda node: src in node.asr}
     if admission is Admission.STRICT:
         needed[f"semantic({src})"] = lambda node: src in node.semantic
-    elif admission is Admission.ASR_SEMANTIC:
+    elif admission is Admission.ASR_TTS:
+        needed["semantic(any)"] = lambda node: bool(node.semantic)
+    else:
         needed[f"semantic({tgt})"] = lambda node: tgt in node.semantic
     if admission is Admission.STRICT and src != tgt:
         needed[f"nmt({src}→{tgt})"] = lambda node: _translates(node, src, tgt) and tgt in _targets(node)
