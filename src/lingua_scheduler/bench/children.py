@@ -102,12 +102,12 @@ async def _serve(
             stdin=DEVNULL, stdout=log, stderr=log, **variables,
         )  # fmt: skip
     try:
-        yield process, await _wait_ready(process, log_path)
+        yield process, await wait_ready(process, log_path)
     finally:
         await stop(process, STOP_GRACE_S)
 
 
-async def _wait_ready(process: Process, log_path: Path) -> list[dict[str, Any]]:
+async def wait_ready(process: Process, log_path: Path) -> list[dict[str, Any]]:
     """What the scheduler said of itself until it was ready."""
     for _ in range(int(START_LIMIT_S / POLL_S)):
         said = log_path.read_text("utf-8", "replace")
