@@ -67,6 +67,15 @@ def test_speech_may_be_long_wherever_it_stands(order: list[str], separators: tup
     assert len(message.audio) == 3_000_000
 
 
+@pytest.mark.parametrize("gap", ['"audio"{}:"', '"audio":{}"'])
+def test_white_space_without_end_costs_nothing(gap: str) -> None:
+    frame = ("{" + gap.format(" " * 4_000_000) + 'x"}').encode()
+    began = time.process_time()
+    assert "besides its speech" in refusal(decode_session, frame)
+    # Step by step it took 600 ms.
+    assert time.process_time() - began < 0.2
+
+
 def test_what_is_beside_long_speech_is_counted() -> None:
     assert "besides its speech" in refusal(decode_session, written(UTTERANCE, more="x" * 70_000))
     assert "besides its speech" in refusal(decode_session, written({"more": ["x" * 70_000]} | UTTERANCE))

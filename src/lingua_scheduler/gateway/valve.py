@@ -65,6 +65,7 @@ class Valve:
         "_account",
         "_backlog",
         "_counted_bytes",
+        "_counted_frames",
         "_ended_s",
         "_fragments",
         "_frames",
@@ -104,6 +105,8 @@ class Valve:
         self._frames = Bucket(rates.frames, rates.burst_s * rates.frames)
         self._volume = Bucket(rates.size, rates.burst_s * rates.size)
         self._scales = Scales(rates.cpu_share)
+        # A sixteenth of what may come at once, at most.
+        self._counted_frames = min(RUN_FRAMES, rates.frames * rates.burst_s / RUN_FRAMES)
         self._counted_bytes = min(COUNTED_BYTES, rates.size * rates.burst_s / RUN_FRAMES)
         # What was handled and will be counted together: frames, bytes, and what reading the long ones cost.
         self._uncounted = self._uncounted_bytes = 0
@@ -138,7 +141,7 @@ class Valve:
         # Most reads are one short message, and nothing waits: no clock is needed for those.
         if (
             _LEAST_BYTES < came <= WEIGHED_BYTES
-            and self._uncounted < RUN_FRAMES
+            and self._uncounted < self._counted_frames
             and not (self._left or self._fragments or self._head or self._backlog or self.unfinished)
             and self._timer is None
             and self._reader is not None
@@ -219,7 +222,7 @@ class Valve:
         else:
             fed = reader.feed_data(data)
         if (
-            self._uncounted >= RUN_FRAMES
+            self._uncounted >= self._counted_frames
             or self._uncounted_bytes >= self._counted_bytes
             or self._uncounted_s >= COUNTED_S
         ) and (wait_s := self._count()):

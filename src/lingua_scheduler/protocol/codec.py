@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from itertools import accumulate
 from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
@@ -42,6 +43,8 @@ _JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # Of the structure of JSON only how deep it goes, and what is a string, is looked at.
 _NO_STRUCTURE = bytes(set(range(256)) - set(b'[]{}"'))
 _ALIKE = bytes.maketrans(b"{}", b"[]")
+_SHALLOW = 8
+_STEPS = [{ord("["): 1, ord("]"): -1}.get(byte, 0) for byte in range(256)]
 
 _TOO_DEEP = "the {what} is nested too deeply"
 
@@ -131,11 +134,12 @@ def _is_too_deep(frame: bytes | str) -> bool:
     if b'"' in kept:
         kept = _JSON_STRING.sub(b"", kept)
     # The innermost brackets are taken away, level by level: this way C walks through thousands of pairs, not we.
-    for _ in range(_MAX_DEPTH):
+    for _ in range(_SHALLOW):
         if not kept:
             return False
         kept = kept.replace(b"[]", b"")
-    return bool(kept)
+    # Of what is deep only some is left, or somebody wants to keep us busy: one walk instead of a hundred.
+    return max(accumulate(map(_STEPS.__getitem__, kept)), default=0) + _SHALLOW > _MAX_DEPTH
 
 
 def _has_many(bracket: bytes, written: bytes) -> bool:

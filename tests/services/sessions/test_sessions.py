@@ -85,6 +85,12 @@ async def test_texts_count_too_and_what_has_no_speech_goes_in_the_end() -> None:
     assert again.heard == [18, 19]
 
 
+async def test_small_things_count_as_what_they_take_in_memory() -> None:
+    sessions, session = opened()
+    session.post(msgspec.structs.replace(result(0), segments_meta=[["a", 1]] * 5_000))
+    assert sessions.memory.held_bytes > 1_000_000
+
+
 async def test_all_sessions_together_remember_so_much_and_the_oldest_give_way_first() -> None:
     each = 100_000
     sessions, first = opened(max_bytes=10 * (each + 2 * ENVELOPE_BYTES))

@@ -23,6 +23,10 @@ MAX_REMEMBERED_BYTES = 1_000_000
 ARRIVED_AFTER_S = 60.0
 # Of an outcome without its texts.
 ENVELOPE_BYTES = 1_024
+# What a value takes in memory beyond its text as JSON; each has one of these marks before or after it.
+VALUE_BYTES = 64
+_MARKS = (b",", b":", b"[", b"{")
+_SHORT_BYTES = 256
 
 # When all sessions remember too much, they forget a little more than they must: finding the oldest looks at each.
 _ROOM = 0.9
@@ -196,6 +200,9 @@ def _size_of_text(outcome: Answer) -> int:
     size = ENVELOPE_BYTES + sys.getsizeof(outcome.text_asr) + sys.getsizeof(outcome.text_translated)
     for more in (outcome.extra, outcome.reason_codes, outcome.segments_meta):
         if more is not None:
-            # As JSON: about what it takes, and it may be of any shape.
-            size += len(msgspec.json.encode(more))
+            # It may be of any shape.
+            written = msgspec.json.encode(more)
+            size += len(written)
+            if len(written) > _SHORT_BYTES:
+                size += VALUE_BYTES * sum(map(written.count, _MARKS))
     return size
