@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try, job_id
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
 from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.reports import Lost, Report
-from lingua_scheduler.services.attempts.work import Outcome, Try, Work
+from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.dispatch import dispatcher as dispatching
 from lingua_scheduler.services.dispatch.placing import Placed
 from lingua_scheduler.store.connection import RedisAway

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.pools.pools import Admission
-from lingua_scheduler.services.attempts.work import Binding, Try, Wish
+from lingua_scheduler.services.attempts.work import Binding, Wish
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch import recording

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
+import msgspec
+
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
 
 
@@ -68,6 +70,34 @@ class Attempt(NamedTuple):
     @property
     def lease(self) -> str:
         return f"{self.job_id}#{self.number}#{self.node_id}"
+
+
+class Try(msgspec.Struct, gc=False):
+    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
+
+    number: int
+    serial: str
+    run_ms: int
+    job_id: str = ""
+    # Where the last attempt was, or where the job was written down when it began to wait.
+    shard: int = -1
+    tried: tuple[str, ...] = ()
+    # The node that had it last, which need not be among those.
+    last_node: str = ""
+    # How many job ids the utterance had before this one, and how many attempts it had under them.
+    renewal: int = 0
+    attempts_before: int = 0
+    # Whether the node that had it last may come back for it, in its own time.
+    awaits_return: bool = False
+    # Shards that may have taken it: Redis went away before it had answered.
+    doubtful: tuple[int, ...] = ()
+    # No longer than this, on the monotonic clock.
+    give_up_at: float = float("inf")
+
+    @property
+    def attempts_made(self) -> int:
+        """How many attempts the utterance had before this one, under all its job ids."""
+        return self.attempts_before + self.number - 1
 
 
 def parse_lease(lease: str, shard: int) -> Attempt | None:

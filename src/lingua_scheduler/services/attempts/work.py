@@ -97,34 +97,6 @@ class Refusal(NamedTuple):
     message: str
 
 
-class Try(msgspec.Struct, gc=False):
-    """One attempt to be placed. `serial` makes the job's id, which names the shard it begins in."""
-
-    number: int
-    serial: str
-    run_ms: int
-    job_id: str = ""
-    # Where the last attempt was, or where the job was written down when it began to wait.
-    shard: int = -1
-    tried: tuple[str, ...] = ()
-    # The node that had it last, which need not be among those.
-    last_node: str = ""
-    # How many job ids the utterance had before this one, and how many attempts it had under them.
-    renewal: int = 0
-    attempts_before: int = 0
-    # Whether the node that had it last may come back for it, in its own time.
-    awaits_return: bool = False
-    # Shards that may have taken it: Redis went away before it had answered.
-    doubtful: tuple[int, ...] = ()
-    # No longer than this, on the monotonic clock.
-    give_up_at: float = float("inf")
-
-    @property
-    def attempts_made(self) -> int:
-        """How many attempts the utterance had before this one, under all its job ids."""
-        return self.attempts_before + self.number - 1
-
-
 class Outcome(msgspec.Struct, frozen=True, gc=False):
     """How a job ended. Without a result, `error` says why."""
 

@@ -12,7 +12,7 @@ from time import monotonic
 import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome, job_id
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome, Try, job_id
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent, JobState, target_of
 from lingua_scheduler.domain.jobs.losses import REASONS, Loss, known_reason
 from lingua_scheduler.domain.jobs.retries import RetryBudget, pause_ms
@@ -22,7 +22,7 @@ from lingua_scheduler.services.attempts.judging import Judge
 from lingua_scheduler.services.attempts.meaning import meaning_of
 from lingua_scheduler.services.attempts.reports import Cancelled, Lost, Report
 from lingua_scheduler.services.attempts.timings import measure_stages
-from lingua_scheduler.services.attempts.work import Outcome, Try, Work
+from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.orders import assignment_of
 from lingua_scheduler.services.dispatch.placing import Placer

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, job_id
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try, job_id
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.pools.selection import FirstShard
-from lingua_scheduler.services.attempts.work import Binding, Try, Wish, Work
+from lingua_scheduler.services.attempts.work import Binding, Wish, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue

@@ -7,8 +7,8 @@ import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Budget
-from lingua_scheduler.domain.jobs.attempts import NoteOutcome, job_id
-from lingua_scheduler.services.attempts.work import Try, Work
+from lingua_scheduler.domain.jobs.attempts import NoteOutcome, Try, job_id
+from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.store.connection import RedisAway
