@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs import retry_course
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try, job_id
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
 from lingua_scheduler.domain.jobs.losses import Loss
@@ -63,7 +64,7 @@ class Story:
         self._at: At | None = None
         monkeypatch.setattr(dispatcher._placer, "place", self._place)
         monkeypatch.setattr(dispatcher, "_attempt", self._attempt)
-        monkeypatch.setattr(dispatching, "FIRST_RETURN_S", 0.0)
+        monkeypatch.setattr(retry_course, "FIRST_RETURN_S", 0.0)
 
     async def tell(self, *steps: At | DispatchOutcome, asks: Work | None = None) -> Outcome:
         self._steps = iter(steps)

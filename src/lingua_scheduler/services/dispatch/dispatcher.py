@@ -9,13 +9,13 @@ from functools import partial
 from itertools import count
 from time import monotonic
 
-import msgspec
-
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndOutcome, NoteOutcome, Try, job_id
-from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent, JobState, target_of
-from lingua_scheduler.domain.jobs.losses import REASONS, Loss, known_reason
-from lingua_scheduler.domain.jobs.retries import RetryBudget, pause_ms
+from lingua_scheduler.domain.jobs.attempts import Attempt, EndOutcome, NoteOutcome, Try, job_id
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent, JobState
+from lingua_scheduler.domain.jobs.losses import REASONS, Loss
+from lingua_scheduler.domain.jobs.retries import RetryBudget
+from lingua_scheduler.domain.jobs.retry_course import RetryCourse, RetryRules
+from lingua_scheduler.domain.jobs.retry_decisions import CANCELLED, End, GiveUp, Place, PlaceWhenBack, Renew, Renewal
 from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.services.attempts.assignments import Assignment, Assignments
 from lingua_scheduler.services.attempts.judging import Judge
@@ -25,7 +25,7 @@ from lingua_scheduler.services.attempts.timings import measure_stages
 from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.orders import assignment_of
-from lingua_scheduler.services.dispatch.placing import Placer
+from lingua_scheduler.services.dispatch.placing import Placed, Placer
 from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.routes import Route, Routes
 from lingua_scheduler.settings import Settings
@@ -37,30 +37,7 @@ from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
-NEVER_LEFT = (Loss.SEND_FAILED,)
-# The node vanished or forgot the job, or the way to it broke: not its fault, and it may be back. When there is no
-# other node, it is asked again; one that does not acknowledge under another job id, because it takes each id once.
-VANISHED = (
-    *NEVER_LEFT,
-    Loss.NODE_GONE,
-    Loss.NODE_SILENT,
-    Loss.NODE_RETURNED,
-    Loss.INSTANCE_GONE,
-    Loss.DISOWNED,
-)
-# What is written of a dead instance's nodes is removed in a moment: no rush to fail on them again.
-FIRST_RETURN_S, LONGEST_RETURN_S = 0.1, 2.0
-MAX_UNSENT = 10
-# An utterance whose job was closed behind our back is given to a new job this often at most.
-MAX_RESTARTS = 3
-
-# What people are told; where Redis is stays in our logs.
-AWAY = "Redis is away; try again shortly"
-REFUSED = "Redis takes no writes; try again later"
-RESULT_LOST = "the job is over and its result was lost on the way; send the request again"
-
 WITHDRAWN = Lost("withdrawn")
-SILENCE = (Loss.JOB_TIMEOUT, Loss.PART_TIMEOUT, Loss.NO_ANSWER, Loss.LEASE_OVER, ErrorCode.JOB_TIMEOUT)
 
 _LOST = metrics.by(metrics.ATTEMPTS_LOST, *REASONS)
 
@@ -90,9 +67,12 @@ class Dispatcher:
         self._recorder = recorder
         self._assignments = assignments
         self._settings = settings.job
-        self._patience_s = settings.dispatch.queue_wait_ms / 1000
         self._serials = count(1)
-        self._retries = RetryBudget(settings.job.retry_percent, settings.job.retry_burst)
+        self._rules = RetryRules(
+            settings.job.max_retries,
+            settings.dispatch.queue_wait_ms / 1000,
+            RetryBudget(settings.job.retry_percent, settings.job.retry_burst),
+        )
         self.retries_made = 0
         self.cleanups = Nursery("cleanups")
 
@@ -100,116 +80,122 @@ class Dispatcher:
         """Always ends, with a result or with the reason why there is none."""
         give_up_at = monotonic() + self._settings.deadline_ms / 1000
         wanted = Try(1, self._serial(), self._run_ms(work), give_up_at=give_up_at)
-        lost = Lost("")
-        # Whether the node that had it last said itself that it failed. One that was only silent may have answered.
-        has_failed = False
-        restarts = 0
-        unsent = 0
-        # Nodes that may be asked again, and whether under the same job id.
-        innocent: dict[str, bool] = {}
-        self._retries.earn()
+        # Whoever decides whether it may be sent was told its job id.
+        is_id_promised = work.may_send is not None
+        course = RetryCourse(self._rules, wanted, work.pools[0], work.wish.preferred_node, is_id_promised, work.is_call)
+        course.begin()
         while True:
+            wanted = course.wanted
             if work.trail is not None:
                 work.trail.wants_slot(wanted.number)
             try:
-                try:
-                    placed = await self._placer.place(work, wanted)
-                except WritesRefused:
-                    raise
-                except RedisAway:
-                    # The same try again when Redis is back: if it was placed after all, the answer is the same.
-                    patience_s = min(self._patience_s, give_up_at - monotonic())
-                    place = partial(self._placer.place, work, wanted)
-                    placed = await self._store.insist(place, patience_s, bears_refusal=False)
+                placed = await self._placer.place(work, wanted)
             except RedisAway as error:
-                _log.warning("job.unplaced", error=str(error))
-                self._let_go(wanted)
-                down = ErrorCode.SCHEDULER_DEPENDENCY_DOWN
-                detail = REFUSED if isinstance(error, WritesRefused) else AWAY
-                return _failed(wanted, down, detail)
+                answer = await self._place_when_back(work, course, error)
+                if isinstance(answer, Outcome):
+                    return answer
+                placed = answer
             if wanted.doubtful:
                 self._let_go(wanted, placed.attempt)
-            if placed.outcome is DispatchOutcome.STALE and not wanted.job_id:
-                # An earlier question was answered there, and the answer was lost.
-                wanted.shard, wanted.job_id = placed.shard, job_id(placed.shard, wanted.serial)
-            if placed.outcome is DispatchOutcome.STALE and restarts < MAX_RESTARTS:
-                if await self._is_cancelled(wanted):
-                    return _cancelled(wanted.job_id)
-                if work.is_call and wanted.number > 1:
-                    # Its caller was told this id and asks for no other.
-                    _log.warning("result.lost", job_id=wanted.job_id)
-                    return _failed(wanted, ErrorCode.RESULT_LOST, RESULT_LOST)
-                restarts += 1
-                # The job is over in Redis, and we do not know how. Either its result was lost between instances, or
-                # this instance counted as dead while the job waited, and another one closed it.
-                if lost.reason:
-                    _log.warning("result.lost", job_id=wanted.job_id)
-                else:
-                    _log.warning("job.closed_elsewhere", job_id=wanted.job_id)
-                # The node that had it under this id is not to blame, unless it said so, and may be the only one.
-                freed = wanted.last_node if wanted.number > 1 and not has_failed else ""
-                wanted = self._renewed(wanted, tuple(node for node in wanted.tried if node != freed))
-                continue
-            if placed.outcome is DispatchOutcome.EXHAUSTED and innocent:
-                await asyncio.sleep(min(FIRST_RETURN_S * 2**unsent, LONGEST_RETURN_S))
-                tried = tuple(node for node in wanted.tried if node not in innocent)
-                if all(innocent.values()):
-                    wanted.tried = tried
-                elif await self._is_given_up(wanted):
-                    return _cancelled(wanted.job_id)
-                else:
-                    wanted = self._renewed(wanted, tried)
-                innocent.clear()
-                continue
             if placed.attempt is None or placed.dispatched is None:
-                return await self._give_up(work, wanted, placed.outcome, lost)
-            sent_at = monotonic()
-            report = await self._attempt(work, wanted, placed.attempt, placed.dispatched)
-            if work.trail is not None:
-                work.trail.reported(report)
-            if isinstance(report, JobResult):
-                away_s = monotonic() - sent_at
-                metrics.ATTEMPT_SECONDS.observe(away_s)
-                outcome = _outcome(report, away_s * 1000, wanted.attempts_made + 1)
+                decision: Place | Renew | GiveUp = course.on_not_placed(placed.outcome, placed.shard)
+            else:
+                course.on_placed(placed.attempt, placed.dispatched.features.acknowledges)
+                sent_at = monotonic()
+                report = await self._attempt(work, wanted, placed.attempt, placed.dispatched)
+                outcome = self._ended(work, course, report, sent_at)
                 if outcome is not None:
-                    measure_stages(report)
                     return outcome
-                report = Lost(meaning_of(report).reason)
-                has_failed = report.reason != Loss.DUPLICATE
-            else:
-                has_failed = False
-            if isinstance(report, Cancelled):
-                return _cancelled(placed.attempt.job_id)
-            lost = report
-            acknowledges = placed.dispatched.features.acknowledges
-            may_return = lost.reason in (*VANISHED, Loss.ACK_TIMEOUT if acknowledges else Loss.DUPLICATE)
-            # A caller that was told a job id follows that one.
-            may_return = may_return and (acknowledges or work.may_send is None)
-            if may_return:
-                innocent[placed.attempt.node_id] = acknowledges
-            else:
-                # It may have vanished with the job before.
-                innocent.pop(placed.attempt.node_id, None)
-            if lost is WITHDRAWN:
-                return Outcome(JobState.CANCELLED, placed.attempt.job_id, detail="withdrawn before it was sent")
-            lost = Lost(known_reason(lost.reason))
-            _LOST[lost.reason].inc()
-            _log.info("attempt.lost", attempt=placed.attempt.number, reason=lost.reason)
-            wanted = msgspec.structs.replace(
-                wanted,
-                number=wanted.number + 1,
-                job_id=placed.attempt.job_id,
-                shard=placed.attempt.shard,
-                tried=(*wanted.tried, placed.attempt.node_id),
-                last_node=placed.attempt.node_id,
-                awaits_return=may_return and not acknowledges,
+                decision = self._lost(work, course, report)
+            outcome = await self._carry_out(work, course, decision)
+            if outcome is not None:
+                return outcome
+
+    async def _place_when_back(self, work: Work, course: RetryCourse, error: RedisAway) -> Placed | Outcome:
+        decision = course.on_redis_away(monotonic(), refuses_writes=isinstance(error, WritesRefused))
+        if isinstance(decision, PlaceWhenBack):
+            place = partial(self._placer.place, work, course.wanted)
+            try:
+                return await self._store.insist(place, decision.patience_s, bears_refusal=False)
+            except RedisAway as again:
+                return await self._place_when_back(work, course, again)
+        _log.warning("job.unplaced", error=str(error))
+        self._let_go(course.wanted)
+        return _over(decision, course)
+
+    def _ended(self, work: Work, course: RetryCourse, report: Report, sent_at: float) -> Outcome | None:
+        """The outcome, if this attempt was the last one; None when it was lost."""
+        if work.trail is not None:
+            work.trail.reported(report)
+        if isinstance(report, JobResult):
+            away_s = monotonic() - sent_at
+            metrics.ATTEMPT_SECONDS.observe(away_s)
+            event, reason = meaning_of(report)
+            end = course.on_result(event, reason)
+            if end is None:
+                return None
+            measure_stages(report)
+            attempts = course.wanted.attempts_before + course.wanted.number
+            if end.error is None:
+                return Outcome(end.state, report.job_id, report, away_ms=away_s * 1000, attempts=attempts)
+            return Outcome(
+                end.state,
+                report.job_id,
+                error=end.error,
+                detail=end.detail,
+                node_id=report.node_id,
+                attempts=attempts,
             )
-            headline = f"attempt {placed.attempt.number} on {placed.attempt.node_id} was lost: {lost.reason}"
-            self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
-            if lost.reason in (VANISHED if may_return else NEVER_LEFT):
-                unsent += 1
-            if not await self._may_try_again(wanted, lost, unsent):
-                return await self._give_up(work, wanted, DispatchOutcome.FULL, lost)
+        if isinstance(report, Cancelled):
+            return _over(course.on_cancelled(), course)
+        if report is WITHDRAWN:
+            return _over(course.on_withdrawn(), course)
+        return None
+
+    def _lost(self, work: Work, course: RetryCourse, report: Report) -> Place | GiveUp:
+        """What to do about the loss of an attempt, after telling of it."""
+        if isinstance(report, JobResult):
+            decision = course.on_failed(meaning_of(report).reason, monotonic(), random.random())
+        else:
+            decision = course.on_lost(report.reason, monotonic(), random.random())
+        reason, wanted = course.lost, course.wanted
+        _LOST[reason].inc()
+        _log.info("attempt.lost", attempt=wanted.number - 1, reason=reason)
+        headline = f"attempt {wanted.number - 1} on {wanted.last_node} was lost: {reason}"
+        self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, headline)
+        if isinstance(decision, Place):
+            metrics.RETRIES.labels("made", reason).inc()
+            self.retries_made += 1
+        elif decision.denial is not None:
+            metrics.RETRIES.labels(decision.denial, reason).inc()
+        return decision
+
+    async def _carry_out(self, work: Work, course: RetryCourse, decision: Place | Renew | GiveUp) -> Outcome | None:
+        """None when the next try is to be placed."""
+        match decision:
+            case Place(pause_s):
+                if pause_s:
+                    await asyncio.sleep(pause_s)
+                return None
+            case Renew():
+                return await self._renew(course, decision)
+            case GiveUp():
+                return await self._give_up(work, course.wanted, decision)
+
+    async def _renew(self, course: RetryCourse, decision: Renew) -> Outcome | None:
+        """Leave a job id behind, unless the job was cancelled meanwhile: then nothing goes on."""
+        if decision.pause_s:
+            await asyncio.sleep(decision.pause_s)
+        wanted = course.wanted
+        if await (self._is_given_up(wanted) if decision.is_open else self._is_cancelled(wanted)):
+            return _over(course.on_cancelled(), course)
+        match decision.cause:
+            case Renewal.RESULT_LOST:
+                _log.warning("result.lost", job_id=wanted.job_id)
+            case Renewal.CLOSED_ELSEWHERE:
+                _log.warning("job.closed_elsewhere", job_id=wanted.job_id)
+        course.on_renewed(self._serial())
+        return None
 
     def _let_go(self, wanted: Try, placed: Attempt | None = None) -> None:
         """Redis went away while it was asked for a slot, and may have leased one that nobody will use."""
@@ -231,19 +217,6 @@ class Dispatcher:
     def _serial(self) -> str:
         return f"{self._token}-{next(self._serials):x}"
 
-    def _renewed(self, wanted: Try, tried: tuple[str, ...]) -> Try:
-        """The same utterance under another job id."""
-        return msgspec.structs.replace(
-            wanted,
-            number=1,
-            serial=self._serial(),
-            job_id="",
-            shard=-1,
-            tried=tried,
-            renewal=wanted.renewal + 1,
-            attempts_before=wanted.attempts_made,
-        )
-
     async def _is_given_up(self, wanted: Try) -> bool:
         """Close a job that goes on under another id; True when it was cancelled meanwhile, so nothing goes on."""
         if not wanted.job_id:
@@ -262,25 +235,6 @@ class Dispatcher:
             return await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id)
         except RedisAway:
             return False
-
-    async def _may_try_again(self, wanted: Try, lost: Lost, unsent: int) -> bool:
-        """After a pause, if the loss calls for one: bounded in number, in time, and as a share of all jobs."""
-        # A try that never reached its node is nobody's failure; but there is an end to those too.
-        retry = wanted.attempts_made - min(unsent, MAX_UNSENT)
-        if retry > self._settings.max_retries:
-            return False
-        pause_s = pause_ms(lost.reason, max(1, retry), random.random()) / 1000
-        if monotonic() + pause_s >= wanted.give_up_at:
-            metrics.RETRIES.labels("too_late", lost.reason).inc()
-            return False
-        if not self._retries.take():
-            metrics.RETRIES.labels("over_budget", lost.reason).inc()
-            return False
-        metrics.RETRIES.labels("made", lost.reason).inc()
-        self.retries_made += 1
-        if pause_s:
-            await asyncio.sleep(pause_s)
-        return True
 
     async def _attempt(self, work: Work, wanted: Try, attempt: Attempt, dispatched: Dispatched) -> Report:
         """Send the job and wait for its end: the node's word, the loss of the node, or a deadline."""
@@ -390,9 +344,15 @@ class Dispatcher:
             route.freed(attempt)
         return Lost(reason)
 
-    async def _give_up(self, work: Work, wanted: Try, outcome: DispatchOutcome, lost: Lost) -> Outcome:
+    async def _give_up(self, work: Work, wanted: Try, decision: GiveUp) -> Outcome:
         """No node, or no other node: close the job if there is one, and say why."""
-        error, detail = await self._why(work, outcome, lost)
+        error = decision.error
+        if not decision.is_open:
+            if await self._is_cancelled(wanted):
+                return _cancelled(CANCELLED, wanted.job_id)
+            _log.warning("result.lost", job_id=wanted.job_id)
+            return _failed(wanted, error, decision.detail)
+        detail = decision.detail or await self._explainer.missing_for(work.pools)
         try:
             if wanted.number == 1:
                 is_closed = await self._recorder.refused(work, wanted, error, detail) is not NoteOutcome.STALE
@@ -402,48 +362,21 @@ class Dispatcher:
                 )
                 self._recorder.explain(work, wanted.shard, wanted.job_id, wanted.tried, detail)
             if not is_closed and await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id):
-                return _cancelled(wanted.job_id)
+                return _cancelled(CANCELLED, wanted.job_id)
         except RedisAway:
             _log.warning("job.left_open", job_id=wanted.job_id)
         return _failed(wanted, error, detail)
-
-    async def _why(self, work: Work, outcome: DispatchOutcome, lost: Lost) -> tuple[ErrorCode, str]:
-        src, tgt, _ = work.pools[0].split(":")
-        if lost.reason in SILENCE:
-            return ErrorCode.JOB_TIMEOUT, "no node answered in time"
-        if lost.reason:
-            return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {lost.reason}"
-        match outcome:
-            case DispatchOutcome.NOBODY:
-                return ErrorCode.NO_CAPABLE_NODE, await self._explainer.missing_for(work.pools)
-            case DispatchOutcome.UNFIT:
-                preferred = work.wish.preferred_node
-                return ErrorCode.PREFERRED_NODE_NOT_CAPABLE, f"{preferred} is not there or does not serve {src}→{tgt}"
-            case _:
-                return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every node for {src}→{tgt} is busy"
 
     def _run_ms(self, work: Work) -> int:
         wanted = self._settings.timeout_base_ms + self._settings.timeout_factor * work.duration_ms
         return int(min(wanted, self._settings.timeout_max_ms))
 
 
-def _outcome(result: JobResult, away_ms: float, attempts: int) -> Outcome | None:
-    """None when another node should have a try."""
-    event, reason = meaning_of(result)
-    if event is JobEvent.LOSE_ATTEMPT:
-        return None
-    state = target_of(event)
-    if state is not JobState.FAILED:
-        return Outcome(state, result.job_id, result, away_ms=away_ms, attempts=attempts)
-    known = ErrorCode.__members__.get(reason, ErrorCode.PROCESSING_ERROR)
-    return Outcome(
-        state,
-        result.job_id,
-        error=known,
-        detail="the node failed the job",
-        node_id=result.node_id,
-        attempts=attempts,
-    )
+def _over(end: End, course: RetryCourse) -> Outcome:
+    """The outcome of a course that ended without a result."""
+    if end.error is None:
+        return _cancelled(end, course.job_id)
+    return _failed(course.wanted, end.error, end.detail)
 
 
 def _failed(wanted: Try, error: ErrorCode, detail: str) -> Outcome:
@@ -457,5 +390,5 @@ def _failed(wanted: Try, error: ErrorCode, detail: str) -> Outcome:
     )
 
 
-def _cancelled(job_id: str) -> Outcome:
-    return Outcome(JobState.CANCELLED, job_id, detail="cancelled")
+def _cancelled(end: End, job_id: str) -> Outcome:
+    return Outcome(end.state, job_id, detail=end.detail)

@@ -14,8 +14,9 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, handle_of
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, Request
+from lingua_scheduler.domain.jobs.retry_decisions import AWAY, REFUSED
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Work
-from lingua_scheduler.services.dispatch.dispatcher import AWAY, REFUSED, Dispatcher
+from lingua_scheduler.services.dispatch.dispatcher import Dispatcher
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.jobs.requests import Claim, Claimed
