@@ -5,25 +5,37 @@ import sys
 from pathlib import Path
 
 from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.client import Client, Partial, Translation, paced
+from lingua_scheduler.sdk.client import Client, Partial, SessionFailed, Translation, paced
+from lingua_scheduler.sdk.watching import Failures, trouble_of
 
 
 async def main(recording: str, source: str, target: str, address: str = "ws://127.0.0.1:5010") -> None:
-    async with Client(address, source, target, partials=True) as client, asyncio.TaskGroup() as tasks:
+    pcm16 = wav.read(Path(recording))
+    async with Client(address, source, target, partials=True) as client:
 
         async def speak() -> None:
-            await client.stream(paced(wav.read(Path(recording))))  # at the pace of speech
+            await client.stream(paced(pcm16))  # at the pace of speech
             await client.finish()
 
-        tasks.create_task(speak())
-        async for result in client.results():
-            match result:
-                case Translation(text=text, translated=translated, speech=speech):
-                    print(f"{text} -> {translated} ({len(speech)} bytes of speech)")
-                case Partial(text=text):
-                    print(f"{text} …")
-                case nothing:
-                    print(nothing)
+        async def hear() -> None:
+            async for result in client.results():
+                match result:
+                    case Translation(text=text, translated=translated, speech=speech):
+                        print(f"{text} -> {translated} ({len(speech)} bytes of speech)")
+                    case Partial(text=text):
+                        print(f"{text} …")
+                    case nothing:
+                        print(nothing)
+
+        await asyncio.gather(speak(), hear())
 
 
-asyncio.run(main(*sys.argv[1:]))
+if len(sys.argv) not in (4, 5):
+    sys.exit("usage: python client.py speech.wav en pt [ws://127.0.0.1:5010]")
+try:
+    asyncio.run(main(*sys.argv[1:]))
+except (ValueError, SessionFailed) as error:  # the file, the address, or the session
+    sys.exit(str(error))
+except Failures as error:
+    trouble = trouble_of(error)
+    sys.exit(f"no connection to a scheduler: {trouble.reason}; {trouble.advice}")

@@ -1,8 +1,8 @@
-"""A node in twenty lines: python node.py [address]. Put your models in the place of these toys."""
+"""A node in twenty lines: python node.py [address]. Replace these dummy engines with your models."""
 
 import sys
 
-from lingua_scheduler.sdk.node import Audio, Node, Partial, Pipeline, run_node
+from lingua_scheduler.sdk.node import Audio, BadAddress, Node, Partial, Pipeline, run_node
 
 
 class Ears:
@@ -27,4 +27,7 @@ class Voice:
 
 
 address = sys.argv[1] if len(sys.argv) > 1 else "ws://127.0.0.1:5010"
-run_node(Node(address, Pipeline(Ears(), translator=Mind(), speaker=Voice()), on_event=print))
+try:
+    run_node(Node(address, Pipeline(Ears(), translator=Mind(), speaker=Voice()), on_event=print))
+except BadAddress as error:
+    sys.exit(f"{error}\nusage: python node.py [ws://127.0.0.1:5010]")

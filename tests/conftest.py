@@ -1,7 +1,10 @@
 """Fixtures for everybody: a private Redis, flushed before each test."""
 
+import gc
 import os
 from collections.abc import AsyncIterator, Iterator
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -13,14 +16,55 @@ from tests.support.clusters import Cluster, Sentinels
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
+from tests.support.surprises import SURPRISES, watching
 
 # Speed is for benchmarks: the examples of a property have no time limit of their own.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+# Directories of tests that start processes and wait for them.
+LONG = frozenset({"e2e", "browser", "chaos", "security", "bench", "cluster"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with what takes longest, dealt out by files: the workers take equal stretches of this list, in its order,
+    and one that is done helps the others with the quick tests at its end."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    hands: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    quick = [item for item in items if not _is_long(item)]
+    for place, (_, some) in enumerate(groupby(filter(_is_long, items), key=attrgetter("path"))):
+        hands[place % workers] += some
+    share = -(-len(items) // workers)
+    for hand in hands:
+        room = max(0, share - len(hand))
+        hand.extend(quick[:room])
+        quick = quick[room:]
+    items[:] = [*chain.from_iterable(hands), *quick]
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays to the end, and is not scanned again at the start of every scheduler."""
+    gc.collect()
+    gc.freeze()
+
+
+def _is_long(item: pytest.Item) -> bool:
+    return bool(LONG.intersection(item.path.parts))
+
 
 def pytest_asyncio_loop_factories() -> dict[str, object]:
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture(autouse=True)
+def no_surprises(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test in which a task died or an error was logged, unless it is marked `expects_surprise(event, …)`."""
+    with watching():
+        yield
+    marks = request.node.iter_markers("expects_surprise")
+    expected = {event for mark in marks for event in mark.args}
+    seen = [(event, about) for event, about in SURPRISES.take() if event not in expected]
+    assert not seen, "not expected (see the marker expects_surprise):\n" + "\n".join(map(": ".join, seen))
 
 
 @pytest.fixture(scope="session")

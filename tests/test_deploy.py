@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from lingua_scheduler.configuration.fields import fields
+from lingua_scheduler.console.compat.metric_aliases import ALIASES, LATENCY
 from lingua_scheduler.domain.jobs.losses import REASONS
-from lingua_scheduler.settings import fields
 from lingua_scheduler.telemetry import metrics
-from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY
 from tests.test_docs import anchors_of
 from tools import docs
 from tools.events import events
@@ -121,8 +121,9 @@ def test_the_dashboard_can_be_pointed_at_any_source_and_any_instance() -> None:
     for panel in dashboard()["panels"]:
         for target in panel.get("targets", ()):
             assert target["datasource"]["uid"] == "${datasource}"
-            # Every instance shows all pairs; everything else is an instance's own.
-            assert 'instance=~"$instance"' in target["expr"] or "lingua_pair_" in target["expr"], panel["title"]
+            # Every instance shows all pairs and all quarantined nodes; everything else is an instance's own.
+            is_of_all = "lingua_pair_" in target["expr"] or "lingua_node_quarantined" in target["expr"]
+            assert 'instance=~"$instance"' in target["expr"] or is_of_all, panel["title"]
 
 
 def test_the_panels_have_their_places_to_themselves() -> None:
@@ -183,7 +184,16 @@ def test_the_runbook_names_only_metrics_events_and_reasons_that_exist() -> None:
     assert named
     assert named <= known
     reasons = {span for span in spans if re.fullmatch(r"[a-z]+_[a-z]+|[A-Z]+_[A-Z_]+", span)}
-    assert reasons <= {*REASONS, "world_full", "unknown_kind", "never_done", "queue_full", "wait_over", "fetch_site"}
+    assert reasons <= {
+        *REASONS,
+        "world_full",
+        "unknown_kind",
+        "other_key",
+        "never_done",
+        "queue_full",
+        "wait_over",
+        "fetch_site",
+    }
 
 
 def test_words_and_options_of_commands_that_the_runbook_names_exist() -> None:

@@ -1,5 +1,6 @@
 """The documents tell the truth: generated pages are current, links lead somewhere, what they name exists."""
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -11,12 +12,14 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.cli.options import Exit
+from lingua_scheduler.configuration.constants import CONSTANTS
+from lingua_scheduler.configuration.fields import fields
+from lingua_scheduler.configuration.loading import load
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.jobs import LIVE, MOVES
 from lingua_scheduler.domain.watching.alarms import CODES
 from lingua_scheduler.domain.watching.changes import KINDS
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.settings import fields, load
 from lingua_scheduler.store.scripts import parse
 from lingua_scheduler.telemetry import metrics
 from tools import docs, prose
@@ -24,6 +27,7 @@ from tools.events import events
 
 ROOT = docs.ROOT
 MAX_ARCHITECTURE_LINES = 120
+MAX_PATH_FILES = 32
 MAX_DECISION_LINES = 40
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -33,13 +37,13 @@ _HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
 
 
 def _documents() -> list[Path]:
-    """Every Markdown file of the project; hidden folders hold other people's."""
-    found = [
+    """Every Markdown file of the project; hidden folders and installed packages hold other people's."""
+    others = {"dist", "node_modules"}
+    return sorted(
         path
         for path in ROOT.rglob("*.md")
-        if not any(part.startswith(".") for part in path.relative_to(ROOT).parts) and "dist" not in path.parts
-    ]
-    return sorted(found)
+        if not any(part.startswith(".") or part in others for part in path.relative_to(ROOT).parts)
+    )
 
 
 def _name(path: Path) -> str:
@@ -83,19 +87,16 @@ def section_of(document: Path, title: str) -> str:
 # Generated pages
 
 
-@pytest.mark.parametrize("page", docs.render(), ids=_name)
-def test_a_generated_page_is_up_to_date(page: Path) -> None:
+@pytest.mark.parametrize("page", docs.PAGES, ids=_name)
+def test_a_generated_page_is_up_to_date_and_says_so_in_its_first_line(page: Path) -> None:
+    text = docs.PAGES[page]()
+    assert "`make docs`" in text.splitlines()[0]
     assert page.exists(), "run make docs"
-    assert page.read_text("utf-8") == docs.render()[page], "run make docs"
-
-
-def test_generated_pages_say_so_in_their_first_line() -> None:
-    pages = [text for path, text in docs.render().items() if path.suffix == ".md"]
-    assert all("`make docs`" in text.splitlines()[0] for text in pages)
+    assert page.read_text("utf-8") == text, "run make docs"
 
 
 def test_every_setting_is_documented() -> None:
-    page = docs.render()[docs.DOCS / "settings.md"]
+    page = docs.PAGES[docs.DOCS / "settings.md"]()
     assert [field.name for field in fields() if f"`{field.name}`" not in page] == []
 
 
@@ -108,7 +109,7 @@ def test_the_example_of_a_settings_file_can_be_loaded(tmp_path: Path) -> None:
 
 
 def test_every_registered_metric_is_documented() -> None:
-    page = docs.render()[docs.DOCS / "metrics.md"]
+    page = docs.PAGES[docs.DOCS / "metrics.md"]()
     families = {family.name for family in metrics.REGISTRY.collect()}
     described = {
         family.name for m in vars(metrics).values() if isinstance(m, MetricWrapperBase) for family in m.describe()
@@ -173,7 +174,8 @@ def _is_mirror(path: str) -> bool:
 
 @each_document
 def test_settings_that_are_named_exist(document: Path) -> None:
-    known = {field.name for field in fields()}
+    # The changelog names what were settings once.
+    known = {field.name for field in fields()} | CONSTANTS
     sections = "|".join({name.partition(".")[0] for name in known})
     named = {code for code in _SPAN.findall(prose_of(document)) if re.fullmatch(rf"(?:{sections})\.[a-z_]+", code)}
     told = {event.name for event in events(ROOT / "src" / "lingua_scheduler")}
@@ -207,6 +209,27 @@ def test_the_example_of_a_script_is_one() -> None:
 
 def test_the_architecture_fits_on_two_pages() -> None:
     assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) <= MAX_ARCHITECTURE_LINES
+
+
+def test_the_architecture_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    packages = {path.parent.name for path in (ROOT / "src" / "lingua_scheduler").rglob("*/__init__.py")}
+    assert packages
+    assert not [name for name in sorted(packages) if not re.search(rf"\b{name}\b", text)]
+
+
+@pytest.mark.parametrize("document", [ROOT / "ARCHITECTURE.md", docs.DOCS / "paths.md"], ids=_name)
+def test_files_that_the_architecture_names_exist(document: Path) -> None:
+    source = ROOT / "src" / "lingua_scheduler"
+    files = ["/" + path.relative_to(source).as_posix() for path in source.rglob("*.*")]
+    named = set(re.findall(r"[\w/]+\.(?:py|lua)\b", document.read_text("utf-8")))
+    assert named
+    assert not [name for name in sorted(named) if not any(file.endswith("/" + name) for file in files)]
+
+
+def test_the_path_of_an_utterance_is_short() -> None:
+    section = section_of(ROOT / "ARCHITECTURE.md", "The path of one utterance")
+    assert 10 < len(set(re.findall(r"[\w/]+\.(?:py|lua)\b", section))) <= MAX_PATH_FILES
 
 
 def _is_shown(option: click.Parameter) -> bool:
@@ -246,5 +269,17 @@ def test_decisions_are_short_whole_and_listed() -> None:
 
 def test_every_page_of_the_docs_is_in_the_index() -> None:
     index = (docs.DOCS / "README.md").read_text("utf-8")
-    pages = {path.name for path in (*docs.DOCS.glob("*.md"), *docs.render())} - {"README.md"}
+    pages = {path.name for path in (*docs.DOCS.glob("*.md"), *docs.PAGES)} - {"README.md"}
     assert [name for name in pages if f"({name})" not in index] == []
+
+
+def test_the_documents_of_the_api_are_built_outside_the_repository() -> None:
+    built = docs.documents()
+    assert {path.relative_to(docs.ROOT).as_posix() for path in built} == {
+        "dist/api/asyncapi.json",
+        "dist/api/openapi.json",
+    }
+    for path, text in built.items():
+        document = json.loads(text)
+        assert document[path.stem] == {"asyncapi": "3.0.0", "openapi": "3.1.0"}[path.stem]
+        assert not (docs.DOCS / path.name).exists()

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
@@ -10,17 +10,18 @@ from pathlib import Path
 from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.configuration.fields import Field, fields
+from lingua_scheduler.console.compat.metric_aliases import ALIASES, LATENCY, LATENCY_ABOUT, LATENCY_SOURCE
 from lingua_scheduler.console.openapi import openapi
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.settings import Field, RedisSettings, Settings, fields
+from lingua_scheduler.settings import RedisSettings, Settings
 from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
-from lingua_scheduler.telemetry.aliases import ALIASES, LATENCY, LATENCY_ABOUT, LATENCY_SOURCE
 from lingua_scheduler.telemetry.figures import COMBINED
 from tools import prose, wire
 from tools.events import events
@@ -28,29 +29,38 @@ from tools.markdown import code, page, table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
+BUILT = ROOT / "dist" / "api"
 
 _BOUND = re.compile(r"^local (\w+)\s*= \S*(?:KEYS|ARGV)[^-\n]*(?:-- (.*))?$", re.MULTILINE)
 
 
+# Written one by one: some take a second.
+PAGES: dict[Path, Callable[[], str]] = {
+    DOCS / "settings.md": lambda: page("Settings", prose.SETTINGS, *_settings()),
+    DOCS / "redis-keys.md": lambda: page("Redis keys", prose.KEYS.format(prefix=RedisSettings().key_prefix), _keys()),
+    DOCS / "scripts.md": lambda: page("Scripts", prose.SCRIPTS, *map(_script, read_library().values())),
+    DOCS / "metrics.md": lambda: page("Metrics", prose.METRICS, _metrics(), *_aliases()),
+    DOCS / "logs.md": lambda: page("Logs", prose.LOGS, _events()),
+    DOCS / "protocol.md": lambda: page("Protocol", prose.PROTOCOL, wire.messages()),
+    DOCS / "jobs.md": lambda: page("The life of a job", prose.JOBS, *_jobs()),
+    DOCS / "errors.md": lambda: page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
+}
+
+
 def render() -> dict[Path, str]:
     """Every generated page, by the file it belongs in."""
-    pages = {
-        "settings.md": page("Settings", prose.SETTINGS, *_settings()),
-        "redis-keys.md": page("Redis keys", prose.KEYS.format(prefix=RedisSettings().key_prefix), _keys()),
-        "scripts.md": page("Scripts", prose.SCRIPTS, *map(_script, read_library().values())),
-        "metrics.md": page("Metrics", prose.METRICS, _metrics(), *_aliases()),
-        "logs.md": page("Logs", prose.LOGS, _events()),
-        "protocol.md": page("Protocol", prose.PROTOCOL, wire.messages()),
-        "jobs.md": page("The life of a job", prose.JOBS, *_jobs()),
-        "errors.md": page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
-        "asyncapi.json": asyncapi(version("lingua-scheduler")).decode(),
-        "openapi.json": _openapi(),
-    }
-    return {DOCS / name: text for name, text in pages.items()}
+    return {path: write() for path, write in PAGES.items()}
+
+
+def documents() -> dict[Path, str]:
+    """What a scheduler serves under the same names, as files for tools. Not in git: it was most of a diff."""
+    texts = {"asyncapi.json": asyncapi(version("lingua-scheduler")).decode(), "openapi.json": _openapi()}
+    return {BUILT / name: text for name, text in texts.items()}
 
 
 def main() -> None:
-    for path, text in render().items():
+    BUILT.mkdir(parents=True, exist_ok=True)
+    for path, text in (render() | documents()).items():
         path.write_text(text, "utf-8")
 
 
@@ -75,7 +85,7 @@ def _allowed(field: Field) -> str:
         return ", ".join(map(code, field.choices))
     if field.minimum is not None:
         return f"{field.minimum} … {field.maximum}"
-    return {"bool": "true, false", "str": "text", "list": "list of texts"}[field.type_name]
+    return {"bool": "true, false", "str": "string", "list": "list of strings"}[field.type_name]
 
 
 def _keys() -> str:
@@ -124,7 +134,7 @@ def _field(name: str) -> str:
 
 
 def _aliases() -> Iterator[str]:
-    yield "## Names from before"
+    yield "## Older names"
     yield prose.ALIASES
     rows = [(code(f"{one.name}_total"), "counter", code(one.label), one.about, code(one.source)) for one in ALIASES]
     rows.append((code(LATENCY), "histogram", "", LATENCY_ABOUT, code(LATENCY_SOURCE)))
@@ -135,7 +145,7 @@ def _combined(name: str) -> str:
     """How the gauges of several workers become one, where they are not added up."""
     if name not in COMBINED:
         return ""
-    return f"; of several workers the {'least' if COMBINED[name] is min else 'most'}"
+    return f"; with several workers: the {'minimum' if COMBINED[name] is min else 'maximum'}"
 
 
 def _jobs() -> Iterator[str]:
@@ -182,7 +192,7 @@ def _drawn(state: JobState) -> str:
 
 def _errors() -> str:
     return table(
-        ("code", "meaning", "said by", "another node"),
+        ("code", "meaning", "sent by", "another node"),
         (
             (
                 code(error),

@@ -1,10 +1,11 @@
 """The hand-written part of the generated pages: introductions, and meanings that no code holds."""
 
 SETTINGS = """
-Every setting has a default, so none has to be given. Values come from four places; a later one wins:
+Every setting has a default, so none is required. Values come from four places; a later one overrides an earlier one:
 
 1. the default in the table below;
-2. a TOML file, named by `--config` or `LINGUA_CONFIG`;
+2. a TOML file, named by `--config` or `LINGUA_CONFIG`; without either, `config.toml` of the working directory, if all
+   its sections are ours (the command says that it reads it);
 3. environment variables, `LINGUA_<SECTION>_<KEY>`;
 4. flags of `lingua serve`: those with a name of their own, and `--set section.key=value` for all others.
 
@@ -19,12 +20,14 @@ url = "redis://db.example:6379/0"
 pause_ms = 2000
 ```
 
-An unknown name is an error that suggests the nearest known one, a value out of range is an error that says what
-was expected, and both end the program with exit code 2. `lingua serve --print-config` shows every value in force
-and where it came from; add `--json` for scripts.
+An unknown name is an error that suggests the nearest known one. A value out of range is an error that says what is
+expected. All of them are named at once, and end the program with exit code 2. Sections of earlier schedulers
+(`[scheduler]`, `[phase2]`, `[phase3]`, `[model_hub]`) are [translated](coming-from-earlier.md#settings).
+`lingua serve --print-config` shows every effective value and its
+source; add `--json` for scripts.
 
 Units are in the names: `_ms` is milliseconds, `_bytes` is bytes. In the environment, booleans are `true` or `false`
-(`1`, `0`, `yes`, `no`, `on` and `off` work too), and lists are written with commas: `a,b`. In the file they are arrays.
+(`1`, `0`, `yes`, `no`, `on` and `off` work too), and lists are comma-separated: `a,b`. In the file, lists are arrays.
 """
 
 KEYS = """
@@ -37,98 +40,101 @@ them: `{{s0}}`, `{{s1}}` and so on (`{{s7}}` below stands for any of them). Choo
 the job is therefore one script on one server. One more tag, `{{shards}}`, holds which node lives in which shard. The
 instances share `{{instances}}`, and each has a tag of its own for its mail.
 
-Facts that every choice needs are kept as columns (`seen`, `free`, `limits` …: one key for all nodes of a shard)
-rather than as one hash for each node, so a choice costs a handful of commands however many candidates it looks at.
+What every selection of a node needs is kept as columns (`seen`, `free`, `limits` …: one key for all nodes of a shard)
+rather than as one hash per node, so a selection takes a handful of commands however many candidates there are.
 """
 
 SCRIPTS = """
-Every race is settled in one of these scripts. They are in `src/lingua_scheduler/store/lua/`, one verb a file.
+Every race is settled in one of these scripts. They are in `src/lingua_scheduler/store/lua/`, one operation per file.
 Python calls them by name with named arguments; the names come from the block of `local … = KEYS[…]` and
 `ARGV[…]` lines at the top of each file. How to write one is in [CONTRIBUTING.md](../CONTRIBUTING.md#a-lua-script).
 
-Each reply begins with one of the words listed. A key or argument marked *list* takes all that are left.
-`now_ms` is empty except in tests: the clock is Redis's own.
+Each reply begins with one of the words listed. A key or argument marked *list* takes all remaining ones.
+`now_ms` is empty except in tests: scripts use Redis's clock.
 """
 
 METRICS = """
-`GET /metrics` answers in the Prometheus text format. All values are those of the instance that is asked; with
-`lingua serve --workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer:
-no session, job or node is ever a label, and an error code that a node made up is counted as `other`. Only language
-pairs are named, as many as `watch.max_pairs`, and all others summed under `other`. Acknowledgements that did not come
-in time are `lingua_attempts_lost_total{reason="ack_timeout"}`. Whoever asks so often that making the page takes more
-than a tenth of a core gets the last one again.
+`GET /metrics` returns the Prometheus text format. All values are those of the instance that answers; with `lingua serve
+--workers` any worker answers for all of them. Label values come from small fixed sets, never from a peer: sessions,
+jobs and nodes are never labels, and an error code that a node invented is counted as `other`. Only language pairs are
+named, up to `watch.max_pairs`, and quarantined nodes, at most 20 at once and 100 new names a day; all others are summed
+under `other`. Acknowledgements that did not arrive in time are
+`lingua_attempts_lost_total{reason="ack_timeout"}`. If scrapes are so frequent that generating the page would take more
+than 10 % of a CPU core, the previous page is returned.
 
-Rules for alerts and a dashboard are in `deploy/`; what to do when one fires is in the [runbook](runbook.md). What
-counting costs is measured with `lingua bench --scenario metrics`.
+Alert rules and a dashboard are in `deploy/`; what to do when an alert fires is in the [runbook](runbook.md).
 
-Of several workers, counters and histograms are added up, and so are gauges, except where the table says otherwise. What
-a worker counted before it ended stays in the sum, so a sum never shrinks. A worker that does not answer within a second
-is left out of the gauges and counted in `lingua_workers_silent_total`; of its counters the last known values are taken.
+With several workers, counters and histograms are summed, and so are gauges, except where the table says otherwise. What
+a worker counted before it ended stays in the sum, so a sum never decreases. A worker that does not answer within a
+second is missing from the gauges and counted in `lingua_workers_silent_total`; its counters keep their last known
+values.
 """
 
 LOGS = """
-One event a line, to standard error: as JSON, or in colours when a person watches (`logs.format`). `logs.level` says how
-severe an event must be to be written. Files, rotation and shipping are left to the platform: journald, Docker and
-Kubernetes all take standard error, and `lingua serve 2>> lingua.log` with logrotate's `copytruncate` does too.
+Logs go to standard error, one event per line: as JSON, or coloured on a terminal (`logs.format`). `logs.level` is the
+minimum severity. Files, rotation and shipping are left to the platform: journald, Docker and Kubernetes all collect
+standard error, and `lingua serve 2>> lingua.log` with logrotate's `copytruncate` works too.
 
-- **Speech is never in a log**: no text, no audio, no error message of a node. An error code that a node made up is
-  written as `other`, and of a surprise only its kind and where it happened.
-- **Names** are `noun.verb` and never change with what they tell; ids are fields.
-- **Ids come by themselves**: what is said while a session, a job, a node or an HTTP request is being served carries
-  `session_id`, `utterance_index`, `job_id`, `node_id`, `request_id` as far as they are known, besides the fields below.
-  `request_id` is that of the `X-Request-Id` header. With several workers each line also has `worker`.
-- **Storms**: of one event at most `logs.storm_lines` lines are written in ten seconds. Of the rest the number is told,
-  as `log.limited`, when the ten seconds are over. This holds for errors too; the metrics count everything.
+- **Speech is never logged**: no text, no audio, no error message of a node. An error code that a node invented is
+  logged as `other`. Of an unexpected exception only its type and its place in the code are logged.
+- **Event names** are `noun.verb` and static; ids are fields.
+- **Ids are added automatically**: every line logged while a session, a job, a node or an HTTP request is being served
+  has `session_id`, `utterance_index`, `job_id`, `node_id` and `request_id` as far as they are known, besides the fields
+  below. `request_id` is the value of the `X-Request-Id` header. With several workers each line also has `worker`.
+- **Rate limit**: at most `logs.storm_lines` lines per event are written in 10 s. Further ones are suppressed, and their
+  number is logged as `log.limited` at the end of the 10 s. This applies to errors too; the metrics count everything.
 
-Levels: **error** somebody should look now; **warning** something was lost, refused or repaired, and the scheduler went
-on; **info** what came, went and changed.
+Levels: **error** needs attention now; **warning** something was lost, refused or repaired, and the scheduler continued;
+**info** normal changes.
 """
 
 ALIASES = """
-Alerts and dashboards from before find these names too. They are made from the figures above when somebody asks, so they
-cost nothing until then, and they work with several workers.
+Older alerts and dashboards use these names. They are computed from the metrics above at each scrape, so they cost
+nothing in between, and they work with several workers.
 """
 
 PROTOCOL = """
-How clients and nodes talk to the scheduler. The tables are printed from the structs in
-`src/lingua_scheduler/protocol/`, which are also what reads and writes the frames. For programs, the same messages are
-in [asyncapi.json](asyncapi.json), an AsyncAPI 3.0 document with JSON Schemas; a running scheduler serves its own at
-`/asyncapi.json`.
+The WebSocket protocol of clients and nodes. The tables are generated from the structs in
+`src/lingua_scheduler/protocol/`, which also encode and decode the frames. A running scheduler serves the
+same messages as an AsyncAPI 3.0 document with JSON Schemas: `curl http://localhost:5010/asyncapi.json`. Without one,
+`make docs` writes it to `dist/api/asyncapi.json`.
 
 ## Rules
 
-- **One port** (5010 unless set otherwise). Clients open a WebSocket at `/ws/session`, nodes at `/ws/node`; the HTTP
-  pages are on the same port (`GET /` lists them).
-- **Text frames** hold one JSON object each; its `type` says which message it is. Times are epoch milliseconds;
-  durations end in `_ms`.
+- **One port** (default 5010). Clients open a WebSocket at `/ws/session`, nodes at `/ws/node`; HTTP is on the same port
+  (`GET /` lists the paths).
+- **Text frames** contain one JSON object each; its `type` names the message. Times are epoch milliseconds; durations
+  end in `_ms`.
 - **Reading is tolerant**: unknown fields are ignored, and an optional field may be absent or null. Writing is sparse:
   optional fields without a value are left out.
-- **A frame that cannot be used** (not JSON, an unknown type, a missing field, a language that is no code, too large) is
-  answered with `error`, usually `INVALID_MESSAGE`, and a sentence that names the fault. The socket stays open, unless
-  the frame is more than four times `server.max_frame_bytes`, or an `utterance` on a socket without a session. Codes:
+- **An invalid frame** (not JSON, an unknown type, a missing field, an invalid language code, too large) is answered
+  with `error`, usually `INVALID_MESSAGE`, and a sentence that names the problem. The socket stays open, unless the
+  frame is larger than four times `server.max_frame_bytes`, or is an `utterance` on a socket without a session. Codes:
   [errors.md](errors.md).
-- **A node registers first**: before `node_register` only heartbeats are tolerated, without effect. A socket without a
-  registration is closed after 30 s.
-- **A session begins with `session_init`**; later frames name the `session_id` from its acknowledgement. A session
-  outlives its socket by `sessions.grace_ms`, and is resumed with its token;
-  [sessions.md](sessions.md#when-the-connection-breaks) says how.
-- **Every utterance has one outcome**: a `translation_result`, or a `missing_result` with a reason:
-  `no_text` (nothing was said, or the node never answered), `silence_detected` (it had no audio), `job_failed`. Outcomes
-  come in the order of `utterance_index`, except that one may be overtaken by later ones when its job takes long; it
-  carries `late: true` then. [sessions.md](sessions.md#order) says when.
-  A failed job is also explained by a `ui_event` whose `event` is `ERROR`; `error` is for what the person must act on.
-  A cancelled job is a `missing_result` with `job_failed` too, and a `ui_event` without an error: `event` `INPUT_ENDED`,
-  `status` `ok`, `hint` `cancelled`. A `ui_event` may wait 20 ms for others.
+- **A node registers first**: before `node_register` only heartbeats are accepted, and they have no effect. A socket
+  without a registration is closed after 30 s.
+- **A session begins with `session_init`**; later frames name the `session_id` from its acknowledgement. If no connected
+  node serves the languages at that moment, the acknowledgement says why in `unserved`. A session
+  stays open for `sessions.grace_ms` after its socket closed, and is resumed with its token;
+  see [sessions.md](sessions.md#when-the-connection-breaks).
+- **Every utterance has one outcome**: a `translation_result`, or a `missing_result` with a reason: `no_text` (nothing
+  was recognised), `silence_detected` (no audio), `job_failed` (with a `code`, such as `JOB_TIMEOUT` if no node answered
+  in time or `JOB_CANCELLED`, and a `detail`). Outcomes are sent in the
+  order of `utterance_index`, except that an outcome whose job takes long may be overtaken by later ones; it then has
+  `late: true`. See [sessions.md](sessions.md#order). A failed job is also reported in a `ui_event` whose `event` is
+  `ERROR`; `error` is for problems the user must act on. A cancelled job is also a `missing_result` with `job_failed`,
+  and a `ui_event` without an error: `event` `INPUT_ENDED`, `status` `ok`, `hint` `cancelled`. A `ui_event` may be
+  delayed by up to 20 ms, so that several are sent in one batch.
 
 ## Audio
 
 Audio is 16 kHz mono, without a container, either raw PCM16 (little-endian) or framed Opus: packets of 20 ms, each
-preceded by its length as an unsigned 16-bit little-endian number. The scheduler tells them apart by looking: bytes
-that can be walked from length to length exactly to their end are Opus.
+preceded by its length as an unsigned 16-bit little-endian number. The scheduler detects the format from the bytes: if
+following the lengths leads exactly to the end, it is Opus.
 
 In JSON, audio is base64. When the acknowledgement says `use_binary_frame: true`, a client may send audio in binary
-frames instead (all numbers little-endian); everything else stays JSON. A client may ask for that with
-`use_binary_frame: true` in its `session_init`; `sessions.use_binary_frame` offers it to all.
+frames instead (all numbers little-endian); everything else stays JSON. A client may request this with
+`use_binary_frame: true` in its `session_init`; `sessions.use_binary_frame` enables it for all clients.
 
 | frame | layout |
 |---|---|
@@ -138,90 +144,95 @@ frames instead (all numbers little-endian); everything else stays JSON. A client
 The timestamp is the low 32 bits of epoch milliseconds.
 
 An utterance ends with a chunk marked final, after a pause (`sessions.pause_ms` without speech), after
-`sessions.max_duration_ms` of speech, or at `sessions.max_utterance_bytes`. Before it is taken there is a short
-hangover, because some clients send the final a moment before the last chunk. Silence makes no utterance: a final after
-nothing but silence is ignored. A chunk whose payload is not base64 counts as an empty chunk.
+`sessions.max_duration_ms` of speech, or at `sessions.max_utterance_bytes`. After the end the scheduler waits a moment
+(the hangover), because some clients send the final just before the last chunk. Silence makes no utterance: a final
+after nothing but silence is ignored. A chunk whose payload is not base64 counts as an empty chunk.
 
-## What we add
+## Extensions
 
-Older peers ignore all of this. A node that lists `job_ack` in `advanced_features` promises to ask before it starts:
-it sends `job_ack` within `start_within_ms`, and begins only when `job_grant` says `granted`; `stale` means that the
-job is somebody else's by now. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result is in
-Redis, so that it knows when it may forget it; a result that comes too late is answered with `job_grant`, `stale`.
-For nodes that do not list it, a frame handed to an open socket counts as accepted.
+Older peers ignore all of this. A node that lists `job_ack` in `advanced_features` asks before it starts a job:
+it sends `job_ack` within `start_within_ms`, and starts only when `job_grant` says `granted`; `stale` means that the
+job no longer belongs to it. Such a node also gets `node_heartbeat_ack`, and `result_ack` once its result is stored in
+Redis, so that it knows when it may discard the result; a result that arrives too late is answered with `job_grant`,
+`stale`. For nodes that do not list it, a job counts as accepted once its frame was written to the open socket.
 
-**What a node must announce to get it.** A field that a node does not expect may make it fail, so these are sent only to
-nodes that list them in `advanced_features`:
+**Features a node must announce.** An unexpected field may make a node fail, so these are sent only to nodes that list
+them in `advanced_features`:
 
-| listed | the node then gets |
+| feature | the node then gets |
 |---|---|
 | `lid` | `lid`, the languages to choose from |
 | `context_text` | `context_text`, the last words of the group the job continues |
-| `semantic` | `use_semantic: true` unless the client said otherwise; others only when the client asks for it |
-| `turns` | only the flag of the real reason for a cut, and one `turn_id` for all parts of a long speech |
+| `semantic` | `use_semantic: true` unless the client sets it to false; other nodes only if the client requests it |
+| `quarantine` | `node_control` `quarantined` (also when it registers and still is) and `recovered`, for its log |
+| `turns` | only the flag of the actual reason for a cut, and one `turn_id` for all parts of a long speech |
 
-Nodes built with our SDK list all of them. A node that lists none gets what the first generation of nodes can read. Such
-a node fails a job with `lid` if it has no model for it, and translates at once only what was cut by hand and is a turn
-of its own, so it gets `is_manual_cut` with every job and a `turn_id` for every part.
+Nodes built with the SDK list all of them. A node that lists none gets only what first-generation nodes can read. Such
+a node fails a job with `lid` if it has no model for it, and translates immediately only speech that was cut by hand and
+is a turn of its own, so it gets `is_manual_cut` with every job and a separate `turn_id` for every part.
 
-`boot_id` is one per node process: a node that registers again with the same one, before its former connection was
-found closed, keeps its running jobs; any other registration hands them back. `max_concurrent_jobs` says how many
-slots the node has, `heartbeat_interval_ms` how often it beats. `running_job_ids` lists what the node really runs: a job
-that it no longer lists is tried elsewhere, and one that we do not know of takes a slot until the node lets go of it.
+`boot_id` is unique per node process. A node that registers again with the same `boot_id`, before its previous
+connection was found closed, keeps its running jobs; after any other registration its jobs are retried elsewhere.
+`max_concurrent_jobs` is the number of slots, `heartbeat_interval_ms` the interval of its heartbeats. `running_job_ids`
+lists the jobs the node is running: a job that is missing from it is retried elsewhere, and one that the scheduler does
+not know occupies a slot until the node no longer lists it.
 
-`audio_ref` stands in `job_assign` instead of audio when a caller over HTTP gave no more than a reference; what it means
-is between the caller and the node.
+`audio_ref` replaces the audio in `job_assign` if an HTTP caller gave only a reference; its meaning is agreed between
+the caller and the node.
 
-`traceparent` stands in `job_assign` while the scheduler is traced: the W3C trace context to go on under, see
-[traces](traces.md). A `trace_id` that a client gives is kept in every message about its speech; without one it is,
-while the scheduler is traced, the id of the utterance's trace.
+`traceparent` is in `job_assign` while tracing is on: the W3C trace context to continue, see [traces](traces.md). A
+client's `trace_id` is copied to every message about its speech; without one, while tracing is on, it is the id of the
+utterance's trace.
 
-**Coming back.** `session_init_ack` carries a `resume_token`. A client that sends it in the `session_init` of a new
-connection, while the session lives (`sessions.grace_ms` after its socket closed), goes on with the same session: the
-acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to go on from. Outcomes that came
-meanwhile follow, and before them those that may have been lost in the broken connection: what was sent during the last
-minute or so (bounded), except up to `last_utterance_index`, the last one the client has without one missing before it.
-A token that is not known any more opens a new session, without `resumed`.
+**Resuming a session.** `session_init_ack` has a `resume_token`. A client that sends it in the `session_init` of a new
+connection, while the session is open (up to `sessions.grace_ms` after its socket closed), continues the session: the
+acknowledgement says `resumed`, with the `next_seq` and `next_utterance_index` to continue from. The scheduler then
+sends the outcomes that may have been lost with the connection (those of about the last minute, bounded, except up to
+`last_utterance_index`, the last one the client has without a gap before it), and those that arrived since. An unknown
+or expired token opens a new session, without `resumed`.
 
-A whole utterance may carry a `request_id`, which means something within its `tenant_id` and session: sent again, it
-gets no second job; sent with other audio or languages, it is refused.
+A whole utterance may have a `request_id`, an idempotency key within its `tenant_id` and session: a repeat gets no
+second job, and a repeat with other audio or languages is refused.
 
-**Lacking a service.** A node that cannot serve a job because a model is missing answers with `MODEL_NOT_AVAILABLE`; it
-may also say so at any time with `node_error`. With `details` of `service_id`, `service_version` and `reason`, only jobs
-that need this kind of service go elsewhere for `nodes.unavailable_ms`; a service that is not among the node's
-`installed_services` may be needed by any job. Saying the same again within 5 s, or more than 30 complaints in 10 s, has
-no effect.
+**Missing services.** A node that cannot process a job because a model is missing answers with `MODEL_NOT_AVAILABLE`; it
+may also report this at any time with `node_error`. If `details` names `service_id`, `service_version` and `reason`,
+only jobs that need this type of service go elsewhere for `nodes.unavailable_ms`; a service that is not among the node's
+`installed_services` may be needed by any job. A repeat of the same report within 5 s, and more than 30 reports in 10 s,
+have no effect.
 
-`pairing_code` is declared but changes nothing yet. Messages that are declared only are marked below. Any message about
+**Failures.** If the `details` of a failed job's error name a `stage` (`recognise`, `repair`, `translate`, `speak`) and
+an `exception` (one of Python's own, such as `ValueError`), people who look at the job see them. Any other value is
+left out, because it may contain speech.
+
+`pairing_code` is declared but has no effect yet. Messages that are only declared are marked below. Any message about
 rooms is answered with `room_error`.
 """
 
 JOBS = """
-A job is one utterance to be translated into one language. It has at most one live attempt at a time; each attempt is
-one node's try, with a number and a lease. The table below is the one in `src/lingua_scheduler/domain/jobs/jobs.py`;
-scripts are told by it which states a move may start from, and a move that is not in it is answered as stale.
+A job is one utterance to be translated into one language. It has at most one live attempt at a time; each attempt runs
+on one node and has a number and a lease. The table below comes from `src/lingua_scheduler/domain/jobs/jobs.py`. Scripts
+get the allowed start states of a transition from it, and a transition that is not in it is rejected as stale.
 """
 
 JOBS_DIAGRAM = """
-*Live* is any state in which the job has a live attempt: an event drawn from it may happen in each of the states inside.
+*Live* is any state in which the job has a live attempt: an event drawn from it may occur in each state inside it.
 """
 
 JOBS_IN_REDIS = """
-A job's record is first written by `job_dispatch`, which takes the first two moves at once: reserving the slot and
-writing the job as `DISPATCHED` is one step, done before the frame leaves. So `RESERVED` is never seen in Redis, and
-`CREATED` only of a job that waits for its first node: `job_note` writes it down, and one that found nobody too (as
-`FAILED`, attempt 0), up to 50 of them a second and instance; more are only counted. An attempt may end from any live
-state, because a fast node's result may overtake its acknowledgement. Nodes that never acknowledge go from
-`DISPATCHED` straight to an end. A job whose request was taken over, or whose caller has left before it was sent, is
-`CANCELLED` too.
+A job's record is first written by `job_dispatch`: leasing the slot and writing the job as `DISPATCHED` is one step,
+done before the frame is sent. `CREATED` is only a job that waits for its first node: `job_note` records it, and also a
+job for which no node was found (as `FAILED`, attempt 0), up to 50 per second and instance; further ones are only
+counted. An attempt may end from any live state, because a fast node's result may overtake its acknowledgement. Jobs of
+nodes that never acknowledge go from `DISPATCHED` directly to an end state. A job whose request was taken over, or whose
+caller disconnected before it was sent, is also `CANCELLED`.
 
-`lingua cancel` and `POST /v1/jobs/{job_id}/cancel` end a job that runs, waits for another try, or waits for its first
-one and was written down. `job_cancel` does it in Redis, then its owner is told by a signal; if that is lost, the owner
-finds out with its next step, at the latest when the attempt's time is up, and does not try again. What the node still
-says of the job is stale.
+`lingua cancel` and `POST /v1/jobs/{job_id}/cancel` end a job that is running, waiting for a retry, or waiting for its
+first attempt and recorded. `job_cancel` does this in Redis; then a signal informs the job's owner. If the signal is
+lost, the owner notices at its next step, at the latest at the attempt's deadline, and does not retry. Later messages
+of the node about the job are stale.
 
-The record is one string (`lingua job ID` shows it, `GET …:record:<job id>` reads it as it is): a line of words that
-every job has, then a line `step state ms attempt node reason` for each of its last 24 moves; the oldest are forgotten
+The record is one string (`lingua job ID` shows it, `GET …:record:<job id>` returns it raw): a line of fields that every
+job has, then a line `step state ms attempt node reason` for each of its last 24 transitions; the oldest are dropped
 first.
 """
 
@@ -231,81 +242,89 @@ OLDER_NAMES = (
     ("SELECTING", "`CREATED`: choosing and reserving are one step, so there is nothing in between"),
     ("ACKED", "`ACCEPTED`"),
     ("FINISHED", "`DONE` or `NO_TEXT`"),
-    ("RELEASED", "no state: giving the slot back is the lease's affair, not the job's"),
+    ("RELEASED", "not a state: the lease releases the slot, not the job"),
 )
 
 ERRORS = """
 Codes are the same on WebSocket (`error`, `ui_event`, `job_result`) and HTTP (`{"error": "…", "detail": "…"}`).
-*Said by* tells who uses a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
-`ui_event` when the job fails for good; a code we do not know counts as `PROCESSING_ERROR`). *Another node* tells
-whether a job whose node answers with the code is tried elsewhere, up to `job.max_retries` times and until
-`job.deadline_ms`.
+*Sent by* names who sends a code today: the scheduler itself, or only nodes and peers (a node's code is passed on in
+`ui_event` when the job finally fails; an unknown code counts as `PROCESSING_ERROR`). *Another node* says whether a job
+is retried on another node if its node answers with the code, up to `job.max_retries` times and until `job.deadline_ms`.
 """
 
 ERRORS_OF_HTTP = """
-What needs Redis answers 503 with `SCHEDULER_DEPENDENCY_DOWN` while Redis is away. Which operation answers with which
-code, and when, is in [openapi.json](openapi.json), and for people at `/docs` of a running scheduler. These codes are
-known to HTTP alone:
+Operations that need Redis answer 503 with `SCHEDULER_DEPENDENCY_DOWN` while Redis is unavailable. Which operation
+returns which code, and when, is in `/openapi.json` and at `/docs` of a running scheduler. These codes
+exist only in HTTP:
 """
 
 HTTP_MEANINGS = {
-    "NOT_FOUND": "404: there is nothing at this address; `GET /` lists what there is",
-    "METHOD_NOT_ALLOWED": "405: the address takes other methods; the header `Allow` lists them",
-    "ORIGIN_NOT_ALLOWED": "403: a web page of another origin asks for a socket or for a change; see "
+    "NOT_FOUND": "404: unknown path; `GET /` lists all paths",
+    "METHOD_NOT_ALLOWED": "405: the path does not support this method; the `Allow` header lists those it supports",
+    "ORIGIN_NOT_ALLOWED": "403: a web page of another origin requested a socket or a change; see "
     "`server.allowed_origins`",
-    "MISDIRECTED": "421: the `Host` header is no name of this scheduler; see `server.allowed_hosts`",
+    "MISDIRECTED": "421: the `Host` header does not name this scheduler; see `server.allowed_hosts`",
     "RATE_LIMITED": "429: the address has too many connections (`server.max_sockets_per_address`) or opens them too "
     "fast (`server.handshakes_per_address_s`); `Retry-After` says when to try again",
     "REQUEST_TIMEOUT": "408: the body did not arrive within `server.body_timeout_ms`",
-    "BODY_TOO_LARGE": "413: the body has more than `server.max_body_bytes`",
-    "UNSUPPORTED_MEDIA_TYPE": "415: a body has to be sent as `application/json`",
-    "SERVICE_UNAVAILABLE": "503: no socket is opened now, because the scheduler stops or has enough of them",
-    "UNKNOWN_NODE": "404: there is no such node; one that is driven over HTTP registers again",
-    "STALE_ATTEMPT": "409: the attempt is over or another node's; nothing was changed, and the node drops it",
+    "BODY_TOO_LARGE": "413: the body is larger than `server.max_body_bytes` (a sound file: `calls.max_upload_bytes`)",
+    "UNSUPPORTED_MEDIA_TYPE": "415: the body is not sent as `application/json`, or is no sound file that can be read",
+    "SERVICE_UNAVAILABLE": "503: no socket can be opened now, because the scheduler is stopping or full; or the "
+    "instance that has the job or node did not answer in time",
+    "UNKNOWN_NODE": "404: no such node; a node that uses HTTP must register again",
+    "NOT_ACCEPTABLE": "406: the response cannot be given in a format of the `Accept` header",
+    "AUDIO_TOO_LONG": "413: the audio of a sound file is longer than `calls.max_upload_ms`",
+    "UNREADABLE_AUDIO": "422: a sound file is damaged, or takes too much time or memory to decode",
+    "UNKNOWN_ALARM": "404: no such alarm is raised; `GET /v1/alarms` lists them",
+    "ALARM_KEPT": "409: the alarm is about a pair of `pools.wanted` and cannot be forgotten, or too many are silenced",
+    "STALE_ATTEMPT": "409: the attempt has ended or belongs to another node; nothing was changed, and "
+    "the node should drop the job",
 }
 
 ERROR_MEANINGS = {
-    "INVALID_MESSAGE": "The frame cannot be read, or asks for something impossible; the message says what",
-    "INTERNAL_ERROR": "Something failed that should not have; the log has more",
-    "INVALID_SESSION": "No such session here, or it is closed: send `session_init` first",
+    "INVALID_MESSAGE": "The frame is unreadable or invalid; the message names the problem",
+    "INTERNAL_ERROR": "An unexpected failure; see the log",
+    "INVALID_SESSION": "No such session, or it is closed; send `session_init` first",
     "SESSION_CLOSED": "The session has ended",
     "NODE_UNAVAILABLE": "The node cannot be used; at registration: the fleet has no room for another node",
-    "NODE_OVERLOADED": "No room: a node's slots are taken, or too many sessions or utterances are under way",
+    "NODE_OVERLOADED": "Overloaded: a node's slots are in use, or there are too many sessions or utterances",
     "MODEL_NOT_AVAILABLE": "The node does not have the model this job needs",
     "MODEL_LOAD_FAILED": "The node could not load the model",
-    "UNSUPPORTED_FEATURE": "The peer does not know the feature that was asked for",
+    "UNSUPPORTED_FEATURE": "The peer does not support the requested feature",
     "INVALID_PAIRING_CODE": "The pairing code is unknown or has expired",
-    "NO_AVAILABLE_NODE": "Older word for `NO_CAPABLE_NODE` and `ALL_CANDIDATES_FULL_OR_FAILED`",
-    "WS_DISCONNECTED": "A connection broke while the job was under way",
+    "NO_AVAILABLE_NODE": "Older name of `NO_CAPABLE_NODE` and `ALL_CANDIDATES_FULL_OR_FAILED`",
+    "WS_DISCONNECTED": "A connection was lost while the job was in progress",
     "NMT_TIMEOUT": "Translation took too long on the node",
     "TTS_TIMEOUT": "Speech synthesis took too long on the node",
-    "JOB_TIMEOUT": "The job's time is up without an answer; listeners hear of it as `no_text`",
-    "MODEL_VERIFY_FAILED": "The node's model failed its check",
+    "JOB_TIMEOUT": "No node answered in time",
+    "MODEL_VERIFY_FAILED": "The node's model failed its integrity check",
     "MODEL_CORRUPTED": "The node's model is damaged",
     "NO_GPU_AVAILABLE": "The node has no GPU for this job",
     "NODE_ID_CONFLICT": "Another node uses this id",
-    "INVALID_CAPABILITY_SCHEMA": "What the node says it can do has an unknown form",
-    "SCHEDULER_DEPENDENCY_DOWN": "Redis is away; nothing new is dispatched until it is back",
-    "PROCESSING_ERROR": "The node failed the job, for a reason with no code of its own",
-    "NO_CAPABLE_NODE": "No connected node serves the pair, and none that did a moment ago came back",
-    "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every try failed",
-    "PREFERRED_NODE_NOT_CAPABLE": "The node that was demanded cannot take the job",
-    "REQUEST_CONFLICT": "The same `request_id` was used for something else in this session",
-    "JOB_ELSEWHERE": "Another instance has the job and its result; the detail says which",
+    "INVALID_CAPABILITY_SCHEMA": "The node's capabilities are invalid; the message names the problem",
+    "SCHEDULER_DEPENDENCY_DOWN": "Redis is unavailable; no new job is dispatched until it is back",
+    "PROCESSING_ERROR": "The node failed the job, for a reason without a code of its own",
+    "NO_CAPABLE_NODE": "No connected node serves the language pair, and none that recently did reconnected in time",
+    "ALL_CANDIDATES_FULL_OR_FAILED": "Nodes serve the pair, but none had a free slot in time, or every attempt failed",
+    "PREFERRED_NODE_NOT_CAPABLE": "The requested node cannot take the job",
+    "REQUEST_CONFLICT": "The same `request_id` was already used for a different request in this session",
+    "JOB_ELSEWHERE": "Another instance has the job, and one of an older release runs; ask the instance in the detail",
     "RESULT_LOST": "The job's result was lost, perhaps with the instance that had it; send the request again",
-    "JOB_NOT_FOUND": "No such job, or it is forgotten by now (`job.keep_ms`)",
-    "JOB_ENDED": "The job has ended already, so it cannot be cancelled; the detail names its state",
+    "JOB_CANCELLED": "The job was cancelled",
+    "JOB_NOT_FOUND": "No such job, or its record has expired (`job.keep_ms`)",
+    "JOB_ENDED": "The job has already ended and cannot be cancelled; the detail names its state",
 }
 
 CLOSE_CODES = """
-When the scheduler closes a socket, the close code says why. All but `GUESSING` invite the peer to come back.
+When the scheduler closes a socket, the close code says why. After all but `GUESSING` the peer should reconnect.
 """
 
 CLOSE_MEANINGS = {
-    "COME_BACK": "The scheduler stops or restarts, or somebody evicted the node",
-    "TRY_LATER": "Not now: Redis was away during registration, no registration came, or something went wrong here",
-    "SUPERSEDED": "The node connected again, and the newer connection has it",
-    "MISBEHAVED": "Too many frames that cannot be read: more than `server.max_bad_frames_per_min` in a minute",
-    "TOO_SLOW": "The peer did not read: more than `server.outbox_max_bytes` were waiting for it",
-    "GUESSING": "The socket named ten sessions that are not its own. Do not come back with these ids",
+    "COME_BACK": "The scheduler is stopping or restarting, or an operator evicted the node",
+    "TRY_LATER": "Try again later: Redis is unavailable, no registration arrived in time, or an internal error",
+    "SUPERSEDED": "The node has a newer connection",
+    "MISBEHAVED": "Too many unreadable frames (`server.max_bad_frames_per_min`), or, from a node, too many heartbeats "
+    "or messages about jobs that it does not have",
+    "TOO_SLOW": "The peer read too slowly: more than `server.outbox_max_bytes` were waiting for it",
+    "GUESSING": "The socket named ten sessions of other sockets. Do not reconnect with these session ids",
 }

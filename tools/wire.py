@@ -95,6 +95,8 @@ def type_name(kind: inspect.Type) -> str:
             return "number"
         case inspect.AnyType():
             return "any JSON"
+        case inspect.Metadata():
+            return "see [the forms](languages.md#the-pairs-of-a-node)"
         case _:
             raise TypeError(f"no words for {kind}")
 

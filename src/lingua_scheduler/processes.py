@@ -1,4 +1,4 @@
-"""Child processes: they end when they are told to, and when we are gone."""
+"""Child processes that end when told to, and when their parent is gone."""
 
 import asyncio
 import contextlib

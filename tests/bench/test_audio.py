@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from lingua_scheduler.bench.audio import OPUS_PACKET_BYTES, speech
-from lingua_scheduler.bench.life import LARGE_BYTES, SMALL_BYTES
-from lingua_scheduler.bench.speaking import CHUNK_BYTES, CHUNK_S
+from bench.audio import OPUS_PACKET_BYTES, speech
+from bench.life import LARGE_BYTES, SMALL_BYTES
+from bench.speaking import CHUNK_BYTES, CHUNK_S
 from lingua_scheduler.protocol.audio import detect_format, duration_ms
 
 

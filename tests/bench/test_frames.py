@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.bench.frames import FramePeer, SocketClosed, head_of
+from bench.frames import FramePeer, SocketClosed, head_of
 from lingua_scheduler.gateway.outbox import text_header
 
 UPGRADED = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from lingua_scheduler.bench import measure
-from lingua_scheduler.bench.measure import CpuMeter, Track, Yardstick, percentile, tail
+from bench import measure
+from bench.measure import CpuMeter, Track, Waits, Yardstick, percentile, tail, within
 from tests.support.waiting import until
 
 
@@ -69,3 +69,13 @@ async def test_a_track_reads_again_and_again_and_knows_what_was_between() -> Non
     assert track.at(0) == 0
     assert track.at((moments[1] + moments[2]) / 2) == pytest.approx(1.5)
     assert track.at(moments[-1] + 100) == len(moments) - 1
+
+
+def test_a_moment_is_quiet_while_the_processes_wait_for_no_core() -> None:
+    waits = Waits([os.getpid()], 0.1)
+    waits.began_s = 100.0
+    waits.points = [(0.0, 5.0), (1.0, 5.05), (2.0, 5.2), (3.0, 5.2)]
+    assert waits.quiet() == [(100.0, 101.0), (102.0, 103.0)]
+    events = [(99.9, 1.0), (100.0, 2.0), (100.9, 3.0), (101.0, 4.0), (102.5, 5.0), (103.0, 6.0)]
+    assert within(waits.quiet(), events) == [2.0, 3.0, 5.0]
+    assert within([], events) == []

@@ -5,18 +5,15 @@ import json
 import os
 import re
 import signal
-import sys
 from pathlib import Path
 
 import aiohttp
 import pytest
-from click.testing import CliRunner, Result
 
-from lingua_scheduler.bench import children, report, scenarios, soak
-from lingua_scheduler.bench.figures import Samples
-from lingua_scheduler.bench.orders import Cast, Order
-from lingua_scheduler.bench.plan import Plan
-from lingua_scheduler.cli.main import main
+from bench import children, scenarios, soak
+from bench.figures import Samples
+from bench.orders import Cast, Order
+from bench.plan import Plan
 from tests.bench.evicting import evict
 from tests.support.waiting import until
 
@@ -64,7 +61,7 @@ def test_how_far_a_soak_has_come(minute: int, minutes: float, words: str) -> Non
 async def test_every_figure_of_a_soak_is_there() -> None:
     told: list[str] = []
     run = await scenarios.run(["soak"], TINY, told.append)
-    assert len(told) == scenarios.total_steps(["soak"], TINY) == 1
+    assert len(told) == 1
     assert told[0].startswith("soak: 6 s of 6 s: ")
     medians = {figure.name: figure.median for figure in run.figures}
     assert medians["soak/jobs/errors"] == 0
@@ -78,7 +75,6 @@ async def test_every_figure_of_a_soak_is_there() -> None:
         # Of seconds it would be thousands of MB an hour.
         assert f"soak/{who}/memory slope" not in medians
     assert any(note.startswith("The soak was too short to tell a slope of memory") for note in run.notes)
-    assert {curve.label for curve in run.curves} == {"scheduler", "redis", "p99"}
 
 
 async def test_a_scheduler_that_stands_still_for_a_while_costs_time_but_no_utterance(tmp_path: Path) -> None:
@@ -124,7 +120,7 @@ async def test_utterances_without_a_result_are_counted_by_what_was_told(tmp_path
 async def test_what_it_cannot_go_on_with_ends_a_soak_and_is_said(tmp_path: Path) -> None:
     samples = Samples()
     plan = Plan(jobs=100, sessions=4, nodes=1, rate=50.0, minutes=2)
-    async with asyncio.timeout(50), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(90), asyncio.TaskGroup() as tasks:
         tasks.create_task(_evict_later(tmp_path / "scheduler.log"))
         await soak.measure(plan, samples, tmp_path, lambda _: None)
     figures = {figure.name: figure.median for figure in samples.figures()}
@@ -151,52 +147,3 @@ async def _evict_later(log: Path) -> None:
 
 async def test_a_soak_is_no_part_of_a_usual_run() -> None:
     assert set(scenarios.SCENARIOS) - set(scenarios.USUAL) == {"peers", "soak"}
-
-
-async def test_a_soak_tells_a_line_a_minute_and_what_is_measured_beside_it_none(tmp_path: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "lingua_scheduler", "bench", "--scenario", "soak", "--minutes", "0.05",
-        "--scenario", "echo", "--rate", "50", "--jobs", "100", "--sessions", "4", "--nodes", "1",
-        "--out", str(tmp_path),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=dict(os.environ),
-    )  # fmt: skip
-    out, lines = await process.communicate()
-    assert process.returncode == 0
-    (line,) = lines.decode().splitlines()
-    assert re.match(r"soak: 3 s of 3 s: \d+ jobs/s, p99 ", line)
-    assert re.search(r"^errors, in all +0 ", out.decode(), re.MULTILINE)
-    # Three seconds are no half an hour.
-    assert re.search(r"^errors in half an hour of soak +not measured ", out.decode(), re.MULTILINE)
-    assert (tmp_path / "curve-memory-in-a-soak.svg").exists()
-
-
-def soaked(out: Path, *more: str) -> Result:
-    few = ("--minutes", "0.05", "--rate", "50", "--jobs", "100", "--sessions", "4", "--nodes", "1")
-    return CliRunner().invoke(main, ["bench", "--scenario", "soak", *few, "--out", str(out), *more])
-
-
-def test_results_that_could_not_be_written_are_not_even_measured(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    shown = soaked(tmp_path / "file" / "results")
-    assert shown.exit_code == 2
-    assert "lingua: the results cannot be written: " in shown.stderr
-    assert "choose another folder with --out" in shown.stderr
-    assert "soak: " not in shown.stderr
-
-
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_results_that_cannot_be_written_after_all_are_shown_all_the_same(tmp_path: Path, more: tuple[str, ...]) -> None:
-    (tmp_path / "latest.json").mkdir()
-    shown = soaked(tmp_path, *more)
-    assert shown.exit_code == 2
-    assert "lingua: the results cannot be written: " in shown.stderr
-    assert ("soak/jobs/errors" if more else "errors, in all") in shown.stdout
-    assert "written: " not in shown.stdout
-
-
-def test_looking_whether_results_can_be_written_leaves_nothing(tmp_path: Path) -> None:
-    report.try_folder(tmp_path / "some" / "results")
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "results").mkdir()
-    report.try_folder(tmp_path / "results")
-    assert list(tmp_path.rglob("*")) == [tmp_path / "results"]

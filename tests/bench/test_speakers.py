@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lingua_scheduler.bench import children, scenarios
-from lingua_scheduler.bench.orders import Cast, Speech
-from lingua_scheduler.bench.plan import Plan
+from bench import children, scenarios
+from bench.orders import Cast, Speech
+from bench.plan import Plan
 from lingua_scheduler.settings import Settings
 from tests.bench.evicting import evict
 
@@ -16,9 +16,7 @@ TINY = Plan(repeats=1, speakers=8, nodes=2, phase_s=1.5)
 
 
 async def test_every_figure_of_the_speakers_is_there() -> None:
-    told: list[str] = []
-    run = await scenarios.run(["speakers"], TINY, told.append)
-    assert len(told) == scenarios.total_steps(["speakers"], TINY)
+    run = await scenarios.run(["speakers"], TINY, lambda _: None)
     medians = {figure.name: figure.median for figure in run.figures}
     for variant in ("JSON", "binary", "JSON, chunks alone", "binary, chunks alone"):
         for metric in ("scheduler CPU", "redis CPU", "load CPU", "chunks", "scheduler memory", "redis memory"):

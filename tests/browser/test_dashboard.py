@@ -57,7 +57,7 @@ async def test_a_lost_redis_and_a_lost_scheduler_are_told_apart(tmp_path: Path, 
                     await page.goto(f"http://127.0.0.1:{peers.port}/dashboard#/nodes")
                     await expect(page.locator(".vbody .vrow")).to_have_count(1, timeout=WITHIN_MS)
                     redis.stop()
-                    await expect(page.locator(".verdict")).to_contain_text("Redis is away", timeout=WITHIN_MS)
+                    await expect(page.locator(".verdict")).to_contain_text("Redis is unavailable", timeout=WITHIN_MS)
                     await expect(page.locator(".vbody .vrow")).to_have_count(1)
             await expect(page.locator(".verdict")).to_contain_text("The scheduler does not answer", timeout=WITHIN_MS)
             await expect(page.locator(".connection")).to_contain_text("no connection")
@@ -68,11 +68,11 @@ async def test_a_lost_redis_and_a_lost_scheduler_are_told_apart(tmp_path: Path, 
 async def people_are_translated(peers: Field, opened: Browser) -> None:
     async with page_of(opened, DESKTOP) as page:
         await page.goto(f"http://127.0.0.1:{peers.port}/dashboard")
-        await expect(page.locator(".verdict")).to_contain_text("Nobody can translate", timeout=WITHIN_MS)
+        await expect(page.locator(".verdict")).to_contain_text("Translation is down", timeout=WITHIN_MS)
         await expect(page.locator(".overview .command")).to_contain_text("lingua node")
         await peers.node(languages=("en", "zh"), max_concurrent_jobs=4)
         client = await peers.client()
-        await expect(page.locator(".verdict")).to_contain_text("People are being translated", timeout=WITHIN_MS)
+        await expect(page.locator(".verdict")).to_contain_text("eople are being translated", timeout=WITHIN_MS)
         await expect(page.locator(".verdict")).to_contain_text("1 session")
         done = page.locator(".outcomes strong").first
         before = int(await done.inner_text())
@@ -102,13 +102,13 @@ async def a_node_is_drained(peers: Field, opened: Browser) -> None:
         await expect(page.get_by_role("heading", level=1)).to_be_focused()
         await page.get_by_role("button", name="Drain").click()
         dialog = page.get_by_role("dialog")
-        await expect(dialog).to_contain_text("Without it nobody can translate")
+        await expect(dialog).to_contain_text("Without it no node translates")
         await expect(dialog).to_contain_text("German → French")
         await dialog.get_by_role("button", name="Drain").click()
         progress = page.locator(".drain")
         await expect(progress).to_contain_text("1 job of 1 still runs", timeout=WITHIN_MS)
         go_on.set()
-        await expect(progress).to_contain_text("Drained: nothing runs on it", timeout=WITHIN_MS)
+        await expect(progress).to_contain_text("Drained: no job is running", timeout=WITHIN_MS)
         await page.get_by_role("button", name="Resume").click()
         await page.get_by_role("dialog").get_by_role("button", name="Resume").click()
         await expect(progress).to_be_hidden(timeout=WITHIN_MS)
@@ -132,6 +132,9 @@ async def a_failed_job_is_explained(peers: Field, opened: Browser) -> None:
         await expect(page.locator(".why .lead")).not_to_be_empty()
         await expect(page.locator(".timeline li").last).to_contain_text("UNSUPPORTED_FEATURE")
         assert await page.locator("main b").count() == 0
+        await expect(page.locator(".timeline li").first).not_to_contain_text("attempt 0")
+        said = await page.locator("main p[lang=en]").all_inner_texts()
+        assert len(said) == len(set(said)), said
         await page.keyboard.press("Escape")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Jobs")
 
@@ -139,6 +142,8 @@ async def a_failed_job_is_explained(peers: Field, opened: Browser) -> None:
 async def a_killed_node_raises_an_alarm(peers: Field, opened: Browser) -> None:
     """And it is said in the other language, in the other theme, on both sizes."""
     node = await peers.node(languages=("it", "es"))
+    # The pair is wanted.
+    await peers.client(src_lang="it", tgt_lang="es")
     async with page_of(opened, DESKTOP) as large, page_of(opened, PHONE, theme="dark") as small:
         for page in (large, small):
             await page.goto(f"http://127.0.0.1:{peers.port}/dashboard#/nodes/{node.node_id}")
@@ -149,12 +154,12 @@ async def a_killed_node_raises_an_alarm(peers: Field, opened: Browser) -> None:
 
 
 async def sees_the_loss(page: Page, node_id: str) -> None:
-    await expect(page.locator(".empty-title")).to_contain_text("not here", timeout=WITHIN_MS)
-    await expect(page.locator("#alert")).to_contain_text("nobody can translate", timeout=WITHIN_MS)
+    await expect(page.locator(".empty-title")).to_contain_text("not connected", timeout=WITHIN_MS)
+    await expect(page.locator("#alert")).to_contain_text("no node translates this", timeout=WITHIN_MS)
     await page.keyboard.press("g")
     await page.keyboard.press("o")
-    await expect(page.locator(".alarms").first).to_contain_text("Italian → Spanish: nobody can translate")
-    await expect(page.locator(".alarms").first).to_contain_text("Bring a node back")
+    await expect(page.locator(".alarms").first).to_contain_text("Italian → Spanish: no node translates this")
+    await expect(page.locator(".alarms").first).to_contain_text("Start one with: lingua node --languages it,es")
     await expect(page.locator(".events")).to_contain_text(f"{node_id} left")
     theme = await page.locator("html").get_attribute("data-theme")
     await page.locator("#theme").click()

@@ -33,7 +33,7 @@ async def test_how_old_it_is_does_not_depend_on_when_the_page_was_opened(opened:
         for serial in (1, 2):
             made.show(msgspec.structs.replace(shown, serial=serial))
             await expect(page.locator("body")).to_have_attribute("data-serial", str(serial))
-            await expect(page.locator(".verdict")).to_contain_text("What you see is from 5 min ago")
+            await expect(page.locator(".verdict")).to_contain_text("This data is from 5 min ago")
             await expect(page.locator(".alarm-since")).to_have_text("for 1 min")
 
 
@@ -42,7 +42,7 @@ async def test_a_picture_that_became_old_does_not_turn_the_clock_back(opened: Br
         await open_at(page, made, "overview")
         await expect(page.locator(".connection")).to_have_text("live")
         made.change(is_stale=True, at_ms=made.picture.at_ms - 300_000)
-        await expect(page.locator(".verdict")).to_contain_text("What you see is from 5 min ago")
+        await expect(page.locator(".verdict")).to_contain_text("This data is from 5 min ago")
 
 
 async def test_old_news_stays_marked_however_long_nothing_comes(opened: Browser) -> None:
@@ -54,8 +54,8 @@ async def test_old_news_stays_marked_however_long_nothing_comes(opened: Browser)
         for step_ms in (13_000, 13_000, 6_000):
             await page.clock.run_for(step_ms)
             await expect(mark).to_have_attribute("data-state", "stale")
-            await expect(mark).to_contain_text("old: Redis is away")
-            await expect(page.locator(".verdict")).to_contain_text("Redis is away")
+            await expect(mark).to_contain_text("old data: Redis is unavailable")
+            await expect(page.locator(".verdict")).to_contain_text("Redis is unavailable")
 
 
 # Drained nodes, counts
@@ -69,10 +69,10 @@ async def test_a_drained_node_is_a_node_to_look_at(opened: Browser) -> None:
     ]
     async with watched(scenes.picture(nodes)) as made, page_of(opened) as page:
         await open_at(page, made, "overview")
-        card = page.locator(".card", has=page.get_by_role("heading", name="Nodes that need a look"))
+        card = page.locator(".card", has=page.get_by_role("heading", name="Nodes that need attention"))
         await expect(card.locator("li")).to_have_count(1)
         await expect(card.locator("li")).to_contain_text("gpu-1 drained; can be resumed")
-        await expect(card.get_by_text("All nodes are well")).to_be_hidden()
+        await expect(card.get_by_text("All nodes are healthy")).to_be_hidden()
         made.change(nodes=nodes[:2], alarms=[scenes.alarm("nodes.none", Level.CRITICAL, nodes=2)])
         await expect(card.locator("li")).to_have_count(2)
         await expect(card.locator("li").last).to_contain_text("gpu-2 finishes 1 job; can be resumed")
@@ -118,7 +118,7 @@ async def test_the_question_names_what_is_lost_and_leaves_with_its_page(opened: 
         await open_at(page, made, "nodes/gpu-1")
         await page.get_by_role("button", name="Drain").click()
         dialog = page.get_by_role("dialog")
-        await expect(dialog).to_contain_text("It holds no job now")
+        await expect(dialog).to_contain_text("It has no running job now")
         await expect(dialog.locator("li")).to_have_text(["English → Portuguese", "Portuguese → English"])
         await page.evaluate("location.hash = '#/jobs'")
         await expect(page.locator("h1")).to_have_text("Jobs")

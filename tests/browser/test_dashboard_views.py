@@ -67,10 +67,10 @@ def a_bad_day(**more: Any) -> Watched:
 def pages() -> dict[str, Any]:
     step = {"state": "RUNNING", "at_ms": 1_700_000_000_000, "attempt": 1, "node_id": "gpu-2", "reason": ""}
     look = {
-        "headline": "no node for en→zh can take it",
+        "headline": "no node for en→zh can take the job",
         "looked_at_ms": 1_700_000_000_000,
         "counts": {"excluded": 1},
-        "candidates": [{"node_id": "gpu-2", "verdict": "excluded", "detail": "this job was tried there already"}],
+        "candidates": [{"node_id": "gpu-2", "verdict": "excluded", "detail": "this job has already been tried there"}],
     }
     fields = {"job_id": JOB, "state": "FAILED", "attempt": 1, "node_id": "gpu-2", "src_lang": "en", "tgt_lang": "zh"}
     more = {"pools": [], "session_id": "s-1", "utterance_index": 3, "owner": "i-1", "shard": 0, "reason": "NMT_TIMEOUT"}
@@ -87,7 +87,7 @@ def pages() -> dict[str, Any]:
         },
         "/v1/dead-letters": {"total": 1, "dead_letters": [letter | fate]},
         "/v1/nodes/gpu-1": {"jobs": [{"job_id": JOB, "attempt_id": 1, "state": "RUNNING", "deadline_ms": 0}]},
-        "/v1/pools/fr/de": {"missing": {"speech": "no node takes work for fr→de"}},
+        "/v1/pools/fr/de": {"missing": {"speech": "no node accepts jobs for fr→de"}},
         "/v1/events": {"events": []},
     }
 
@@ -245,7 +245,27 @@ async def test_curves_tell_their_values_to_the_keyboard(opened: Browser) -> None
         await expect(page.locator(".chart .unseen").nth(1)).to_contain_text("between")
 
 
+async def test_a_curve_that_has_no_value_now_says_so(opened: Browser) -> None:
+    made = scenes.picture(scenes.many_nodes(1))
+    quiet = scenes.moment(made.at_ms, p50_ms=None, p95_ms=None, p99_ms=None)
+    told = Watched(made, [*scenes.history(made.at_ms, 2), quiet], [])
+    async with watched(told) as shown, page_of(opened) as page:
+        await open_at(page, shown, "overview")
+        await expect(page.locator(".chart .unseen").nth(1)).to_contain_text("p50: now –, between")
+
+
 # When things are away
+
+
+async def test_instances_that_were_stopped_come_last_and_are_not_up(opened: Browser) -> None:
+    gone = scenes.instance("a-gone", is_alive=False, has_left=True, silent_ms=120_000)
+    made = scenes.picture(scenes.many_nodes(1), instances=[gone, scenes.instance("b-here", is_leader=True)])
+    async with watched(made) as shown, page_of(opened) as page:
+        await open_at(page, shown, "instances")
+        rows = page.locator("tbody").first.locator("tr")
+        await expect(rows.first).to_contain_text("b-here")
+        await expect(rows.last).to_contain_text("stopped · for 2 min")
+        await expect(rows.last.locator("td[data-name='Up for']")).to_have_text("–")
 
 
 async def test_old_news_is_marked_as_old(opened: Browser) -> None:
@@ -253,11 +273,13 @@ async def test_old_news_is_marked_as_old(opened: Browser) -> None:
         await open_at(page, shown, "overview")
         await expect(page.locator(".connection")).to_have_text("live")
         shown.change(is_stale=True, alarms=[scenes.alarm("redis.away", Level.CRITICAL)])
-        await expect(page.locator(".verdict")).to_contain_text("Redis is away")
-        await expect(page.locator(".connection")).to_contain_text("old: Redis is away")
+        await expect(page.locator(".verdict")).to_contain_text("Redis is unavailable")
+        await expect(page.locator(".connection")).to_contain_text("old data: Redis is unavailable")
         await expect(page.locator("#alert")).to_contain_text("Redis does not answer")
+        await expect(page.locator(".overview")).to_contain_text("Not known while Redis is unavailable.")
+        await expect(page.locator(".alarm-actions button:visible")).to_have_count(0)
         shown.change(is_stale=False, alarms=[])
-        await expect(page.locator(".verdict")).to_contain_text("People are being translated")
+        await expect(page.locator(".verdict")).to_contain_text("eople are being translated")
 
 
 async def test_a_broken_stream_is_said_and_opened_again(opened: Browser) -> None:

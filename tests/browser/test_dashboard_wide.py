@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from lingua_scheduler.bench.languages import CODES
+from bench.languages import CODES
 from lingua_scheduler.domain.watching.picture import NodeLook, PairLook, WideLook
 from tests.support import scenes
 from tests.support.browser import PHONE, page_of

@@ -157,6 +157,30 @@ async def test_a_tap_starts_and_a_pause_ends_the_sentence(port: int, recorder: R
     assert all(0.9 < len(job.audio) / 2 / RATE < 2.6 for job in recorder.jobs[:2])
 
 
+async def test_a_tap_without_any_speech_is_told_so(port: int, recorder: Recorder, tmp_path: Path) -> None:
+    wav = write_wav(tmp_path / "silence.wav", silence(CAPTURE_RATE, 5.0), CAPTURE_RATE)
+    async with browser(*microphone(wav)) as opened, talk_page(opened, DESKTOP) as talk:
+        await talk.open(port)
+        await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
+        await talk.speak("a").click()
+        await talk.page.wait_for_selector(".half[data-side=a][data-phase=listening_tap]")
+        await talk.speak("a").click()
+        notice = talk.half("a").locator(".notice")
+        await until(notice.is_visible, 20, "a notice")
+        assert (await notice.text_content() or "").startswith("No speech was recognised.")
+    assert recorder.jobs == []
+
+
+async def test_silence_while_the_button_is_held_is_told_so(port: int, recorder: Recorder, tmp_path: Path) -> None:
+    wav = write_wav(tmp_path / "silence.wav", silence(CAPTURE_RATE, 5.0), CAPTURE_RATE)
+    async with browser(*microphone(wav)) as opened, talk_page(opened, DESKTOP) as talk:
+        await talk.open(port)
+        await talk.talk("a", seconds=1.0)
+        told = talk.half("a").get_by_text("No speech was recognised.")
+        await until(lambda: told.first.is_visible(), 60, "the reason")
+    assert recorder.jobs == []
+
+
 async def test_speech_in_other_formats_is_heard(
     port: int, recorder: Recorder, humming: Browser, tmp_path: Path
 ) -> None:
@@ -204,8 +228,8 @@ async def test_two_people_face_to_face_share_one_conversation(port: int, recorde
         turned = await talk.half("b").evaluate("e => new DOMMatrix(getComputedStyle(e).transform).a")
         assert turned == pytest.approx(-1)
         # Who sits across reads Chinese.
-        assert await talk.half("b").locator(".hint").text_content() == "按住说话，或点一下"
-        assert await talk.half("a").locator(".hint").text_content() == "Hold to talk, or tap"
+        assert await talk.half("b").locator(".hint").text_content() == "按住说话，或点击"
+        assert await talk.half("a").locator(".hint").text_content() == "Hold to talk, or click"
         assert await talk.fits()
         assert await serious_violations(talk.page) == []
         assert talk.errors == []

@@ -3,7 +3,7 @@
 import pytest
 from playwright.async_api import Browser, expect
 
-from lingua_scheduler.bench.languages import CODES
+from bench.languages import CODES
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

@@ -119,7 +119,7 @@ def test_a_planted_oversell_is_found_in_what_really_runs() -> None:
 def test_a_planted_oversell_is_found_in_the_ledger_and_in_a_refusal() -> None:
     seen = evidence()
     seen.ledger.append(Ledger(5.0, "n0", 2, 1))
-    seen.refused.append(Refused("n0", 6.0, "all slots are taken"))
+    seen.refused.append(Refused("n0", 6.0, "all slots are in use"))
     assert kinds(seen) == ["oversold", "oversold"]
 
 

@@ -61,7 +61,7 @@ async def test_a_killed_master_costs_as_long_as_the_failover_takes(
     ):
         crowd.start_talking()
         await until(lambda: crowd.outcomes > 300, 60, "people talking")
-        shards = {view.node_id: view.shard for view in await store.nodes.view()}
+        shards = {view.node_id: view.shard for view in await store.node_views.all()}
         assert set(shards.values()) == {0, 1, 2}
         master, heir = next_of(cluster, store.keys.shard(0).free)
         master.kill()

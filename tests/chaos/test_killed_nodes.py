@@ -132,17 +132,24 @@ async def fleet_on(port: int, folder: Path) -> AsyncIterator[Fleet]:
         await stop(process, 10.0)  # and its children with it
 
 
-async def talk(client: FakeClient, enough: asyncio.Event) -> tuple[int, list[tuple[int, str]]]:
+class Told(NamedTuple):
+    number: int
+    kind: str
+    is_late: bool
+
+
+async def talk(client: FakeClient, enough: asyncio.Event) -> tuple[int, list[Told]]:
     """Keep a few utterances under way; how many were said, and what came of them."""
     said = 0
-    outcomes: list[tuple[int, str]] = []
+    outcomes: list[Told] = []
     sound = b"\x00\x01" * 800
     for _ in range(UNDER_WAY):
         await client.utterance(said, sound)
         said += 1
     while len(outcomes) < said:
         outcome = await client.outcome(within_s=40)
-        outcomes.append((outcome["utterance_index"], str(outcome.get("reason", outcome["type"]))))
+        kind = str(outcome.get("reason", outcome["type"]))
+        outcomes.append(Told(outcome["utterance_index"], kind, bool(outcome.get("late"))))
         if not enough.is_set():
             await client.utterance(said, sound)
             said += 1
@@ -161,7 +168,7 @@ async def test_nodes_killed_one_after_the_other_cost_nobody_a_sentence(
                 await fleet.start_node()
 
             async def all_ready() -> bool:
-                return [view.state for view in await store.nodes.view()] == ["ready"] * NODES
+                return [view.state for view in await store.node_views.all()] == ["ready"] * NODES
 
             await until(all_ready, within_s=30, what="all nodes ready")
             clients = [await peers.client() for _ in range(SIZE.clients)]
@@ -172,8 +179,11 @@ async def test_nodes_killed_one_after_the_other_cost_nobody_a_sentence(
             told = await asyncio.gather(*talking)
 
             for said, outcomes in told:
-                assert [index for index, _ in outcomes] == list(range(said))  # one each, in order
-            kinds = Counter(kind for _, outcomes in told for _, kind in outcomes)
+                # One each; and in order, but for what was overtaken, which a busy machine may make more than the hold.
+                assert sorted(one.number for one in outcomes) == list(range(said))
+                in_time = [one.number for one in outcomes if not one.is_late]
+                assert in_time == sorted(in_time)
+            kinds = Counter(one.kind for _, outcomes in told for one in outcomes)
             recoveries_s = fleet.recoveries_s()
             p99_s = percentile(recoveries_s, 99)
             print(
@@ -191,7 +201,7 @@ async def test_nodes_killed_one_after_the_other_cost_nobody_a_sentence(
             assert p99_s < 2.5
 
             async def all_free() -> bool:
-                views = await store.nodes.view()
+                views = await store.node_views.all()
                 return [(view.held, view.free) for view in views] == [(0, SLOTS)] * NODES
 
             await until(all_free, within_s=20, what="every slot free")

@@ -147,7 +147,7 @@ async def process_of(script: str, *arguments: str) -> AsyncIterator[Process]:
 async def workers_on(port: int) -> AsyncIterator[None]:
     async with process_of(WORKERS, f"ws://127.0.0.1:{port}/ws/node") as process:
         assert process.stdout is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             for _ in range(NODES):
                 assert await process.stdout.readline() == b"ready\n"
         yield

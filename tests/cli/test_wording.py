@@ -1,16 +1,19 @@
 """Figures and states as people read them."""
 
+import msgspec
 import pytest
 from rich.table import Column, Table
 from rich.text import Text
 
 from lingua_scheduler.cli.watching import sheet
 from lingua_scheduler.cli.wording import (
+    age,
     bar,
     clock,
     counted,
     latency,
     node_state,
+    now_ms,
     plain,
     rate,
     short_span,
@@ -66,10 +69,29 @@ def test_one_is_not_many() -> None:
     speed, room = sheet.traffic_lines(
         picture(
             now=moment(done_per_s=1.01, failed_per_s=0.99, sessions=1, jobs_waiting=1, slots_taken=1, slots_total=1)
-        )
+        ),
+        80,
     )
     assert speed.plain.startswith("2.0 jobs/s, 0.99/s fail ")
     assert room.plain.startswith("1 session, 1 job waits, 1 of 1 slot taken ")
+
+
+def test_traffic_that_does_not_fit_one_line_has_two_and_no_bar() -> None:
+    busy = moment(done_per_s=1.0, failed_per_s=0.5, retries_per_s=0.2, sessions=100, slots_taken=120, slots_total=400)
+    lines = [line.plain.rstrip() for line in sheet.traffic_lines(picture(now=busy), 49)]
+    assert len(lines) == 3
+    assert "p99" in lines[1]
+    assert lines[2].endswith("120 of 400 slots taken")
+    assert all(len(line) <= 49 for line in lines)
+
+
+def test_a_line_that_does_not_fit_is_broken_between_words() -> None:
+    words = Text("scheduler-of-the-second-room-left, version 0.1.0, picture 2 s old")
+    assert [line.plain.rstrip() for line in sheet.fitting(words, 49)] == [
+        "scheduler-of-the-second-room-left, version 0.1.0,",
+        "picture 2 s old",
+    ]
+    assert [line.plain for line in sheet.fitting(words, 80)] == [words.plain]
 
 
 def test_latencies_and_rates() -> None:
@@ -113,6 +135,36 @@ def test_alarms_of_one_kind_are_said_once() -> None:
     assert line.plain == "-  90 s   a hangs on b. Also: a:1, a:2, a:3, a:4, a:5 and 33 more."
 
 
+def test_others_of_a_kind_do_not_run_into_a_command() -> None:
+    lost = [
+        alarm("pair.lost", Level.CRITICAL, f"a:{i}", "Start one with: lingua node --languages a,b") for i in range(2)
+    ]
+    (line,) = sheet.alarm_lines(lost, AT_MS, 200, 10)
+    assert line.plain.endswith("Start one with: lingua node --languages a,b (also: a:1)")
+
+
+def test_what_is_silenced_is_marked_and_stands_apart() -> None:
+    loud, silent = (alarm("pair.lost", Level.CRITICAL, name, f"{name} is lost.") for name in ("a:b", "a:c"))
+    silent = msgspec.structs.replace(silent, silenced_until_ms=AT_MS + 60_000)
+    lines = [line.plain for line in sheet.alarm_lines([silent, loud], AT_MS, 200, 10)]
+    assert [line[10:] for line in lines] == ["a:b is lost.", "(silenced) a:c is lost."]
+
+
+def test_what_is_acknowledged_is_marked_and_stands_apart_also_where_it_is_cut() -> None:
+    names = ("a", "b", "c")
+    fresh, seen, signed = (alarm("node.silent", Level.WARNING, name, f"{name} is silent. Check it.") for name in names)
+    seen = msgspec.structs.replace(seen, acknowledged_at_ms=AT_MS)
+    signed = msgspec.structs.replace(signed, acknowledged_at_ms=AT_MS, handled_by="ada")
+    lines = [line.plain for line in sheet.alarm_lines([seen, fresh, signed], AT_MS, 200, 10)]
+    assert [line[10:] for line in lines] == [
+        "a is silent. Check it.",
+        "(acknowledged) b is silent. Check it.",
+        "(acknowledged by ada) c is silent. Check it.",
+    ]
+    narrow = [line.plain for line in sheet.alarm_lines([seen, fresh, signed], AT_MS, 40, 3)]
+    assert [line[10:25] for line in narrow] == ["a is silent. Ch", "(acknowledged) ", "(acknowledged b"]
+
+
 def test_where_room_is_scarce_the_critical_is_said_in_full_and_the_rest_is_counted() -> None:
     words = "word " * 30
     critical = alarm("pair.lost", Level.CRITICAL, "a:b", words)
@@ -131,6 +183,9 @@ def test_pairs_are_sorted_by_what_is_wrong_with_them() -> None:
     lost = [alarm("pair.lost", Level.CRITICAL, "x:y")]
     lines = [line.plain for line in sheet.pair_lines(picture(pairs=pairs, alarms=lost), 60)]
     assert lines == ["3 served, 1 as text only", "lost: x:y", "full: c:d", "thin: a:b (only node-1)"]
+    # What nodes serve besides is named: `lingua pools` lists it too.
+    echo = picture(pairs=[pair("a:b"), pair("a:a")])
+    assert [line.plain for line in sheet.pair_lines(echo, 60)] == ["1 served, 1 more into the same language"]
     # One node is no fleet: everything hangs on it, and everybody knows.
     alone = picture(pairs=pairs[:1], nodes=[node()])
     assert [line.plain for line in sheet.pair_lines(alone, 60)] == ["1 served"]
@@ -147,7 +202,14 @@ def test_nodes_an_alarm_names_come_first() -> None:
         *(node("a", state="draining"), node("b", unavailable=["tts"]), node("c"), node("d", state="quarantined")),
         node("e"),
     ]
-    found = sheet.ailing(picture(nodes=nodes, alarms=[alarm("node.silent", Level.WARNING, "e")]))
-    assert [one.node_id for one in found] == ["e", "d", "a", "b"]
-    lines = sheet.ailing_lines(picture(nodes=nodes), AT_MS, 2)
-    assert [line.plain for line in lines][1] == "and 2 more that need a look; --nodes shows all"
+    silent = picture(nodes=nodes, alarms=[alarm("node.silent", Level.WARNING, "e")])
+    assert [line.plain.split()[0] for line in sheet.ailing_lines(silent, AT_MS, 9)] == ["e", "d", "b"]
+    lines = sheet.ailing_lines(picture(nodes=[*nodes, node("f", state="probation")]), AT_MS, 2)
+    assert [line.plain for line in lines][1] == "and 2 more that need attention; --nodes shows all"
+
+
+def test_an_age_is_as_exact_as_it_is_of_use() -> None:
+    # A moment may pass while it is looked at.
+    assert age(now_ms() + 60_000) == "0 s"
+    assert age(now_ms() - 1_800_000) == "30 min"
+    assert age(now_ms() - 7_500_000) == "2 h"

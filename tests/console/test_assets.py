@@ -9,7 +9,8 @@ import pytest
 from tests.support.peers import Field
 
 FOLDER = files("lingua_scheduler.console").joinpath("assets", "talk")
-NAMES = sorted(entry.name for entry in FOLDER.iterdir())
+SHARED = files("lingua_scheduler.console").joinpath("assets", "shared")
+FILES = {f"{folder.name}/{entry.name}": entry for folder in (FOLDER, SHARED) for entry in folder.iterdir()}
 
 
 async def fetched(peers: Field, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
@@ -56,23 +57,34 @@ async def test_nothing_else_is_there(peers: Field, path: str) -> None:
     assert (await fetched(peers, path))[0] == 404
 
 
+@pytest.mark.parametrize("page", ["dashboard", "talk"])
+async def test_what_pages_share_is_served_beside_them(peers: Field, page: str) -> None:
+    _, _, body = await fetched(peers, f"/{page}")
+    shared = re.findall(r'"(shared/[^"]+)"', body)
+    assert set(shared) == {"shared/base.css", "shared/first-paint.js"}
+    for path in shared:
+        status, headers, _ = await fetched(peers, f"/{path}")
+        assert (status, headers["Cache-Control"]) == (200, "no-cache")
+        assert headers["Content-Security-Policy"].startswith("default-src 'self';")
+    assert (await fetched(peers, "/shared/types.d.ts"))[0] == 404
+    assert (await fetched(peers, "/shared"))[0] == 404
+
+
+def test_the_script_before_the_first_paint_reads_the_choice_that_the_theme_remembers() -> None:
+    prefix = re.search(r'PREFIX = "(.*)"', SHARED.joinpath("storage.js").read_text("utf-8"))
+    choice = re.search(r'remember\("(\w+)"', SHARED.joinpath("theme.js").read_text("utf-8"))
+    assert prefix is not None
+    assert choice is not None
+    assert f'getItem("{prefix[1]}{choice[1]}")' in SHARED.joinpath("first-paint.js").read_text("utf-8")
+
+
 async def test_a_slash_too_many_leads_to_the_page(peers: Field) -> None:
     status, headers, _ = await fetched(peers, "/talk/")
     assert (status, headers["Location"]) == (308, "../talk")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(FILES))
 def test_a_page_needs_nothing_from_another_host(name: str) -> None:
-    text = FOLDER.joinpath(name).read_text("utf-8")
+    text = FILES[name].read_text("utf-8")
     assert set(re.findall(r"https?://[^\s\"'`)]+", text)) <= {"http://www.w3.org/2000/svg"}
     assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b", text)
-
-
-def test_both_languages_say_the_same_things_about_the_same_values() -> None:
-    english, chinese = FOLDER.joinpath("words.js").read_text("utf-8").split("  zh: {")
-    said = [
-        {key: sorted(re.findall(r"{(\w+)}", text)) for key, text in re.findall(r'^ {4}(\w+):\s*"(.*)",$', words, re.M)}
-        for words in (english, chinese)
-    ]
-    assert len(said[0]) > 40
-    assert said[0] == said[1]

@@ -141,10 +141,11 @@ def every_alarm() -> list[Alarm]:
     silent = scenes.node("silent", seen_at_ms=0, alive_until_ms=3_000)
     lone = scenes.node("lone", ("de", "fr"), held=4, free=0)
     sick = scenes.node("sick", state="quarantined", free=None)
+    last = scenes.node("last", ("pl", "cs"), state="quarantined")
     sight = Sight(
         at_ms=10_000,
         memory_used=0.9,
-        nodes=[silent, lone, sick],
+        nodes=[silent, lone, sick, last],
         pairs=scenes.pairs_of([lone]),
         instances=[
             scenes.instance("i-1", is_alive=False),
@@ -156,7 +157,8 @@ def every_alarm() -> list[Alarm]:
         jobs_ended=100,
         jobs_failed=50,
         p95_ms=60_000.0,
-        served_at_ms={"ja:ko": 9_000},
+        wanted=["ja:ko:speech", "pl:cs:speech", "da:sv:speech"],
+        expected={"ja:ko"},
         lost=lost_lately({}, [scenes.node("lost")], (), 9_000),
         waiting={"de:fr:speech": 3},
     )

@@ -10,10 +10,13 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from tests.support.callers import SPEECH, Answer, Caller, caller_of
+from tests.support.mail import who
 from tests.support.peers import FakeNode, Field, Frame, answer, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
+
+USED = {"src_lang": "en", "tgt_lang": "zh"}
 
 
 class Place:
@@ -64,7 +67,7 @@ def problem(found: Answer) -> tuple[int, str]:
 
 async def test_the_audio_of_callers_counts_until_it_is_translated(server: RedisProcess) -> None:
     gate = Gate()
-    async with place_on(server.url, server__max_audio_bytes=1_024) as place:
+    async with place_on(server.url, server__max_audio_bytes=2_048) as place:
         await place.peers.node(gate)
         first = await place.caller.dispatch()
         assert first.status == 200
@@ -88,7 +91,7 @@ async def test_a_caller_learns_where_its_job_is_and_fetches_the_result(place: Pl
     placed = await place.caller.dispatch()
     assert placed.status == 200
     job_id = placed.body["job_id"]
-    assert placed.body == {"job_id": job_id, "node_id": node.node_id, "attempt_id": 1}
+    assert placed.body == {"job_id": job_id, "node_id": node.node_id, "attempt_id": 1, "languages_used": USED}
     fetched = await place.caller.result(job_id, 5_000)
     assert fetched.status == 200
     assert fetched.body == {
@@ -211,10 +214,14 @@ async def test_a_wait_out_of_range_is_refused(place: Place, wait_ms: Any) -> Non
     assert problem(await place.caller.result("job-0-x", wait_ms)) == (400, "INVALID_MESSAGE")
 
 
-async def test_the_result_of_another_instance_is_with_that_instance(server: RedisProcess) -> None:
+async def test_beside_an_older_release_the_result_of_another_instance_is_with_that_instance(
+    server: RedisProcess,
+) -> None:
     async with place_on(server.url) as here, place_on(server.url) as there:
         await here.peers.node()
         job_id = (await here.caller.dispatch()).body["job_id"]
+        await there.scheduler._store.instances.join(who("i-old"), 60_000)
+        await there.scheduler.presence.look()
         found = await there.caller.result(job_id)
         assert problem(found) == (409, "JOB_ELSEWHERE")
         assert here.scheduler.instance in found.body["detail"]
@@ -239,7 +246,8 @@ async def test_what_nobody_serves_is_said_in_words(place: Place) -> None:
     await place.peers.node(languages=("de", "zh"))
     found = await place.caller.dispatch()
     assert problem(found) == (422, "NO_CAPABLE_NODE")
-    assert found.body["detail"] == "no node serves asr(en) + semantic(en)"
+    told = "no node understands English or repairs English text; start one with: lingua node --languages en,zh"
+    assert found.body["detail"] == told
 
 
 async def test_when_every_slot_is_taken_the_caller_is_told_to_come_back(place: Place) -> None:
@@ -252,13 +260,15 @@ async def test_when_every_slot_is_taken_the_caller_is_told_to_come_back(place: P
 
 
 async def test_a_caller_may_wait_less_long_and_its_job_then_never_runs(server: RedisProcess) -> None:
-    async with place_on(server.url, dispatch__queue_wait_ms=5_000) as place:
+    async with place_on(server.url, dispatch__queue_wait_ms=60_000) as place:
         gate = Gate()
         node = await place.peers.node(gate, max_concurrent_jobs=1)
         await place.caller.dispatch()
         found = await place.caller.dispatch(options={"timeout_ms": 30}, request_id="r")
         assert problem(found) == (503, "ALL_CANDIDATES_FULL_OR_FAILED")
         assert found.body["detail"] == "no node for en→zh was free within 30 ms"
+        # It stays in line no longer than its caller waits.
+        await until(lambda: len(place.scheduler._calls.jobs) == 1, 30)
         gate.opened.set()
         await until(lambda: not len(place.scheduler._calls.jobs))
         assert len(node.jobs) == 1
@@ -271,7 +281,7 @@ async def test_a_demanded_node_that_cannot_is_a_conflict(place: Place) -> None:
     await place.peers.node()
     found = await place.caller.dispatch(options={"preferred_node_id": "node-NOBODY", "strict": True})
     assert problem(found) == (409, "PREFERRED_NODE_NOT_CAPABLE")
-    assert found.body["detail"] == "node-NOBODY is not there or does not serve en→zh"
+    assert found.body["detail"] == "node-NOBODY is not connected or does not serve en→zh"
     assert (await place.caller.dispatch(options={"preferred_node_id": "node-NOBODY"})).status == 200
 
 
@@ -318,7 +328,7 @@ async def test_too_much_audio_is_refused(server: RedisProcess) -> None:
         ({"session_id": ""}, "session_id"),
         ({"session_id": "x" * 129}, "session_id"),
         ({"src_lang": "english!"}, "src_lang"),
-        ({"src_lang": "auto"}, "auto_langs"),
+        ({"src_lang": "auto"}, "for sessions only"),
         ({"tgt_lang": "auto"}, "tgt_lang"),
         ({"audio_ref": "ref"}, "either audio or audio_ref"),
         ({"audio": None}, "either audio or audio_ref"),
@@ -329,7 +339,7 @@ async def test_too_much_audio_is_refused(server: RedisProcess) -> None:
         ({"sample_rate": 0}, "sample_rate"),
         ({"request_id": "x" * 129}, "request_id"),
         ({"options": {"strict": True}}, "preferred_node_id"),
-        ({"options": {"timeout_ms": 0}}, "timeout_ms"),
+        ({"options": {"timeout_ms": -1}}, "timeout_ms"),
     ],
 )
 async def test_a_question_that_makes_no_sense_is_refused(place: Place, fields: Frame, words: str) -> None:
@@ -353,6 +363,7 @@ async def test_a_scheduler_that_stops_finishes_its_calls_and_takes_no_more(serve
         await stopping
 
 
+@pytest.mark.expects_surprise("call.surprised")
 async def test_a_surprise_is_told_as_one(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: Any) -> None:
         raise RuntimeError
@@ -423,7 +434,8 @@ async def test_a_repeat_is_told_the_latest_attempt(place: Place) -> None:
     placed = await place.caller.dispatch(request_id="r", options={"preferred_node_id": first.node_id})
     await place.caller.result(placed.body["job_id"], 5_000)
     again = await place.caller.dispatch(request_id="r", options={"preferred_node_id": first.node_id})
-    assert again.body == {"job_id": placed.body["job_id"], "node_id": second.node_id, "attempt_id": 2}
+    told = {"job_id": placed.body["job_id"], "node_id": second.node_id, "attempt_id": 2}
+    assert again.body == told | {"languages_used": USED}
 
 
 async def test_no_request_leaves_speech_or_its_reference_in_redis_or_its_names_in_keys(

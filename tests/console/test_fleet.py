@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from lingua_scheduler.store.nodes.nodes import Place
+from lingua_scheduler.domain.nodes.places import Place
 from tests.support.fleet import ledger
 from tests.support.http_nodes import http_node
 from tests.support.peers import FakeNode, Field, Frame, answer, field, stay_silent
@@ -120,7 +120,7 @@ async def test_a_node_that_registers_while_it_is_evicted_is_sent_away_too(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
-        find, calls = store.nodes.place_of, count()
+        find, calls = store.placements.find, count()
 
         async def find_late(node_id: str) -> Place | None:
             # Once: the registration asks for the place too.
@@ -128,21 +128,21 @@ async def test_a_node_that_registers_while_it_is_evicted_is_sent_away_too(
                 await peers.node(node_id=node_id)
             return await find(node_id)
 
-        monkeypatch.setattr(store.nodes, "place_of", find_late)
-        assert (await scheduler._registry.evict("late")) == []
+        monkeypatch.setattr(store.placements, "find", find_late)
+        assert (await scheduler._connected.departures.evict("late")) == []
         assert await peers.nodes[0].socket.closed() == 1012
 
 
 async def test_an_evicted_node_does_not_return_through_its_closing_socket(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
         node = await peers.node()
-        link = scheduler._registry.find(node.node_id)
+        link = scheduler._connected.links.find(node.node_id)
         assert link is not None
         await peers.post(f"/v1/nodes/{node.node_id}/evict")
         # A beat that was on its way when the node was evicted, once unchanged and once with news.
-        await scheduler._registry.show_life(link)
+        await scheduler._connected.heartbeats.show_life(link)
         link.profile = link.profile._replace(version="other")
-        await scheduler._registry._update(link)
+        await scheduler._connected.registry._writer.update(link)
         assert (await peers.get(f"/v1/nodes/{node.node_id}"))[0] == 404
 
 
@@ -195,7 +195,8 @@ async def test_a_pair_is_shown_with_who_serves_it(peers: Field) -> None:
 async def test_a_pair_that_nobody_serves_says_what_is_missing(peers: Field) -> None:
     status, body = await peers.get("/v1/pools/en/fr")
     assert (status, body["nodes"]) == (200, [])
-    assert body["missing"] == {"speech": "no node is connected", "text": "no node is connected"}
+    told = "no node is connected; start one with: lingua node --languages en,fr"
+    assert body["missing"] == {"speech": told, "text": told}
 
 
 async def test_a_pair_that_nobody_speaks_says_so(peers: Field) -> None:
@@ -203,7 +204,8 @@ async def test_a_pair_that_nobody_speaks_says_so(peers: Field) -> None:
     await peers.node(language_capabilities={"asr_languages": both, "semantic_languages": both, "tts_languages": ["en"]})
     _, body = await peers.get("/v1/pools/en/fr")
     assert (body["speech"], body["text"]) == (0, 1)
-    assert body["missing"] == {"speech": "no node serves tts(fr)"}
+    step = "start one with: lingua node --languages en,fr"
+    assert body["missing"] == {"speech": f"no node speaks French; {step}; text without speech is served"}
 
 
 @pytest.mark.parametrize("pair", ["english/zh", "en/Z", "en/zh%0A"])

@@ -31,6 +31,7 @@ async def test_every_instance_is_listed_with_where_it_runs(server: RedisProcess)
         assert states == {"s1": "alive", second.instance: "stopped"}
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_dead_letters_are_listed_replayed_and_purged(server: RedisProcess) -> None:
     async with (
         scheduler_on(server.url, server__instance_id="s1", inbox__keep_speech=True) as (scheduler, store),

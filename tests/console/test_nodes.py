@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.protocol import shapes
+from lingua_scheduler.protocol import pairs as pairs_module
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import ledger, wide_codes
@@ -521,16 +521,16 @@ async def test_long_lists_are_read_at_the_pace_of_changes_and_once(
     peers: Field, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[object] = []
-    pair_of = shapes._pair
+    pair_of = pairs_module._pair
 
-    def counted(candidate: object) -> tuple[str, str] | None:
+    def counted(candidate: object) -> list[tuple[str, str]]:
         read.append(candidate)
         return pair_of(candidate)
 
     codes = wide_codes(80)
     pairs = [f"{src}:{tgt}" for src in codes for tgt in codes][:6_000]
     node = await http_node(peers, nmt_pairs=pairs)
-    monkeypatch.setattr(shapes, "_pair", counted)
+    monkeypatch.setattr(pairs_module, "_pair", counted)
     # 20 changes a minute, and 6000 pairs count as seven.
     answers = [await node.post("/v1/node/heartbeat", nmt_pairs=pairs[turn:]) for turn in range(1, 6)]
     assert [status for status, _ in answers] == [200, 200, 429, 429, 429]

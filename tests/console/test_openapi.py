@@ -1,6 +1,7 @@
 """The document is true: whatever fits it, or does not, is answered as it says. It tells us what there is to try."""
 
 import asyncio
+import json
 import os
 import random
 from contextlib import suppress
@@ -28,6 +29,7 @@ from tests.support.peers import field
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
+from tools.docs import BUILT, documents
 
 SEED = int(os.environ.get("SEED", random.randrange(2**32)))
 EXAMPLES = 15
@@ -87,6 +89,9 @@ def try_out(cases: st.SearchStrategy[Case[Any]], *, names_a_node: bool = False) 
         response = case.call()
         checks = CHECKS if response.status_code != HTTPStatus.REQUEST_ENTITY_TOO_LARGE else CHECKS[:-1]
         case.validate_response(response, checks=checks)
+        told = case.operation.definition.raw["responses"][str(response.status_code)]
+        if codes := told.get("x-error-codes"):
+            assert response.json()["error"] in codes
 
     ask()
 
@@ -102,3 +107,21 @@ def name_a_real_node(case: Case[Any]) -> None:
     if isinstance(case.body, dict) and isinstance(case.body.get("node_id"), str):
         case.body |= {"node_id": NODE_ID}
         case.body.pop("boot_id", None)
+
+
+def test_all_errors_have_one_schema_so_that_generators_make_one_class() -> None:
+    document = json.loads(documents()[BUILT / "openapi.json"])
+    responses = [
+        response
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        for status, response in operation["responses"].items()
+        if status not in ("200", "204")
+    ]
+    schemas = {json.dumps(response["content"]["application/json"]["schema"]) for response in responses}
+    assert schemas == {'{"$ref": "#/components/schemas/ErrorResponse"}'}
+    assert set(document["components"]["schemas"]["ErrorResponse"]["required"]) == {"error", "detail"}
+    for response in responses:
+        assert [f"- `{code}`" for code in response["x-error-codes"]] == [
+            line.partition(":")[0] for line in response["description"].splitlines()
+        ]

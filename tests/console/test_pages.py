@@ -199,7 +199,7 @@ async def test_a_method_that_is_not_taken_is_said_so_as_json(peers: Field, metho
     status, kind, _, body = await asked(peers, method, path)
     assert (status, kind) == (405, "application/json")
     assert body["error"] == "METHOD_NOT_ALLOWED"
-    assert body["detail"] == f"{path} takes GET, HEAD"
+    assert body["detail"] == f"{path} accepts only GET, HEAD"
 
 
 @pytest.mark.parametrize("path", ["/v1/status", "/v1/nodes", "/v1/pools"])
@@ -207,7 +207,7 @@ async def test_without_redis_what_cannot_be_known_is_said_so_as_json(without_red
     status, kind, _, body = await asked(without_redis, "GET", path)
     assert (status, kind) == (503, "application/json")
     assert body["error"] == "SCHEDULER_DEPENDENCY_DOWN"
-    assert body["detail"].startswith("Redis is away")
+    assert body["detail"].startswith("Redis is unavailable")
 
 
 async def test_a_request_id_comes_back_with_pages_and_sockets_too(peers: Field) -> None:

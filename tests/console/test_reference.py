@@ -14,6 +14,7 @@ from lingua_scheduler.console.openapi import document
 from lingua_scheduler.console.operations import Call, Operation
 from lingua_scheduler.console.reference import Reference
 from lingua_scheduler.protocol.http import Answer, Body
+from lingua_scheduler.protocol.uploads import FORM
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
 from tests.support.peers import Field
@@ -36,7 +37,9 @@ def part(operation: Operation) -> str:
 def test_an_operation_is_told_whole(operation: Operation) -> None:
     told = part(operation)
     assert operation.summary in told
-    structs = [struct for struct in (operation.answer, operation.body, operation.query) if struct is not None]
+    body = None if operation.media else operation.body
+    assert all(f"<code>{name}</code>" in told for name in operation.media if name != FORM)
+    structs = [struct for struct in (operation.answer, body, operation.query) if struct is not None]
     fields = [field.encode_name for struct in structs for field in msgspec.structs.fields(struct)]
     assert [name for name in (*operation.names, *fields) if f"<code>{name}</code>" not in told] == []
     assert [known for known in operation.all_problems if known.code not in told or str(known.status) not in told] == []
@@ -51,8 +54,9 @@ def test_its_example_can_be_sent_as_it_is(operation: Operation) -> None:
     assert any(
         word.startswith(("http://host:5010/v1/", "http://host:5010/api/v1/")) and "{" not in word for word in words
     )
-    assert ("-d" in words) == (operation.body is not None)
-    if operation.body is not None:
+    assert ("--data-binary" in words) == bool(operation.media)
+    assert ("-d" in words) == (operation.body is not None and not operation.media)
+    if operation.body is not None and not operation.media:
         msgspec.json.decode(words[words.index("-d") + 1], type=operation.body)
 
 

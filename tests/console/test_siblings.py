@@ -8,12 +8,12 @@ import pytest
 
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.telemetry import departed, metrics
-from lingua_scheduler.telemetry.figures import Family, Sample, total
+from lingua_scheduler.telemetry.figures import MetricFamily, Sample, total
 
 OTHER = "1-999"
 COUNTED = [
-    Family("lingua_outbox_overflows", "", "counter", [Sample("lingua_outbox_overflows_total", {}, 1000.0)]),
-    Family("lingua_workers", "", "gauge", [Sample("lingua_workers", {}, 1.0)]),
+    MetricFamily("lingua_outbox_overflows", "", "counter", [Sample("lingua_outbox_overflows_total", {}, 1000.0)]),
+    MetricFamily("lingua_workers", "", "gauge", [Sample("lingua_workers", {}, 1.0)]),
 ]
 
 

@@ -209,7 +209,7 @@ async def read_serials(reader: asyncio.StreamReader, last: int) -> list[tuple[st
     """Name and serial of every message until that one."""
     found: list[tuple[str, int]] = []
     name, text = "", b""
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(90):
         while not found or found[-1][1] < last:
             text += await reader.read(65_536)
             *lines, text = text.split(b"\n")
@@ -257,7 +257,7 @@ async def can_watch(port: int) -> bool:
 
 async def test_a_stream_ends_when_the_scheduler_stops(server: RedisProcess) -> None:
     async with scheduler_on(server.url, **QUICK) as (scheduler, _):
-        async with stream_of(scheduler.port) as stream, asyncio.timeout(15):
+        async with stream_of(scheduler.port) as stream, asyncio.timeout(90):
             await stream.next("picture")
             stopping = asyncio.create_task(scheduler.stop())
             await stream.ended()

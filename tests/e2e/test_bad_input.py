@@ -20,9 +20,9 @@ session_rubbish = [
         "INVALID_MESSAGE",
         '"seq" is missing',
     ),
-    ("wrong type", json.dumps(CHUNK | {"seq": "one"}), "INVALID_MESSAGE", 'field "seq" is wrong'),
+    ("wrong type", json.dumps(CHUNK | {"seq": "one"}), "INVALID_MESSAGE", 'invalid field "seq"'),
     ("5 MB frame", '{"type": "audio_chunk", "payload": "%s"}' % ("A" * 5_000_000), "INVALID_MESSAGE", "are allowed"),
-    ("nobody's session", json.dumps(CHUNK), "INVALID_SESSION", "no such session"),
+    ("nobody's session", json.dumps(CHUNK), "INVALID_SESSION", "unknown session"),
     ("deep nesting", '{"type": "audio_chunk", "x": %s1%s}' % ("[" * 1500, "]" * 1500), "INVALID_MESSAGE", "nested"),
 ]
 
@@ -62,7 +62,7 @@ async def test_jobs_may_not_be_talked_about_before_registering(peers: Field) -> 
     socket = await peers.socket("/ws/node")
     ack: Frame = {"job_id": "job-0-1", "attempt_id": 1, "node_id": "n", "session_id": "s", "trace_id": "t"}
     await socket.send({"type": "job_ack"} | ack)
-    assert "register first" in (await socket.next("error"))["message"]
+    assert "not registered" in (await socket.next("error"))["message"]
 
 
 @pytest.mark.parametrize("node_id", ["has space", "a#b", "x" * 65, "-dash", ""])
@@ -77,9 +77,9 @@ async def test_an_id_that_cannot_be_a_key_is_refused(peers: Field, node_id: str)
 @pytest.mark.parametrize(
     ("init", "words"),
     [
-        ({"src_lang": "english"}, "src_lang is neither auto nor a language code"),
-        ({"tgt_lang": ""}, "tgt_lang is not a language code"),
-        ({"src_lang": "auto"}, "needs lang_a and lang_b"),
+        ({"src_lang": "english"}, "invalid src_lang: expected auto or a code"),
+        ({"tgt_lang": ""}, "invalid tgt_lang: expected a language code"),
+        ({"src_lang": "auto"}, "requires lang_a and lang_b"),
     ],
 )
 async def test_a_session_that_cannot_be_served_is_refused_in_words(peers: Field, init: Frame, words: str) -> None:
@@ -103,5 +103,5 @@ async def test_an_index_that_is_under_way_is_not_dispatched_twice(peers: Field) 
     await client.utterance(0)
     await until(lambda: node.jobs)
     await client.utterance(0)
-    assert "was sent already" in (await client.socket.next("error"))["message"]
+    assert "was already sent" in (await client.socket.next("error"))["message"]
     assert len(node.jobs) == 1

@@ -211,7 +211,8 @@ async def test_a_node_that_is_asked_to_leave_finishes_its_work_and_takes_no_more
 ) -> None:
     async with AsyncExitStack() as stack:
         serving = await stack.enter_async_context(scheduler(tmp_path, server.url))
-        leaving = await stack.enter_async_context(word_node(tmp_path, serving.port, "leaving", work_s=1.0))
+        # With room for all that is said until the other one has started, which takes a busy machine long.
+        leaving = await stack.enter_async_context(word_node(tmp_path, serving.port, "leaving", slots=16, work_s=1.0))
         await until(lambda: has_ready(serving.port, 1), START_WITHIN_S)
         talk = await stack.enter_async_context(talking(serving.port))
         await until(lambda: len(leaving.said("began")) > len(leaving.said("ended")), 20)
@@ -220,7 +221,7 @@ async def test_a_node_that_is_asked_to_leave_finishes_its_work_and_takes_no_more
         os.kill(leaving.process.pid, signal.SIGTERM)
         await until(lambda: leaving.said("draining"))
         begun = len(leaving.said("began"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             assert await leaving.process.wait() == 0
         assert len(leaving.said("began")) == len(leaving.said("ended")) == begun
         await until(lambda: stays.said("ended"), 20)
@@ -240,5 +241,5 @@ async def test_a_node_that_is_asked_twice_leaves_at_once(server: RedisProcess, t
         os.kill(node.process.pid, signal.SIGTERM)
         await until(lambda: node.said("draining"))
         os.kill(node.process.pid, signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(25):
             assert await node.process.wait() == 0

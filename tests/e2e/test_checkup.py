@@ -28,7 +28,7 @@ async def plant(store: Store, round_number: int) -> None:
     await call("ZADD", keys.leases, 9e15, f"job-0-x{round_number}#1#{ghost}")
     await call("HSET", keys.summary, "xx:yy:text", 4)
     await call("ZINCRBY", store.keys.load, 3, 0)
-    await store.nodes.place(ghost, 100, 1000)
+    await store.placements.assign(ghost, 100, 1000)
 
 
 async def test_a_repair_under_load_costs_no_utterance_and_no_slot(server: RedisProcess) -> None:
@@ -70,6 +70,6 @@ async def test_a_repair_under_load_costs_no_utterance_and_no_slot(server: RedisP
         checkup = Checkup(store)
         await checkup.repair(await checkup.look(settle_s=0.05))
         assert await checkup.look(settle_s=0.05) == []
-        views = await store.nodes.view()
+        views = await store.node_views.all()
         assert {view.node_id for view in views} == {node.node_id for node in nodes}
         assert {view.held for view in views} == {0}

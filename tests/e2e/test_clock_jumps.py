@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.cluster.clocks import Drift
 from lingua_scheduler.store.store import Store
 from tests.support.peers import FakeNode, Frame, field, result_of
 from tests.support.schedulers import settings_with
@@ -82,14 +81,4 @@ async def test_without_a_jump_a_silent_node_is_swept(server: RedisProcess) -> No
         await scheduler.sweeper.sweep()
         await store.line.call("ZADD", store.keys.shard(0).seen, 1, node.node_id)
         await scheduler.sweeper.sweep()
-        assert node.node_id not in await store.nodes.known(0)
-
-
-def test_drift_is_no_jump_and_a_slow_answer_is_none() -> None:
-    drift = Drift()
-    assert drift.jump_ms(1_000_000, 0, 0) == 0
-    assert drift.jump_ms(1_001_900, 1_000, 1_000) == 0
-    assert drift.jump_ms(1_002_900, 2_000, 8_000) == 0
-    assert drift.jump_ms(1_009_900, 9_000, 9_000) == 0
-    assert drift.jump_ms(5_010_900, 10_000, 10_000) == 4_000_000
-    assert drift.jump_ms(5_011_900, 11_000, 11_000) == 0
+        assert node.node_id not in await store.owners.known(0)

@@ -39,7 +39,7 @@ async def test_every_utterance_of_a_crowd_is_translated_once(server: RedisProces
         assert sum(len(node.jobs) for node in nodes) == SESSIONS * UTTERANCES
 
         async def slots() -> bool:
-            views = await store.nodes.view()
+            views = await store.node_views.all()
             return [(view.held, view.free) for view in views] == [(0, SLOTS)] * NODES
 
         await until(slots, what="every slot free")
@@ -59,7 +59,8 @@ async def _talk(peers: Field, client) -> list[tuple[str, int]]:  # type: ignore[
 
 async def test_of_too_much_work_some_is_refused_at_once_and_the_rest_is_done_in_time(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url, dispatch__queue_wait_ms=5_000) as (scheduler, _),
+        # Longer than a job may wait in line, so that none is overtaken.
+        scheduler_on(server.url, dispatch__queue_wait_ms=5_000, delivery__hold_ms=60_000) as (scheduler, _),
         field(scheduler.port) as peers,
     ):
         clients = [await peers.client() for _ in range(20)]

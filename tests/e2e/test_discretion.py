@@ -13,9 +13,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobEvent
 from lingua_scheduler.domain.jobs.losses import OTHER, REASONS
-from lingua_scheduler.domain.jobs.requests import ClaimOutcome
+from lingua_scheduler.domain.jobs.requests import RequestClaimOutcome
 from lingua_scheduler.domain.nodes.complaints import SuspendOutcome
-from lingua_scheduler.domain.nodes.nodes import BeatOutcome
+from lingua_scheduler.domain.nodes.nodes import NODE_ID, BeatOutcome
 from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.protocol.bus import KINDS
 from lingua_scheduler.protocol.signals import Signal
@@ -50,7 +50,7 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
     ("lingua_sockets_open", "side"): ("node", "session"),
     ("lingua_frames_refused", "side"): ("node", "session"),
     ("lingua_sockets_throttled", "side"): ("node", "session"),
-    ("lingua_sockets_cut_off", "reason"): ("too_busy", "unfinished", "unreadable", "unregistered"),
+    ("lingua_sockets_cut_off", "reason"): ("strays", "too_busy", "unfinished", "unreadable", "unregistered"),
     ("lingua_door_refusals", "reason"): (
         "host",
         "origin",
@@ -61,7 +61,7 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
         "watchers",
     ),
     ("lingua_idle_closed", "what"): ("socket", "session"),
-    ("lingua_connections_cut", "reason"): ("headers", "body", "answer", "sockets"),
+    ("lingua_connections_cut", "reason"): ("headers", "body", "answer", "sockets", "malformed"),
     ("lingua_outcomes_forgotten", "what"): ("speech", "outcome"),
     ("lingua_session_pauses", "reason"): ("audio", "rate"),
     ("lingua_outgoing_calls_refused", "purpose"): ("callback", "catalogue"),
@@ -85,7 +85,7 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
     ),
     ("lingua_redis_unreadable", "family"): {family.name for family in FAMILIES},
     ("lingua_pool_map_builds", "reason"): ("leader", "miss", "no_leader"),
-    ("lingua_request_claims", "outcome"): ClaimOutcome,
+    ("lingua_request_claims", "outcome"): RequestClaimOutcome,
     ("lingua_signals_heard", "kind"): (*(kind.__name__ for kind in get_args(Signal)), "unreadable"),
     ("lingua_task_failures", "nursery"): named("Nursery"),
     ("lingua_chore_failures", "chore"): named("every"),
@@ -119,6 +119,9 @@ def is_allowed(family: str, label: str, value: str) -> bool:
     if family.startswith("lingua_pair_"):
         # Which languages there are is the fleet's business; how many pairs are named is bounded elsewhere.
         return label in ("src", "tgt") and (value == OTHER or is_code(value))
+    if (family, label) == ("lingua_node_quarantined", "node_id"):
+        # An alert names the node; how many are named is bounded elsewhere.
+        return NODE_ID.fullmatch(value) is not None
     return value in set(ALLOWED.get((family, label), ()))
 
 

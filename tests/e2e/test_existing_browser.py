@@ -93,9 +93,9 @@ async def test_the_frame_in_the_making_belongs_to_the_utterance_being_finalised(
 
 
 @pytest.mark.parametrize("audio_format", ["pcm16", "opus"])
-@pytest.mark.parametrize("binary", ["true", "false"])
+@pytest.mark.parametrize("binary", [True, False], ids=["binary", "text"])
 async def test_every_codec_of_the_page_is_understood(
-    tmp_path: Path, server: RedisProcess, count: int, audio_format: str, binary: str
+    tmp_path: Path, server: RedisProcess, count: int, audio_format: str, binary: bool
 ) -> None:
     """PCM16 although Opus was negotiated, and binary frames when the scheduler asks for them."""
     async with place(tmp_path, server.url, count, sessions__use_binary_frame=binary) as here:

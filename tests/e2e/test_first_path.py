@@ -38,6 +38,7 @@ async def test_a_whole_utterance_comes_back_translated(peers: Field) -> None:
 
 
 async def test_the_acknowledgement_of_a_session_is_what_clients_expect(peers: Field) -> None:
+    await peers.node()
     client = await peers.client(trace_id="9176")
     ack = client.ack
     assert ack.pop("session_id").startswith("s-")
@@ -54,6 +55,7 @@ async def test_the_acknowledgement_of_a_session_is_what_clients_expect(peers: Fi
         "negotiated_audio_format": "opus",
         "negotiated_sample_rate": 16000,
         "negotiated_channel_count": 1,
+        "languages_used": {"src_lang": "en", "tgt_lang": "zh"},
     }
 
 
@@ -147,7 +149,8 @@ async def test_a_pair_nobody_serves_is_refused_in_words(peers: Field) -> None:
     client = await peers.client(tgt_lang="fr")
     await client.chunk(OPUS, is_final=True)
     event = await client.failure()
-    assert (event["error_code"], event["hint"]) == ("NO_CAPABLE_NODE", "no node serves nmt(en→fr) + tts(fr)")
+    told = "no node translates English into French or speaks French; start one with: lingua node --languages en,fr"
+    assert (event["error_code"], event["hint"]) == ("NO_CAPABLE_NODE", told)
     assert (await client.outcome())["reason"] == "job_failed"
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import entry, join
@@ -42,7 +42,7 @@ async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() 
             client = await peers.client()
             await client.utterance(0)
             await until(lambda: node.jobs)
-            before = (await store.nodes.view())[0].owner
+            before = (await store.node_views.all())[0].owner
             private.signal(signal.SIGSTOP)
             await until(lambda: not store.is_ready)
             await asyncio.sleep(3.5)  # longer than three of its heartbeats, and there is no other way to let it pass
@@ -50,7 +50,7 @@ async def test_a_pause_of_redis_longer_than_a_nodes_life_declares_nobody_dead() 
             await until(lambda: store.is_ready)
             await answer(node, node.jobs[0])
             assert (await client.outcome())["type"] == "translation_result"
-            assert (await store.nodes.view())[0].owner == before
+            assert (await store.node_views.all())[0].owner == before
             assert len(node.jobs) == 1
     finally:
         private.signal(signal.SIGCONT)
@@ -94,7 +94,7 @@ async def test_a_redis_that_forgot_everything_is_told_again_and_jobs_flow(server
         await until(lambda: len(held.jobs) == 2)
         await answer(held, held.jobs[1])
         assert (await client.outcome())["type"] == "translation_result"
-        assert [view.node_id for view in await store.nodes.view()] == [held.node_id]
+        assert [view.node_id for view in await store.node_views.all()] == [held.node_id]
 
 
 async def test_a_silent_node_is_cut_off_and_its_job_goes_elsewhere(server: RedisProcess) -> None:
@@ -106,17 +106,17 @@ async def test_a_silent_node_is_cut_off_and_its_job_goes_elsewhere(server: Redis
         good = await peers.node()
         assert (await client.outcome(within_s=15))["type"] == "translation_result"
         assert len(good.jobs) == 1
-        assert [view.node_id for view in await store.nodes.view()] == [good.node_id]
+        assert [view.node_id for view in await store.node_views.all()] == [good.node_id]
 
 
 async def test_a_place_whose_node_never_came_is_used_again(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (scheduler, store):
-        _, place = await store.nodes.place("died-in-between", 100, 1000)
-        await store.nodes.place("also-placed", 100, 1000)
+        _, place = await store.placements.assign("died-in-between", 100, 1000)
+        await store.placements.assign("also-placed", 100, 1000)
         await scheduler.sweeper.repair()
-        assert await store.nodes.place_of("died-in-between") == place  # it may still be on its way
+        assert await store.placements.find("died-in-between") == place  # it may still be on its way
         await scheduler.sweeper.repair()
-        assert await store.nodes.place_of("died-in-between") is None
+        assert await store.placements.find("died-in-between") is None
         assert await store.nodes.remove(0, Owner("", ""), "died-in-between", frozenset()) == ("gone", [])
 
 
@@ -157,7 +157,7 @@ async def test_two_people_whom_no_node_serves_both_ways_are_told_so_at_once(peer
     await client.utterance(0, src_lang="auto", mode="two_way_auto", lang_a="en", lang_b="zh")
     failure = await client.failure()
     assert failure["error_code"] == "NO_CAPABLE_NODE"
-    assert "zh→en" in failure["hint"]
+    assert "translates Chinese into English" in failure["hint"]
 
 
 async def test_a_pair_served_one_way_does_not_rewrite_the_fleet_for_each_utterance(
@@ -222,7 +222,7 @@ async def test_the_nodes_of_a_dead_instance_are_removed_though_redis_failed_at_t
         with pytest.raises(RedisAway):
             await scheduler.sweeper.remove_orphans({"dead"})
         await scheduler.sweeper.remove_orphans({"dead"})
-        assert await store.nodes.view() == []
+        assert await store.node_views.all() == []
 
 
 async def test_a_record_outlives_its_attempt_however_short_records_are_kept(server: RedisProcess) -> None:

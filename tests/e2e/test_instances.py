@@ -174,6 +174,28 @@ async def test_a_node_that_hangs_there_loses_the_job_at_its_deadline(server: Red
         await until(lambda: hanging.socket.of_type("job_cancel"))
 
 
+@pytest.mark.parametrize("is_here", [True, False])
+async def test_a_node_that_asks_for_more_time_keeps_its_job_and_others_do_not(
+    server: RedisProcess, is_here: bool
+) -> None:
+    async with two(server, job__timeout_base_ms=3_000, job__timeout_factor=0.0, job__max_retries=0) as pair:
+        node = await (pair.a.node if is_here else pair.node_at_b)(stay_silent)
+        patient, plain = await pair.a.client(), await pair.a.client()
+        await patient.utterance(0)
+        job = await until(lambda: next(iter(node.jobs), None))
+        about = {name: job[name] for name in ("job_id", "attempt_id", "session_id", "trace_id")}
+        await node.socket.send({"type": "job_started", "node_id": node.node_id, "extend_ms": 60_000} | about)
+        # A job that comes later, without more time, ends first.
+        await plain.utterance(0)
+        assert (await plain.outcome())["type"] == "missing_result"
+        given_up = [told["job_id"] for told in await until(lambda: node.socket.of_type("job_cancel"))]
+        assert given_up == [node.jobs[1]["job_id"]]
+        await answer(node, job)
+        outcome = await patient.outcome()
+        assert (outcome["type"], outcome["job_id"]) == ("translation_result", job["job_id"])
+        await until(lambda: ledger_is_empty(pair.store))
+
+
 async def test_a_slot_that_becomes_free_there_wakes_who_waits_here(pair: Pair) -> None:
     node = await pair.node_at_b(stay_silent, max_concurrent_jobs=1)
     at_b, at_a = await pair.b.client(), await pair.a.client()
@@ -246,8 +268,12 @@ async def test_one_of_the_instances_leads_and_the_other_takes_over(server: Redis
             await node.stop()
         await at_b.node()
     async with scheduler_on(server.url) as (c, _), field(c.port) as at_c:
-        _, seen = await at_c.get("/v1/pools")
-        assert seen["leader"] == c.instance
+
+        async def leads() -> bool:
+            _, seen = await at_c.get("/v1/pools")
+            return bool(seen["leader"] == c.instance)
+
+        await until(leads)
 
 
 async def test_a_second_process_with_a_used_id_is_refused_before_it_touches_the_lease(
@@ -269,7 +295,7 @@ async def test_a_second_process_with_a_used_id_is_refused_before_it_touches_the_
 
 
 async def test_another_process_with_a_node_id_that_answers_elsewhere_is_refused(pair: Pair) -> None:
-    """Issue 16: the same id at two instances took the node from one another for ever, and its jobs with it."""
+    """The same id at two instances took the node from one another for ever, and its jobs with it."""
     first = await pair.node_at_b(node_id="node-TEST0001", boot_id="first")
     client = await pair.a.client()
     for index, boot_id in enumerate(("second", None)):
@@ -328,4 +354,4 @@ async def test_an_eviction_through_another_instance_closes_the_socket(pair: Pair
 
 
 async def no_nodes(store: Store) -> bool:
-    return await store.nodes.view() == []
+    return await store.node_views.all() == []

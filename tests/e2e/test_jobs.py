@@ -59,16 +59,16 @@ async def test_a_job_that_runs_on_its_only_node_is_not_said_to_find_none(peers: 
     await client.utterance(0)
     job_id = (await until(lambda: node.jobs))[0]["job_id"]
     explained = await looked_up(peers, job_id, "/explain")
-    assert explained["headline"] == f"it is under way: attempt 1 on {node.node_id}"
-    assert explained["now"]["headline"] == f"{node.node_id} has it; no other node serves en→zh"
+    assert explained["headline"] == f"it is in progress: attempt 1 on {node.node_id}"
+    assert explained["now"]["headline"] == f"{node.node_id} has the job; no other node serves en→zh"
     assert explained["now"]["candidates"] == [
-        {"node_id": node.node_id, "verdict": "has_it", "detail": "this job is there"}
+        {"node_id": node.node_id, "verdict": "has_it", "detail": "it has this job"}
     ]
     await peers.node()
 
     async def sees_the_other() -> bool:
         told = (await looked_up(peers, job_id, "/explain"))["now"]["headline"]
-        return bool(told == f"{node.node_id} has it; 1 of 1 other nodes for en→zh are free")
+        return bool(told == f"{node.node_id} has the job; 1 of 1 other nodes for en→zh are free")
 
     await until(sees_the_other)
 
@@ -83,7 +83,7 @@ async def test_a_job_that_found_nobody_can_be_looked_up_and_names_what_is_missin
     assert (job["state"], job["reason"], job["attempt"]) == ("FAILED", "NO_CAPABLE_NODE", 0)
     assert (job["session_id"], job["utterance_index"]) == (f"{client.session_id[:10]}…", 0)
     assert (job["src_lang"], job["tgt_lang"]) == ("en", "fr")
-    assert "tts(fr)" in job["detail"]
+    assert "speaks French" in job["detail"]
     explained = await looked_up(peers, event["job_id"], "/explain")
     assert explained["headline"] == event["hint"] == job["detail"]
     assert explained["now"]["counts"] == {"not_in_pool": 1}
@@ -102,7 +102,7 @@ async def test_a_job_that_went_through_at_once_says_so(peers: Field) -> None:
     await client.utterance(0)
     job_id = (await client.outcome())["job_id"]
     explained = await looked_up(peers, job_id, "/explain")
-    assert explained["headline"] == f"it went through at once: attempt 1 on {node.node_id}"
+    assert explained["headline"] == f"it was dispatched without waiting: attempt 1 on {node.node_id}"
     assert (explained["then"], explained["now"]) == (None, None)
     _, latest = await peers.get("/v1/jobs")
     assert [job["job_id"] for job in latest["jobs"]] == [job_id]
@@ -125,7 +125,7 @@ async def test_a_retried_job_tells_where_it_was_tried_and_who_else_there_was(pee
     found = await until(explained)
     assert "NODE_OVERLOADED" in found["headline"]
     assert found["then"]["candidates"] == [
-        {"node_id": bad.node_id, "verdict": "excluded", "detail": "this job was tried there already"}
+        {"node_id": bad.node_id, "verdict": "excluded", "detail": "this job has already been tried there"}
     ]
 
 
@@ -215,7 +215,7 @@ async def test_a_job_that_waits_for_its_first_node_is_explained_and_cancelled(pe
     await other.utterance(0)
     job_id = await waiting_job(peers)
     explained = await looked_up(peers, job_id, "/explain")
-    assert explained["headline"] == "it waits for its first node: no node for en→zh can take it: 1 full"
+    assert explained["headline"] == "it is waiting for its first node: no node for en→zh can take the job: 1 full"
     assert explained["now"]["candidates"] == [
         {"node_id": node.node_id, "verdict": "full", "detail": "1 of 1 slots taken"}
     ]
@@ -241,7 +241,7 @@ async def test_a_job_that_waited_and_then_ran_keeps_its_id_and_says_that_it_wait
     await node.socket.send(result_of(running, node.node_id))
     assert (await other.outcome())["job_id"] == job_id
     explained = await looked_up(peers, job_id, "/explain")
-    assert explained["headline"].startswith(f"it waited, then went to {node.node_id}")
+    assert explained["headline"].startswith(f"it waited, then was sent to {node.node_id}")
     assert explained["then"]["counts"] == {"full": 1}
 
 

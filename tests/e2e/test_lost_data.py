@@ -1,7 +1,7 @@
 """Redis loses everything while many people speak at two instances: it is noticed by all, and mended once."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -39,7 +39,7 @@ class Listener:
 @asynccontextmanager
 async def listener_on(store: Store) -> AsyncIterator[Listener]:
     listener = Listener()
-    task = asyncio.create_task(store.signals.listen({DataLost: listener.hear}))
+    task = asyncio.create_task(store.signals.listen(defaultdict(lambda: _ignore, {DataLost: listener.hear})))
     await store.signals.listening.wait()
     try:
         yield listener
@@ -47,15 +47,19 @@ async def listener_on(store: Store) -> AsyncIterator[Listener]:
         task.cancel()
 
 
+def _ignore(_signal: object) -> None:
+    """What else instances tell each other."""
+
+
 def count_writes(scheduler: Scheduler, written: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """How often an instance writes all of its nodes again; it does so as ever."""
-    reassert = scheduler._registry.reassert
+    reassert = scheduler._connected.reassertion.reassert
 
     async def counted() -> None:
         written[scheduler.instance] += 1
         await reassert()
 
-    monkeypatch.setattr(scheduler._registry, "reassert", counted)
+    monkeypatch.setattr(scheduler._connected.reassertion, "reassert", counted)
 
 
 async def test_a_loss_that_many_people_meet_at_two_instances_is_mended_once_and_costs_no_utterance(

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from lingua_scheduler.services.sessions import handover
+from lingua_scheduler.services.sessions import session_records
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.peers import FakeClient, FakeNode, Frame, answer, field, heartbeat
@@ -84,7 +84,7 @@ async def test_streaming_sessions_outlive_the_loss_of_all_data_and_can_be_resume
 async def test_a_session_that_is_quiet_for_longer_than_its_record_is_kept_keeps_its_next_utterance(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handover, "KEEP_MS", 1_500)
+    monkeypatch.setattr(session_records, "KEEP_MS", 1_500)
     async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
         await peers.node()
         client = await peers.client()

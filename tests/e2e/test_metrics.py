@@ -62,6 +62,7 @@ def _forget_gauges() -> None:
             gauge.set(0)
     for pairs in (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS):
         pairs.clear()
+    metrics.NODE_QUARANTINED.clear()
 
 
 # The days
@@ -330,8 +331,9 @@ DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ..
     ),
     a_crowded_hour: ("lingua_jobs_waiting", "lingua_job_queue_wait_seconds"),
     bad_nodes: (
+        "lingua_verdict",
         *("lingua_attempts_lost", "lingua_job_retries", "lingua_node_quarantines", "lingua_node_complaints"),
-        "lingua_messages_stale",
+        *("lingua_messages_stale", "lingua_node_quarantined"),
     ),
     a_lost_record: ("lingua_session_records_restored",),
     bad_clients: (
@@ -355,6 +357,7 @@ DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ..
 
 
 @pytest.mark.parametrize("day", DAYS, ids=lambda day: day.__name__)
+@pytest.mark.expects_surprise("chore.failed", "letter.dead", "task.failed")
 async def test_metrics_move(
     day: Callable[[RedisProcess, Path, Moved], Awaitable[None]], server: RedisProcess, tmp_path: Path
 ) -> None:

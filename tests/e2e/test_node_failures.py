@@ -80,7 +80,7 @@ async def test_a_node_that_never_acknowledges_loses_the_job(server: RedisProcess
         await silent.socket.send({"type": "job_ack", "node_id": silent.node_id} | about)
         grants = await until(lambda: silent.socket.of_type("job_grant"))
         assert grants[0]["verdict"] == "stale"
-        views = {view.node_id: (view.held, view.free) for view in await store.nodes.view()}
+        views = {view.node_id: (view.held, view.free) for view in await store.node_views.all()}
         assert views == {silent.node_id: (0, 4), good.node_id: (0, 4)}
 
 
@@ -111,7 +111,7 @@ async def test_a_node_that_acknowledges_and_hangs_loses_the_job(server: RedisPro
         # What it says at last changes nothing.
         await answer(hanging, hanging.jobs[0])
         await until(lambda: len(hanging.socket.of_type("job_grant")) == 2)
-        views = {view.node_id: (view.held, view.free) for view in await store.nodes.view()}
+        views = {view.node_id: (view.held, view.free) for view in await store.node_views.all()}
         assert views == {hanging.node_id: (0, 4), good.node_id: (0, 4)}
 
 
@@ -173,14 +173,14 @@ async def test_an_acknowledging_node_is_granted_its_job_and_told_when_the_result
     assert [grant["verdict"] for grant in node.socket.of_type("job_grant")] == ["granted"]
 
 
-async def test_a_node_that_answers_nothing_ends_as_silence_not_as_an_error(server: RedisProcess) -> None:
+async def test_a_node_that_answers_nothing_is_a_timeout_and_no_error_of_the_session(server: RedisProcess) -> None:
     changes = {"job__timeout_base_ms": 200, "job__timeout_factor": 0.0, "job__max_retries": 0}
     async with scheduler_on(server.url, **changes) as (scheduler, _), field(scheduler.port) as peers:
         await peers.node(stay_silent)
         client = await peers.client()
         await client.utterance(0)
         outcome = await client.outcome()
-        assert (outcome["type"], outcome["reason"]) == ("missing_result", "no_text")
+        assert (outcome["type"], outcome["reason"], outcome["code"]) == ("missing_result", "job_failed", "JOB_TIMEOUT")
         assert client.socket.of_type("error") == []
 
 
@@ -468,7 +468,7 @@ async def test_a_draining_node_is_named_as_the_reason(server: RedisProcess) -> N
         await client.utterance(0)
         event = await client.failure()
         assert event["error_code"] == "NO_CAPABLE_NODE"
-        assert event["hint"] == "no node takes work for en→zh: those that serve it are draining"
+        assert event["hint"] == "no node accepts jobs for en→zh: those that serve it are draining"
 
 
 async def test_a_refused_registration_closes_the_socket_so_that_the_node_comes_back(peers: Field) -> None:
@@ -489,7 +489,7 @@ async def test_an_utterance_without_audio_is_silence_and_needs_no_node(peers: Fi
 async def test_an_unknown_audio_format_is_refused(peers: Field) -> None:
     client = await peers.client()
     await client.utterance(0, audio_format="mp7")
-    assert "audio_format is opus or pcm16" in (await client.socket.next("error"))["message"]
+    assert "unknown audio_format; send opus or pcm16" in (await client.socket.next("error"))["message"]
 
 
 async def test_a_node_that_changes_too_often_ends_up_with_what_it_said_last(server: RedisProcess) -> None:
@@ -503,7 +503,7 @@ async def test_a_node_that_changes_too_often_ends_up_with_what_it_said_last(serv
         await node.socket.send(heartbeat(node.node_id, language_capabilities=lists | {"tts_languages": ["fr"]}))
 
         async def speaks_french_alone() -> bool:
-            (view,) = await store.nodes.view()
+            (view,) = await store.node_views.all()
             return {pool for pool in view.pools if pool.endswith(":speech")} == {
                 "en:fr:speech",
                 "zh:fr:speech",

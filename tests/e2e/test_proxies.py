@@ -1,102 +1,44 @@
-"""Two instances behind the proxies of deploy/, with the very files people are told to use."""
+"""Three instances behind the proxies of deploy/, with the very files people are told to use."""
 
 import asyncio
+import base64
+import io
+import json
 import re
-import shutil
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.store.servers.local_cluster import free_port
 from tests.support.peers import Field, field
+from tests.support.proxies import DEPLOY, SAMPLES, Proxy, proxy
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-SAMPLES = {"haproxy": "haproxy.cfg", "nginx": "nginx.conf"}
 MOST = 30
 # Everybody is on loopback here, where nobody is counted otherwise.
 TRUSTING = (
     *("--set", "server.trusted_proxies=127.0.0.1", "--set", "server.unmetered_addresses="),
     *("--set", f"server.max_sockets_per_address={MOST}"),
 )
-Command = Callable[[str, Path, Path], list[str]]
-COMMANDS: dict[str, Command] = {
-    "haproxy": lambda program, config, _: [program, "-f", str(config)],
-    "nginx": lambda program, config, folder: [
-        *(program, "-c", str(config), "-p", str(folder), "-e", str(folder / "error.log")),
-        *("-g", f"daemon off; pid {folder / 'nginx.pid'}; user root;" if is_root() else "daemon off;"),
-    ],
-}
-
-
-def is_root() -> bool:
-    return Path("/proc/self").stat().st_uid == 0
-
-
-def sample(name: str, port: int, instances: list[int], folder: Path) -> Path:
-    """The sample as it is, with the addresses of this test."""
-    text = (DEPLOY / SAMPLES[name]).read_text()
-    for number, instance in enumerate(instances, start=1):
-        assert f"10.0.0.{number}:5010" in text
-        text = text.replace(f"10.0.0.{number}:5010", f"127.0.0.1:{instance}")
-    # As many as it says takes more open files than every machine lends.
-    text = text.replace("maxconn 9000", "maxconn 100")
-    text, listening = re.subn(r"^(\s+(?:bind :|listen ))5010", rf"\g<1>{port}", text, flags=re.MULTILINE)
-    assert listening == 1
-    if name == "nginx":
-        # Its own folders would be those of the system.
-        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        paths = "".join(f"    {kind}_temp_path {folder / kind};\n" for kind in kinds)
-        text = text.replace("http {\n", f"http {{\n    access_log off;\n{paths}")
-    config = folder / SAMPLES[name]
-    config.write_text(text)
-    return config
 
 
 @asynccontextmanager
-async def proxy(name: str, instances: list[int], folder: Path) -> AsyncIterator[int]:
-    # Debian keeps both where only root looks.
-    program = shutil.which(name) or shutil.which(name, path="/usr/sbin")
-    if program is None:
-        pytest.skip(f"{name} is not on this machine")
-    port = free_port()
-    config = sample(name, port, instances, folder)
-    with (folder / "proxy.log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            *COMMANDS[name](program, config, folder), stdout=log, stderr=log, preexec_fn=die_with_parent
-        )
-    try:
-        await until(lambda: is_ready(port), 30, what=f"{name} answers")
-        yield port
-    finally:
-        await stop(process, 5.0)
-
-
-async def is_ready(port: int) -> bool:
-    try:
-        async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}/health/ready") as response:
-            return response.status == 200
-    except aiohttp.ClientError:
-        return False
-
-
-@asynccontextmanager
-async def two_instances(server: RedisProcess, folder: Path) -> AsyncIterator[list[ServeProcess]]:
-    (folder / "a").mkdir()
-    (folder / "b").mkdir()
-    async with (
-        serve_process(folder / "a", "--redis-url", server.url, *TRUSTING) as first,
-        serve_process(folder / "b", "--redis-url", server.url, *TRUSTING) as second,
-    ):
-        await until(lambda: first.port and second.port, within_s=60)
-        yield [first, second]
+async def three_instances(server: RedisProcess, folder: Path) -> AsyncIterator[list[ServeProcess]]:
+    async with AsyncExitStack() as stack:
+        started = []
+        for name in "abc":
+            (folder / name).mkdir()
+            process = serve_process(folder / name, "--redis-url", server.url, *TRUSTING)
+            started.append(await stack.enter_async_context(process))
+        await until(lambda: all(one.port for one in started), within_s=60)
+        yield started
 
 
 def nodes_on(instance: ServeProcess) -> int:
@@ -125,41 +67,115 @@ async def strangers_are_counted(url: str) -> None:
     """Who calls is what the proxy says, whatever the caller says."""
     statuses, opened = [], []
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(local_addr=("127.0.0.2", 0))) as http:
-        for number in range(2 * MOST + 5):
+        for number in range(3 * MOST + 5):
             try:
                 opened.append(await http.ws_connect(url, headers={"X-Forwarded-For": f"203.0.113.{number}"}))
                 statuses.append(101)
             except aiohttp.WSServerHandshakeError as error:
                 statuses.append(error.status)
     assert set(statuses) == {101, 429}
-    assert MOST <= statuses.count(101) <= 2 * MOST
+    assert MOST <= statuses.count(101) <= 3 * MOST
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 async def test_people_and_nodes_come_through_a_proxy_and_one_instance_may_stop(
     name: str, server: RedisProcess, tmp_path: Path
 ) -> None:
-    async with two_instances(server, tmp_path) as instances:
-        async with proxy(name, [instance.port for instance in instances], tmp_path) as port, field(port) as peers:
+    async with three_instances(server, tmp_path) as instances:
+        async with (
+            proxy(name, [instance.port for instance in instances], tmp_path) as (port, _),
+            field(port) as peers,
+        ):
             while not all(map(nodes_on, instances)):
                 assert len(peers.nodes) < 20, "the proxy sends everybody to one instance"
                 await peers.node()
             await speak(peers, 4)
             await pages_come_through(port)
 
-            stopping, staying = instances
+            stopping, *staying = instances
             former = list(peers.nodes)
             stopping.process.terminate()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 assert await stopping.process.wait() == 0
             gone = [node for node in former if node.socket.socket.closed]
             assert [await node.socket.closed() for node in gone] == [1012] * len(gone), "told to come back"
             assert 0 < len(gone) < len(former)
 
-            before = nodes_on(staying)
+            before = sum(map(nodes_on, staying))
             await peers.node()
-            assert nodes_on(staying) == before + 1
+            assert sum(map(nodes_on, staying)) == before + 1
             await speak(peers, 4)
+
+
+# For everybody, and for operators alone.
+PUBLIC = ("/talk", "/talk/main.js", "/shared/base.css", "/v1/pools")
+INSIDE = (
+    "/dashboard",
+    "/metrics",
+    "/health",
+    "/health/ready",
+    "/v1/nodes",
+    "/v1/status",
+    "/v1/picture",
+    "/v1/jobs",
+    "/docs",
+)
+SNEAKY = ("/talk/../dashboard", "/shared/%2e%2e/metrics", "/talk/..%2fmetrics", "//metrics", "/v1/jobs/x/../../nodes")
+CHANGES = ("/v1/nodes/node-a/evict", "/v1/nodes/node-a/drain", "/v1/dead-letters/purge", "/v1/jobs/job-0-x/cancel")
+
+
+async def ask(port: int, path: str, method: str = "GET") -> int:
+    """The status. The path is sent as it is written."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        length = "Content-Length: 0\r\n" if method == "POST" else ""
+        writer.write(
+            f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{length}Connection: close\r\n\r\n".encode()
+        )
+        return int((await reader.readline()).split()[1])
+    finally:
+        writer.close()
+
+
+async def only_the_public_comes_through(ports: Proxy) -> None:
+    assert [await ask(ports.port, path) for path in PUBLIC] == [200] * len(PUBLIC)
+    for path in (*INSIDE, *SNEAKY):
+        assert await ask(ports.port, path) in (400, 403, 404), path
+    for path in CHANGES:
+        assert await ask(ports.port, path, "POST") == 404, path
+    assert await ask(ports.port, "/v1/pools", "POST") in (403, 405)
+    # Operators reach all of it.
+    assert [await ask(ports.inside, path) for path in INSIDE] == [200] * len(INSIDE)
+
+
+async def large_bodies_come_through(port: int) -> None:
+    """What is too large is said by the scheduler, not by the proxy; and what is not is translated."""
+    async with aiohttp.ClientSession() as http:
+        for size, status in ((3_000_000, 413), (500_000, 200)):
+            audio = base64.b64encode(bytes(size)).decode()
+            body = json.dumps({"session_id": "s", "src_lang": "en", "tgt_lang": "zh", "audio": audio}).encode()
+            url, headers = f"http://127.0.0.1:{port}/v1/dispatch/f2f", {"Content-Type": "application/json"}
+            async with http.post(url, data=io.BytesIO(body), headers=headers) as response:
+                assert response.status == status
+                assert "error" in await response.json() or status == 200
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_operations_stay_inside_large_bodies_pass_and_every_instance_is_tried(
+    name: str, server: RedisProcess, tmp_path: Path
+) -> None:
+    async with three_instances(server, tmp_path) as instances:
+        async with (
+            proxy(name, [instance.port for instance in instances], tmp_path) as ports,
+            field(instances[2].port) as peers,
+        ):
+            await peers.node()
+            await only_the_public_comes_through(ports)
+            await large_bodies_come_through(ports.port)
+            for instance in instances[:2]:
+                instance.process.kill()
+                await instance.process.wait()
+            assert [await ask(ports.port, "/v1/pools") for _ in range(6)] == [200] * 6
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -168,3 +184,57 @@ def test_a_proxy_waits_longer_than_the_pause_between_two_pings(name: str) -> Non
     waits_s = [int(wait) for wait in re.findall(r"^ +(?:timeout tunnel|proxy_\w+_timeout) (\d+)s", text, re.MULTILINE)]
     longest_silence_s = ServerSettings().ping_interval_ms / 1000
     assert max(waits_s) >= 2 * longest_silence_s
+
+
+@asynccontextmanager
+async def sockets_at(ports: list[int]) -> AsyncIterator[None]:
+    """Instances as a proxy sees them: ready, and with sockets that stay open."""
+
+    async def keep_open(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for _ in socket:
+            pass
+        return socket
+
+    async def ready(_: web.Request) -> web.Response:
+        return web.Response()
+
+    app = web.Application()
+    app.add_routes([web.get("/ws/node", keep_open), web.get("/health/ready", ready)])
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    try:
+        for port in ports:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+async def test_all_peers_return_at_once_when_instances_are_back_after_a_restart(name: str, tmp_path: Path) -> None:
+    """nginx learns that an instance is well again when a request ends, and a socket ends hours later."""
+    ports = [free_port() for _ in range(3)]
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        async with sockets_at(ports):
+            url = f"ws://127.0.0.1:{(await stack.enter_async_context(proxy(name, ports, tmp_path))).port}/ws/node"
+            for _ in range(3):
+                await http.ws_connect(url)
+        for _ in range(6):
+            with pytest.raises(aiohttp.WSServerHandshakeError, match=r"50[23]"):
+                await http.ws_connect(url)
+        await stack.enter_async_context(sockets_at(ports))
+        if name == "haproxy":
+            await until(lambda: _answers(http, url), what="the next health check has passed")
+        for _ in range(30):
+            await http.ws_connect(url)
+
+
+async def _answers(http: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with http.ws_connect(url):
+            return True
+    except aiohttp.WSServerHandshakeError:
+        return False

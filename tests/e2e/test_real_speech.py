@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from lingua_scheduler.cli.speech.engines import shelf
 from lingua_scheduler.engines.apertium import MODES
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk import wav
@@ -170,6 +171,25 @@ async def test_spoken_chinese_becomes_spoken_english_where_its_models_were_fetch
     assert loudness(heard.speech) > 300
 
 
+async def test_a_conversation_goes_both_ways_where_whisper_was_fetched(tmp_path: Path) -> None:
+    if find_spec("faster_whisper") is None:
+        pytest.skip("faster-whisper is not installed (make both-ways)")
+    models = fetched("whisper-base").parent
+    question, answer = tmp_path / "question.wav", tmp_path / "answer.wav"
+    wav.write(question, loaded("nanotts", "NanoTts", "py_nanotts").speak(SENTENCES[0], "en").samples)
+    said = "Bom dia. A estação fica perto do hotel."
+    wav.write(answer, loaded("espeak", "Espeak", "espeakng_loader").speak(said, "pt").at(SAMPLE_RATE).samples)
+    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "redis")) as scheduler:
+        port = await until(lambda: scheduler.port, within_s=60)
+        async with reference_node(tmp_path, port, models):
+            asked = await translated(question, SENTENCES[0], ("en", "pt"), port)
+            answered = await translated(answer, said, ("pt", "en"), port)
+    assert "estação" in asked.result["text_translated"]
+    assert {"station", "hotel"} & set(words(answered.result["text_translated"])), answered.result
+    for heard in (asked, answered):
+        assert loudness(heard.speech) > 300
+
+
 async def test_the_demo_speaks_to_real_engines_when_they_are_here(tmp_path: Path) -> None:
     kept = tmp_path / "kept.wav"
     process = await asyncio.create_subprocess_exec(
@@ -187,4 +207,7 @@ async def test_the_demo_speaks_to_real_engines_when_they_are_here(tmp_path: Path
     assert "understood  Good morning. Where is the train station?" in said
     assert "translated  Bom dia. Onde está a estação de trem?" in said
     assert "recognition" in said
+    # Only English is understood, unless Whisper is here.
+    is_two_way = find_spec("faster_whisper") is not None and shelf(None).find("whisper-base") is not None
+    assert ("make both-ways" in said) is not is_two_way
     assert loudness(Audio(wav.read(kept))) > 300

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.services.dispatch.routes import Elsewhere, Here
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.peers import FakeNode, Field, Frame, field, heartbeat, result_of
@@ -93,7 +94,7 @@ async def sweep_away(scheduler: Scheduler, store: Store, node: FakeNode) -> None
     """As if nothing had been heard of it for long."""
     await store.line.call("ZADD", store.keys.shard(0).seen, 1, node.node_id)
     await scheduler.sweeper.sweep()
-    assert await store.nodes.known(0) == set()
+    assert await store.owners.known(0) == set()
 
 
 async def test_what_was_adopted_holds_its_slot_as_long_as_the_node_reports_it(
@@ -127,15 +128,15 @@ async def test_a_slot_that_was_leased_when_the_connection_broke_is_free_when_red
     async with scheduler_on(server.url, **settings) as (scheduler, its_store), field(scheduler.port) as peers:
         node = await peers.node(max_concurrent_jobs=1)
         client = await peers.client()
-        ask, is_away = its_store.jobs.ask_for_slot, True
+        ask, is_away = its_store.jobs.dispatch, True
 
-        async def ask_for_slot(*question: Any) -> Any:
+        async def dispatch(*question: Any) -> Any:
             reply = await ask(*question)
             if is_away:
                 raise RedisAway("the connection broke")
             return reply
 
-        monkeypatch.setattr(its_store.jobs, "ask_for_slot", ask_for_slot)
+        monkeypatch.setattr(its_store.jobs, "dispatch", lambda *question: asyncio.ensure_future(dispatch(*question)))
         await client.utterance(0)
         assert (await client.failure())["error_code"] == "SCHEDULER_DEPENDENCY_DOWN"
         is_away = False
@@ -149,3 +150,49 @@ async def test_a_slot_that_was_leased_when_the_connection_broke_is_free_when_red
 async def deadline_ms(store: Store) -> float:
     (_, deadline) = await store.line.call("ZRANGE", store.keys.shard(0).leases, 0, -1, "WITHSCORES")
     return float(deadline)
+
+
+@pytest.mark.parametrize("route", [Here, Elsewhere])
+async def test_an_order_from_before_the_loss_of_data_does_not_reach_a_node_that_was_written_again_since(
+    route: type[Here] | type[Elsewhere], server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its slot was leased, and Redis has forgotten that: the node would have more jobs than slots."""
+    held, go_on, has_sent, send = asyncio.Event(), asyncio.Event(), asyncio.Event(), route.send
+
+    async def slow_send(self: Any, *order: Any) -> bool:
+        if held.is_set():
+            return await send(self, *order)
+        held.set()
+        await go_on.wait()
+        is_sent = await send(self, *order)
+        has_sent.set()
+        return is_sent
+
+    monkeypatch.setattr(route, "send", slow_send)
+    # What cannot be sent at once is sent by a task.
+    monkeypatch.setattr(Here, "post", lambda *_: False)
+    async with scheduler_on(server.url) as (here, store), scheduler_on(server.url) as (there, _):
+        await here.presence.look()
+        async with field(here.port) as peers, field(there.port) as others:
+            work = Slow()
+            node = await (peers if route is Here else others).node(work, max_concurrent_jobs=1)
+            first, second = await peers.client(), await peers.client()
+            await first.utterance(0)
+            await held.wait()
+            server.flush()
+            # It is written again, and given another job.
+            await second.utterance(0)
+            await until(lambda: node.running == 1, within_s=30)
+            go_on.set()
+            await has_sent.wait()
+            await until(lambda: has_read_all(store, there.instance))
+            # Time to reach the node, if it was sent.
+            await asyncio.sleep(0.1)
+            work.may_finish.set()
+            for client in (first, second):
+                assert (await client.outcome(within_s=30))["type"] == "translation_result"
+            assert node.most_at_once == 1
+
+
+async def has_read_all(store: Store, instance: str) -> bool:
+    return (await store.inboxes.depth(instance)).letters == 0

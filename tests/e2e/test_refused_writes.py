@@ -51,7 +51,7 @@ async def test_a_redis_that_refuses_writes_is_away_until_it_takes_them(why: str,
         await until(lambda: len(node.jobs) == 1)
         async with refusing(server, why):
             await until(lambda: not store.is_ready, 5, "noticed by a write of its own")
-            assert await readiness(peers) == (503, ["Redis takes no writes"])
+            assert await readiness(peers) == (503, ["Redis accepts no writes"])
             began_s = time.monotonic()
             await late.utterance(0)
             told = await late.failure(5)

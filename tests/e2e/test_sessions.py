@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 import uvloop
 
+from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.protocol import binary
-from lingua_scheduler.services.attempts.timings import now_ms
 from lingua_scheduler.telemetry import metrics
 from tests.support import jumping
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field, result_of, stay_silent
@@ -117,7 +117,7 @@ async def test_the_times_of_a_result_are_filled_in(server: RedisProcess) -> None
         async with field(scheduler.port) as peers:
             await peers.node(work)
             client = await peers.client()
-            sent_ms = int(now_ms()) - 70
+            sent_ms = int(wall_ms()) - 70
             frame = binary.encode_audio_chunk(client.session_id, 0, sent_ms, PCM16, is_final=True)
             await client.socket.socket.send_bytes(frame)
             result = await client.outcome()
@@ -471,12 +471,12 @@ async def test_a_gateway_socket_is_closed_after_an_utterance_that_cannot_be_read
 
 
 async def test_a_socket_is_not_pinged_before_it_has_spoken(server: RedisProcess) -> None:
-    async with scheduler_on(server.url, server__ping_interval_ms=20) as (scheduler, _):
+    async with scheduler_on(server.url, server__ping_interval_ms=200) as (scheduler, _):
         async with aiohttp.ClientSession() as http:
             url = f"ws://127.0.0.1:{scheduler.port}/ws/session"
             async with http.ws_connect(url, autoping=False) as silent:
                 with pytest.raises(TimeoutError):
-                    await silent.receive(timeout=0.5)
+                    await silent.receive(timeout=1.0)
                 init = {"client_version": "1", "platform": "web", "src_lang": "en", "tgt_lang": "zh"}
                 await silent.send_json({"type": "session_init"} | init)
                 assert (await silent.receive_json())["type"] == "session_init_ack"

@@ -72,12 +72,12 @@ async def test_nodes_that_come_and_are_killed_are_told_as_it_happens(tmp_path: P
         async with node(url, "sim-1") as process:
             await lines_until(events, "pair.served", "en:zh")
             code, words = await said("status", "--check", "--url", url)
-            assert (code, words.splitlines()[0]) == (0, "All is well, and nobody is talking.")
+            assert (code, words.splitlines()[0]) == (0, "All is well; there is no speech right now.")
             process.send_signal(signal.SIGKILL)
             told = await lines_until(events, "alarm.raised", "")
         assert {"node.left", "pair.lost"} <= {event["kind"] for event in told}
         code, words = await said("status", "--check", "--url", url)
-        assert (code, words.splitlines()[0]) == (CRITICAL, "Nobody can be translated: no node takes work.")
+        assert (code, words.splitlines()[0]) == (CRITICAL, "Translation is down: no node accepts jobs.")
         events.send_signal(signal.SIGINT)
         assert await asyncio.wait_for(events.wait(), START_S) == 0
 

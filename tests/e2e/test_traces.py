@@ -12,7 +12,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 from opentelemetry.trace import StatusCode
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.jobs.attempts import Attempt, without_secret
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.job_ids import JobHandle
 from lingua_scheduler.protocol.bus import Assign
 from tests.support.callers import SPEECH, caller_of
 from tests.support.peers import FakeNode, Field, Frame, answer, field, result_of, stay_silent
@@ -189,7 +190,8 @@ async def test_a_wait_for_a_slot_is_seen_as_one(server: RedisProcess, collected:
     attempts = {attempt.parent.span_id: attempt for attempt in collected.named("attempt") if attempt.parent}
     waited = queues[second.context.span_id]
     assert took_ms(waited) > took_ms(queues[first.context.span_id])
-    assert (waited.end_time or 0) >= (attempts[first.context.span_id].end_time or 0) - 1_000_000
+    # The slot is free before the attempt that had it is noted as ended.
+    assert (waited.end_time or 0) >= (attempts[first.context.span_id].end_time or 0) - 500_000_000
 
 
 async def test_a_wait_in_vain_is_all_queue(server: RedisProcess, collected: Collected) -> None:
@@ -355,7 +357,7 @@ async def test_a_call_goes_on_with_its_callers_trace(server: RedisProcess, colle
     assert root.parent is not None
     assert f"{root.parent.span_id:016x}" == CALLER
     assert collected.tree() == [("?", "call"), ("call", "attempt"), ("call", "dispatch"), ("call", "queue")]
-    assert said(root)["lingua.job_id"] == without_secret(placed["job_id"])
+    assert said(root)["lingua.job_id"] == JobHandle.parse(placed["job_id"]).job_id
     assert node.jobs[0]["trace_id"] == TRACE_ID
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.nodes.nodes import Load
+from lingua_scheduler.domain.nodes.nodes import MachineLoad
+from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.store.nodes.fleet_columns import digest_of, look_of
-from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import entry
 from tests.support.peers import Field, field, heartbeat
@@ -146,20 +146,22 @@ async def test_a_thousand_nodes_are_a_few_kilobytes_a_second(server: RedisProces
 
 async def fill(store: Store, instance: str, count: int) -> None:
     for number in range(count):
-        node = entry(f"n{number}", pools=POOLS)._replace(look=look_of(digest_of(POOLS, "{}"), 45_000, Load(5, 5)))
-        _, place = await store.nodes.place(node.node_id, 100, 1000)
+        node = entry(f"n{number}", pools=POOLS)._replace(
+            look=look_of(digest_of(POOLS, "{}"), 45_000, MachineLoad(5, 5))
+        )
+        _, place = await store.placements.assign(node.node_id, 100, 1000)
         await store.nodes.register(place.shard, Owner(instance, "c1"), node)
 
 
 async def beat(store: Store, instance: str, count: int, every_s: float) -> None:
     digest = digest_of(POOLS, "{}")
-    places = await store.nodes.placed()
+    places = await store.placements.all()
     number = 0
     while True:
         for _ in range(10):
             number += 1
             name = f"n{number % count}"
-            look = look_of(digest, 45_000, Load(number // count % 100, 50)) if number % 100 == 0 else ""
+            look = look_of(digest, 45_000, MachineLoad(number // count % 100, 50)) if number % 100 == 0 else ""
             await store.nodes.beat(places[name].shard, Owner(instance, "c1"), name, 45_000, look)
         await asyncio.sleep(every_s / count * 10)
 

@@ -57,7 +57,8 @@ async def test_so_are_both_ways_at_once_and_text_alone(peers: Field) -> None:
     assert (await written.outcome())["type"] == "translation_result"
     status, pool = await peers.get(f"/v1/pools/en/{CODES[90]}")
     assert (status, pool["text"], pool["speech"]) == (200, 1, 0)
-    assert pool["missing"] == {"speech": f"no node serves tts({CODES[90]})"}
+    step = f"start one with: lingua node --languages en,{CODES[90]}"
+    assert pool["missing"] == {"speech": f"no node speaks {CODES[90]}; {step}; text without speech is served"}
 
 
 async def test_a_session_here_is_served_by_a_wide_node_there(both: tuple[Field, Field, Scheduler, Store]) -> None:

@@ -35,3 +35,17 @@ def test_what_people_say_on_purpose_stays(text: str) -> None:
 
 def test_it_says_by_its_name_that_it_only_cleans_up() -> None:
     assert (CLEANUP.name, CLEANUP.languages) == ("cleanup", ("pt", "zh"))
+
+
+@pytest.mark.parametrize(
+    ("said", "tidied"),
+    [
+        ("Bom dia..", "Bom dia."),
+        ("Good morning. . Where is it?", "Good morning. Where is it?"),
+        ("你好。。", "你好。"),
+        ("Well... yes.", "Well... yes."),
+        ("E assim por diante....", "E assim por diante...."),
+    ],
+)
+def test_a_sentence_ends_once_and_three_dots_stay(said: str, tidied: str) -> None:
+    assert CLEANUP.repair(said, "pt") == tidied

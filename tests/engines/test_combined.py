@@ -101,6 +101,14 @@ def test_recognisers_and_repairers_stand_in_too() -> None:
     assert Repairers([Mender()], nobody, ["en"]).repair("hello", "en") == "HELLO"
 
 
+def test_an_engine_that_returns_no_text_has_failed() -> None:
+    told: list[tuple[str, ...]] = []
+    none: Any = None
+    both = recognisers([Ear("mute", none), Ear("ear", "hello")], lambda *event: told.append(event), ["en"])
+    assert both.recognise(LOUD, "en", nobody) == "hello"
+    assert told == [("engine failed", "mute: BrokenContract")]
+
+
 def test_languages_are_told_apart_only_if_one_of_them_can() -> None:
     deaf = recognisers([Ear("plain", "hello")], nobody, ["en"])
     assert not isinstance(deaf, Identifier)

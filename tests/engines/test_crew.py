@@ -9,7 +9,7 @@ import pytest
 
 from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_TRANSLATIONS
 from lingua_scheduler.engines import catalogue
-from lingua_scheduler.engines.catalogue import PARTS, Choices, Found, Part, Stage, survey
+from lingua_scheduler.engines.catalogue import PARTS, Choices, EnginePart, Found, Stage, survey
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.models import Shelf
 
@@ -35,7 +35,7 @@ class Thing:
 
 
 def found(stage: Stage, engine: Thing | None) -> Found:
-    return Found(Part(stage, "thing", "", "", lambda _: None), engine, "" if engine else "not installed")
+    return Found(EnginePart(stage, "thing", "", "", lambda _: None), engine, "" if engine else "not installed")
 
 
 def crew(*parts: Found, **choices: Any) -> Crew:
@@ -77,7 +77,7 @@ def test_named_repairers_are_the_only_ones() -> None:
     [
         ((TONGUE, VOICE, found("recogniser", None)), "there is no recogniser"),
         ((EAR, VOICE), "there is no translator"),
-        ((found("recogniser", Thing("ear", ["zh"])), TONGUE), "no translator goes on"),
+        ((found("recogniser", Thing("ear", ["zh"])), TONGUE), "no translator accepts"),
     ],
 )
 def test_without_a_pair_it_says_what_is_missing(parts: tuple[Found, ...], reason: str) -> None:
@@ -109,7 +109,10 @@ def test_whatever_is_wrong_with_one_engine_the_others_are_found(monkeypatch: pyt
         raise OSError("libgomp.so.1: cannot open shared object file")
 
     fine = Thing("fine", ["en"])
-    parts = (Part("recogniser", "broken", "", "", broken), Part("recogniser", "fine", "", "", lambda _: fine))
+    parts = (
+        EnginePart("recogniser", "broken", "", "", broken),
+        EnginePart("recogniser", "fine", "", "", lambda _: fine),
+    )
     monkeypatch.setattr(catalogue, "PARTS", parts)
     first, second = survey(EMPTY)
     assert (first.engine, first.problem) == (None, "libgomp.so.1: cannot open shared object file")
@@ -118,8 +121,8 @@ def test_whatever_is_wrong_with_one_engine_the_others_are_found(monkeypatch: pyt
 
 def test_what_an_owner_brings_goes_first_and_what_is_named_goes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = (
-        Part("recogniser", "ours", "", "", lambda _: Thing("ours", [])),
-        Part(
+        EnginePart("recogniser", "ours", "", "", lambda _: Thing("ours", [])),
+        EnginePart(
             "recogniser", "theirs", "", "", lambda _: Thing("theirs", []), lambda choices: bool(choices.whisper_model)
         ),
     )
@@ -137,7 +140,7 @@ def test_the_commands_that_get_an_engine_name_the_versions_of_the_extras() -> No
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     pinned = {
         requirement.split(";")[0].strip()
-        for extra in ("speech", "speech-en", "speech-zh", "gpu")
+        for extra in ("speech", "speech-both", "speech-en", "speech-zh", "gpu")
         for requirement in project["optional-dependencies"][extra]
     }
     named = {pin for part in PARTS for pin in re.findall(r"[\w-]+==[\w.]+", part.get)}

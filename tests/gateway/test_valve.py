@@ -13,9 +13,10 @@ from aiohttp._websocket.reader import WebSocketReader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.gateway.inlet import Inlet
+from lingua_scheduler.gateway.fair_queue import FairQueue
+from lingua_scheduler.gateway.frame_tap import FrameTap
 from lingua_scheduler.gateway.outbox import Flusher, Outbox, Unread
-from lingua_scheduler.gateway.valve import RUN_FRAMES, Rates, Unfinished, Valve
+from lingua_scheduler.gateway.valve import RUN_FRAMES, Commons, SocketRates, Unfinished, Valve
 from lingua_scheduler.services.nodes.registry import REGISTRATIONS
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -25,7 +26,7 @@ from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
-PLENTY = Rates(1_000_000, 1_000_000_000, 2)
+PLENTY = SocketRates(1_000_000, 1_000_000_000, 2)
 
 
 class Wire:
@@ -54,16 +55,18 @@ class Wire:
 
 
 class Rig:
-    def __init__(self, rates: Rates = PLENTY, account: Unfinished | None = None, queue_bytes: int = 1_000_000) -> None:
+    def __init__(
+        self, rates: SocketRates = PLENTY, account: Unfinished | None = None, queue_bytes: int = 1_000_000
+    ) -> None:
         self.wire = cast("Any", Wire())
         self.account = account or Unfinished(1_000_000, 60)
-        inlet = Inlet(self.wire, queue_bytes, loop=asyncio.get_running_loop())
-        reader = WebSocketReader(inlet, 1_000_000, compress=False, decode_text=False)
-        self.valve = Valve(reader, inlet, self.wire, rates, self.account)
+        tap = FrameTap(self.wire, queue_bytes, loop=asyncio.get_running_loop())
+        reader = WebSocketReader(tap, 1_000_000, compress=False, decode_text=False)
+        self.valve = Valve(reader, tap, self.wire, rates, Commons(self.account, FairQueue(1.0), FairQueue(1.0)))
         self.heard: list[tuple[WSMsgType, bytes]] = []
-        inlet.at_once = lambda data, is_text: self._hear(WSMsgType.TEXT if is_text else WSMsgType.BINARY, data)
-        inlet.on_ping = lambda data: self.heard.append((WSMsgType.PING, data))
-        inlet.on_pong = lambda: self.heard.append((WSMsgType.PONG, b""))
+        tap.at_once = lambda data, is_text: self._hear(WSMsgType.TEXT if is_text else WSMsgType.BINARY, data)
+        tap.on_ping = lambda data: self.heard.append((WSMsgType.PING, data))
+        tap.on_pong = lambda: self.heard.append((WSMsgType.PONG, b""))
 
     def _hear(self, kind: WSMsgType, data: bytes) -> bool:
         self.heard.append((kind, bytes(data)))
@@ -128,7 +131,7 @@ async def test_many_frames_in_one_read_leave_room_for_others() -> None:
     ids=["pings", "pongs", "continuations", "texts"],
 )
 async def test_frames_of_every_kind_use_up_the_rate_and_nothing_is_lost(sent: bytes) -> None:
-    rig = Rig(Rates(100, 1_000_000, 2))
+    rig = Rig(SocketRates(100, 1_000_000, 2))
     told: list[float] = []
     rig.valve.on_empty = lambda: told.append(monotonic())
     if sent[0] == 0:
@@ -144,7 +147,7 @@ async def test_frames_of_every_kind_use_up_the_rate_and_nothing_is_lost(sent: by
 
 
 async def test_bytes_use_up_the_rate_while_a_frame_is_coming() -> None:
-    rig = Rig(Rates(1000, 10_000, 2))
+    rig = Rig(SocketRates(1000, 10_000, 2))
     rig.valve.feed_data(frame(bytes(30_000), opcode=2)[:25_000])
     assert not rig.wire.is_reading
     assert rig.valve.unfinished == 25_000 - 8
@@ -204,7 +207,7 @@ async def test_who_costs_much_rests_for_it(size: int) -> None:
         burn(next(costs, 0))
         return rig._hear(WSMsgType.TEXT, data)
 
-    rig.valve._inlet.at_once = work
+    rig.valve._tap.at_once = work
     sent = frame(bytes(size))
     # By the time that passed this was too much; from now on it is weighed exactly.
     rig.valve.feed_data(sent)
@@ -227,7 +230,7 @@ async def test_nobody_rests_for_time_that_passed_while_others_ran() -> None:
         sleep(0.02)
         return rig._hear(WSMsgType.TEXT, data)
 
-    rig.valve._inlet.at_once = wait
+    rig.valve._tap.at_once = wait
     for _ in range(10):
         rig.valve.feed_data(frame(bytes(5_000)))
         assert rig.wire.is_reading
@@ -265,11 +268,24 @@ async def dialled(port: int, path: str) -> AsyncIterator[Bare]:
 
 
 async def goodbye(peer: Bare) -> tuple[int, str]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         while True:
             opcode, payload = await peer.next()
             if opcode == 8:
                 return struct.unpack("!H", payload[:2])[0], payload[2:].decode()
+
+
+@pytest.mark.parametrize("path", ["/ws/node", "/ws/session"])
+@pytest.mark.parametrize("unmasked", [b"\x81\x02{}", b"\x89\x00", b"\x81\x7e\x01\x00" + bytes(256)])
+async def test_who_does_not_mask_its_frames_is_closed_with_1002(
+    server: RedisProcess, path: str, unmasked: bytes
+) -> None:
+    async with scheduler_on(server.url) as (scheduler, _), dialled(scheduler.port, path) as peer:
+        peer.writer.write(unmasked)
+        code, _ = await goodbye(peer)
+        assert code == 1002
+        async with asyncio.timeout(90):
+            await peer.until_hung_up()
 
 
 @pytest.mark.parametrize("path", ["/ws/node", "/ws/session"])
@@ -281,7 +297,7 @@ async def test_who_talks_rubbish_is_told_and_then_closed(server: RedisProcess, p
             rubbish.writer.write(frame(b"{") * 500)
             for _ in range(20):
                 assert (await rubbish.message())["code"] == "INVALID_MESSAGE"
-            assert await goodbye(rubbish) == (1008, "too many frames that cannot be read")
+            assert await goodbye(rubbish) == (1008, "too many unreadable frames")
             await client.utterance(0)
             assert (await client.outcome())["type"] == "translation_result"
 
@@ -291,7 +307,7 @@ async def test_a_node_that_does_not_register_is_closed_whatever_else_it_says(ser
         async with dialled(scheduler.port, "/ws/node") as silent, dialled(scheduler.port, "/ws/node") as pinging:
             pinging.writer.write(frame(b"", opcode=9))
             for peer in (silent, pinging):
-                assert await goodbye(peer) == (1013, "no node_register came")
+                assert await goodbye(peer) == (1013, "node_register did not arrive in time")
 
 
 async def test_nodes_that_wait_for_their_turn_to_register_are_not_closed_and_those_that_left_not_registered(
@@ -303,14 +319,14 @@ async def test_nodes_that_wait_for_their_turn_to_register_are_not_closed_and_tho
         for number in range(3):
             peer = await sockets.enter_async_context(dialled(scheduler.port, "/ws/node"))
             peer.writer.write(frame(registration(node_id=f"node-{number}")))
-            while scheduler._registry._entering + len(scheduler._registry) <= number:
+            while scheduler._connected.registry._entering + len(scheduler._connected.links) <= number:
                 await asyncio.sleep(0.01)
             if number == 1:
                 peer.writer.transport.abort()
         while (await peer.message())["type"] != "node_register_ack":
             pass
-        await until(lambda: not scheduler._registry._entering)
-        assert {link.node_id for link in scheduler._registry.links} == {"node-0", "node-2"}
+        await until(lambda: not scheduler._connected.registry._entering)
+        assert {link.node_id for link in scheduler._connected.links.all()} == {"node-0", "node-2"}
         assert REGISTRATIONS["registered"]._value.get() == before + 2
 
 
@@ -352,37 +368,37 @@ async def test_what_was_read_before_the_peer_left_is_heard() -> None:
     await asyncio.sleep(0)
     lose(rig)
     assert len(rig.heard) == 2 * RUN_FRAMES
-    assert not rig.valve._inlet.is_eof()
-    await until(rig.valve._inlet.is_eof)
+    assert not rig.valve._tap.is_eof()
+    await until(rig.valve._tap.is_eof)
     assert [int(data) for _, data in rig.heard] == list(range(60))
 
 
 async def test_at_its_own_rate() -> None:
-    rig = Rig(Rates(100, 1_000_000, 0.2))
+    rig = Rig(SocketRates(100, 1_000_000, 0.2))
     began = monotonic()
     rig.valve.feed_data(numbered(60))
     lose(rig)
-    await until(rig.valve._inlet.is_eof)
+    await until(rig.valve._tap.is_eof)
     assert len(rig.heard) == 60
     assert monotonic() - began > 0.2
 
 
 async def test_unless_nobody_listens_any_more_or_it_takes_too_long() -> None:
-    deaf, slow = Rig(), Rig(Rates(1, 1_000_000, 1))
+    deaf, slow = Rig(), Rig(SocketRates(1, 1_000_000, 1))
     for rig in (deaf, slow):
         rig.valve.feed_data(numbered(60))
-    deaf.valve._inlet.turn_deaf()
+    deaf.valve._tap.turn_deaf()
     lose(deaf)
-    assert deaf.valve._inlet.is_eof()
+    assert deaf.valve._tap.is_eof()
     lose(slow)
-    assert not slow.valve._inlet.is_eof()
+    assert not slow.valve._tap.is_eof()
     slow.valve.close()
-    assert slow.valve._inlet.is_eof()
-    patient = Rig(Rates(50, 1_000_000, 0.02))
+    assert slow.valve._tap.is_eof()
+    patient = Rig(SocketRates(50, 1_000_000, 0.02))
     patient.valve.feed_data(numbered(60))
     lose(patient)
     patient.valve._ended_s -= 60
-    await until(patient.valve._inlet.is_eof, within_s=30)
+    await until(patient.valve._tap.is_eof, within_s=30)
     assert len(patient.heard) < 60
 
 
@@ -426,21 +442,21 @@ async def test_a_full_queue_is_waited_for_without_looking_again_and_again(monkey
 
     monkeypatch.setattr(Valve, "_go_on", counted)
     rig = Rig(queue_bytes=1_000)
-    rig.valve._inlet.at_once = None
+    rig.valve._tap.at_once = None
     rig.valve.feed_data(numbered(100))
     await asyncio.sleep(0.2)
     assert len(looks) <= 3
     rig.valve.feed_data(frame(b"100"))
-    found = [int((await rig.valve._inlet.read()).data) for _ in range(101)]
+    found = [int((await rig.valve._tap.read()).data) for _ in range(101)]
     assert found == list(range(101))
     assert rig.wire.is_reading
 
 
 async def test_whom_we_do_not_read_cannot_be_heard() -> None:
     rig = Rig()
-    inlet = rig.valve._inlet
+    tap = rig.valve._tap
     transport = cast("Any", Transport())
-    outbox = Outbox(cast("Any", None), inlet, transport, 1_000, Flusher(), Nursery("n"), Unread(1_000))
+    outbox = Outbox(cast("Any", None), tap, transport, 1_000, Flusher(), Nursery("n"), Unread(1_000))
     outbox.ping_if_silent()
     assert transport.written == [b"\x89\x00"]
     rig.wire.pause_reading()

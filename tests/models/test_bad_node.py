@@ -11,9 +11,9 @@ import pytest
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, Verdict
-from lingua_scheduler.domain.jobs.retries import pause_ms
-from lingua_scheduler.services.attempts.judging import LONGEST
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, QuarantineVerdict
+from lingua_scheduler.domain.jobs.retry_budget import pause_s
+from lingua_scheduler.services.attempts.ending import LONGEST
 from lingua_scheduler.settings import JobSettings, NodesSettings
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -33,7 +33,7 @@ class Figures(NamedTuple):
     jobs: int
     lost: int
     taken: Counter[str]
-    verdicts: Counter[Verdict]
+    verdicts: Counter[QuarantineVerdict]
 
     @property
     def share_later(self) -> float:
@@ -49,7 +49,7 @@ class Figures(NamedTuple):
         return (
             f"{self.jobs} utterances, {self.taken.total()} attempts, {self.taken[BAD]} of them on the bad node "
             f"({self.share_later:.2%} of all work after its first {FIRST_JOBS}), "
-            f"{self.verdicts[Verdict.QUARANTINED]} quarantines, "
+            f"{self.verdicts[QuarantineVerdict.QUARANTINED]} quarantines, "
             f"{self.hurt:.2%} of utterances delayed, {self.lost} lost"
         )
 
@@ -66,7 +66,7 @@ class Fleet:
         self._events: list[tuple[float, int, str, tuple[object, ...]]] = []
         self.lost = 0
         self.taken: Counter[str] = Counter()
-        self.verdicts: Counter[Verdict] = Counter()
+        self.verdicts: Counter[QuarantineVerdict] = Counter()
 
     async def run(self, jobs: int) -> Figures:
         for node in (*GOOD, BAD):
@@ -105,7 +105,7 @@ class Fleet:
         if attempt.number > JobSettings().max_retries:
             self.lost += 1
             return
-        pause = pause_ms(reason, attempt.number, self._dice.random())
+        pause = pause_s(reason, attempt.number, self._dice.random()) * 1000
         self._at(self._clock.now_ms + pause, "begin", serial, attempt.number + 1, (*tried, attempt.node_id))
 
 
@@ -138,5 +138,5 @@ async def test_a_node_that_fails_fast_draws_next_to_nothing(shipped_server: Redi
     assert guarded.hurt < 0.005
     assert guarded.lost == 0
     # Left alone, but not for ever: it had its probes.
-    assert guarded.verdicts[Verdict.QUARANTINED] >= 2
+    assert guarded.verdicts[QuarantineVerdict.QUARANTINED] >= 2
     assert min(without.share_later, without.hurt) > 0.05, "the world is too kind to show the fault"

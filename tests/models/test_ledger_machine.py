@@ -5,8 +5,9 @@ Few nodes and few jobs, so that they meet often. STEPS=100000 in the environment
 
 import asyncio
 import os
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import pytest
@@ -17,9 +18,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.jobs.jobs import JobEvent, target_of
+from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.store.jobs import jobs
 from lingua_scheduler.store.jobs.jobs import DispatchRules, JobOrder
-from lingua_scheduler.store.nodes.nodes import NodeEntry, Owner
+from lingua_scheduler.store.nodes.nodes import NodeEntry
 from lingua_scheduler.store.reading import fields_of
 from lingua_scheduler.store.store import Store
 from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World
@@ -63,6 +65,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
 
+    def ask(self, call: Callable[[], Awaitable[T]]) -> T:
+        """For calls that need the loop to be running when they are made."""
+
+        async def asked() -> T:
+            return await call()
+
+        return self.run(asked())
+
     @property
     def now(self) -> int:
         return self.clock.now_ms
@@ -88,7 +98,7 @@ class LedgerMachine(RuleBasedStateMachine):
         takes: bool,
         is_doubted: bool = True,
     ) -> None:
-        self.run(self.store.nodes.place(node_id, 100, 1000))
+        self.run(self.store.placements.assign(node_id, 100, 1000))
         new = entry(
             node_id,
             pools=pools,
@@ -196,7 +206,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def _dispatch(self, job_id: str, number: int, pools: tuple[str, ...], excluded: tuple[str, ...]) -> None:
         wanted = JobOrder(job_id, number, pools, "s-1", 0, "i", 20_000, excluded=excluded, wide=(WIDE,))
-        placed = self.run(self.store.jobs.dispatch(0, wanted, RULES))
+        placed = self.ask(lambda: self.store.jobs.dispatch(0, wanted, RULES))
         job = self.world.jobs.get(job_id)
         is_live = job is not None and job.state in LIVE and job.attempt in self.world.leases
         if job is not None and is_live and job.attempt.number == number and job.attempt.node_id in self.world.nodes:
@@ -240,14 +250,14 @@ class LedgerMachine(RuleBasedStateMachine):
     def an_owner_gives_up(self, pick: int) -> None:
         """The node may still be at it, so its slot stays taken for a while."""
         attempt = sorted(self.world.leases)[pick % len(self.world.leases)]
-        said = self.run(self.store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, linger_ms=7_000))
+        said = self.ask(lambda: self.store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, linger_ms=7_000))
         assert said.outcome == self.world.end(attempt, "", "RETRYING", if_overdue=False, linger_ms=7_000, now=self.now)
 
     def _says(self, attempt: Attempt, event: JobEvent, lie: bool) -> None:
         job = self.world.jobs.get(attempt.job_id)
         epoch = job.epoch if job is not None and job.attempt == attempt and not lie else "77"
         if event is JobEvent.ACCEPT:
-            outcome = self.run(self.store.jobs.advance(attempt, epoch, event))
+            outcome = self.ask(lambda: self.store.jobs.advance(attempt, epoch, event))
             assert outcome == self.world.advance(attempt, epoch, "ACCEPTED", self.now)
         else:
             self._ends(attempt, epoch, event, if_overdue=False, linger_ms=0)
@@ -255,8 +265,8 @@ class LedgerMachine(RuleBasedStateMachine):
     def _ends(self, attempt: Attempt, epoch: str, event: JobEvent, *, if_overdue: bool, linger_ms: int) -> None:
         """An end the node is judged by."""
         reason = "" if event in (JobEvent.FINISH, JobEvent.FIND_NO_TEXT) else ErrorCode.PROCESSING_ERROR.value
-        said = self.run(
-            self.store.jobs.end(
+        said = self.ask(
+            lambda: self.store.jobs.end(
                 attempt, epoch, event, reason, if_overdue=if_overdue, linger_ms=linger_ms, quarantine=QUARANTINE
             )
         )
@@ -274,7 +284,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def advance(self, pick: int, event: JobEvent, lie: bool) -> None:
         attempt, epoch = self._pick(pick)
         epoch = "77" if lie else epoch
-        outcome = self.run(self.store.jobs.advance(attempt, epoch, event))
+        outcome = self.ask(lambda: self.store.jobs.advance(attempt, epoch, event))
         assert outcome == self.world.advance(attempt, epoch, target_of(event).value, self.now)
 
     @precondition(lambda self: self.attempts)
@@ -295,14 +305,15 @@ class LedgerMachine(RuleBasedStateMachine):
         overdue = self.run(self.store.jobs.overdue(0, 1000))
         assert set(overdue) == {attempt for attempt, deadline in self.world.leases.items() if deadline <= self.now}
         for attempt in overdue:
-            said = self.run(self.store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lease_over", if_overdue=True))
+            end = partial(self.store.jobs.end, attempt, "", JobEvent.LOSE_ATTEMPT, "lease_over", if_overdue=True)
+            said = self.ask(end)
             assert said.outcome == self.world.end(attempt, "", "RETRYING", if_overdue=True, linger_ms=0, now=self.now)
 
     @rule(node_id=nodes, job=st.integers(1, 4), link=links)
     def adopt(self, node_id: str, job: int, link: str) -> None:
         job_id = f"job-0-{job}"
         reported = [Attempt(job_id, ADOPTED, node_id, 0)]
-        adopted = self.run(self.store.nodes.adopt(0, Owner("i", link), node_id, reported, 6_000))
+        adopted = self.run(self.store.ledger.adopt(0, Owner("i", link), node_id, reported, 6_000))
         node = self.world.nodes.get(node_id)
         current = {a for a, deadline in self.world.leases.items() if deadline > self.now}
         accounted = any(a.job_id == job_id and a.node_id == node_id for a in current)
@@ -337,7 +348,7 @@ class LedgerMachine(RuleBasedStateMachine):
         self._says(attempt, JobEvent.FINISH, lie=False)
 
     def teardown(self) -> None:
-        assert self.run(self.store.nodes.rebuild(0)) == 0, "the ledger had drifted"
+        assert self.run(self.store.ledger.rebuild(0)) == 0, "the ledger had drifted"
 
     def _pick(self, pick: int) -> tuple[Attempt, str]:
         """Any attempt that ever was, more often a late one."""

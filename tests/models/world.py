@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
-from lingua_scheduler.domain.pools.reach import is_wide
+from lingua_scheduler.domain.pools.names import is_wide
 
 ACK_MS = 5_000
 # Small numbers, so that nodes come and go often.
@@ -160,7 +160,7 @@ class World:
         if self.leases.get(attempt, 0) <= now:
             return "stale"
         if job.state == state:
-            return "advanced"
+            return "repeated"
         if job.state not in {"ACCEPTED": {"DISPATCHED"}, "RUNNING": {"DISPATCHED", "ACCEPTED"}}[state]:
             return "stale"
         job.state = state

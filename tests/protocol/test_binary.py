@@ -71,7 +71,7 @@ def test_only_the_low_bits_of_the_time_travel() -> None:
 def test_a_frame_cut_anywhere_before_its_audio_is_refused(frame: bytes) -> None:
     assert refusal(b"") == "the binary frame is empty"
     for length in range(1, len(frame)):
-        assert refusal(frame[:length]).startswith(f"the binary frame is cut short: {length} of at least ")
+        assert refusal(frame[:length]).startswith(f"the binary frame is truncated: {length} of at least ")
 
 
 @pytest.mark.parametrize("kind", [0x00, 0x03, 0x7B, 0xFF])

@@ -13,7 +13,9 @@ from lingua_scheduler.protocol.bus import (
     AttemptLost,
     CancelAttempt,
     Finished,
-    Unreadable,
+    ForwardedAnswer,
+    ForwardedRequest,
+    UnreadableLetter,
     decode,
     encode,
 )
@@ -25,20 +27,25 @@ MESSAGES = [
     Finished(ATTEMPT, b"\xff" * 10),
     CancelAttempt(ATTEMPT, "cancelled"),
 ]
+REQUESTS = [
+    ForwardedRequest("r1", "i1", "POST /v1/job/done", {"job_id": "job-0-1"}, b"a=b", b"{}", "127.0.0.1"),
+    ForwardedAnswer("r1", 200, b"{}", 3),
+]
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)
+@pytest.mark.parametrize("message", [*MESSAGES, *REQUESTS], ids=lambda message: message.kind)
 def test_a_message_arrives_as_it_was_sent(message: AnyMessage) -> None:
     assert decode(encode(message)) == message
     assert message.kind in KINDS
 
 
 def test_every_message_is_tried_here() -> None:
-    assert {type(message) for message in MESSAGES} == set(get_args(AnyMessage))
+    assert {type(message) for message in (*MESSAGES, *REQUESTS)} == set(get_args(AnyMessage))
 
 
 def test_messages_of_one_job_share_a_lane() -> None:
     assert {message.lane for message in MESSAGES} == {"job-0-1"}
+    assert {message.lane for message in REQUESTS} == {"r1"}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +53,7 @@ def test_messages_of_one_job_share_a_lane() -> None:
     [b"", b"\xff", b"\x80", msgspec.msgpack.encode({"kind": "attempt_lost"}), msgspec.msgpack.encode({"kind": "x"})],
 )
 def test_what_is_no_message_is_said_to_be_unreadable(body: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableLetter):
         decode(body)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lingua_scheduler.protocol.bulk import SMALL_BYTES
 from lingua_scheduler.protocol.codec import (
     UnreadableFrame,
     decode_for_client,
@@ -69,17 +70,17 @@ def test_a_frame_that_is_no_message_at_all_is_refused(
     ("frame", "sentence"),
     [
         ('{"type":"audio_chunk","session_id":"s-1","is_final":true}', 'audio_chunk: field "seq" is missing'),
-        (CHUNK % ('"3"', "null"), 'audio_chunk: field "seq" is wrong: expected int, got str'),
-        (CHUNK % ("3.0", "null"), 'audio_chunk: field "seq" is wrong: expected int, got float'),
-        (CHUNK % ("-3", "null"), 'audio_chunk: field "seq" is wrong: expected int >= 0'),
-        (CHUNK % ("3", "{}"), 'audio_chunk: field "payload" is wrong: expected bytes | null, got object'),
+        (CHUNK % ('"3"', "null"), 'audio_chunk: invalid field "seq": expected int, got str'),
+        (CHUNK % ("3.0", "null"), 'audio_chunk: invalid field "seq": expected int, got float'),
+        (CHUNK % ("-3", "null"), 'audio_chunk: invalid field "seq": expected int >= 0'),
+        (CHUNK % ("3", "{}"), 'audio_chunk: invalid field "payload": expected bytes | null, got object'),
         (
             '{"type":"session_init","client_version":"1","platform":"p","src_lang":"a","tgt_lang":"b","auto_langs":["a",2]}',
-            'session_init: field "auto_langs[1]" is wrong: expected str, got int',
+            'session_init: invalid field "auto_langs[1]": expected str, got int',
         ),
         (
             '{"type":"webrtc_offer","room_code":"1","to":"s-1","sdp":{"speech":1e999}}',
-            'webrtc_offer: field "sdp[...]" is wrong: number out of range',
+            'webrtc_offer: invalid field "sdp[...]": number out of range',
         ),
     ],
 )
@@ -90,14 +91,14 @@ def test_a_wrong_field_of_a_client_is_named(frame: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("services", "sentence"),
     [
-        ("null", 'node_heartbeat: field "installed_services" is wrong: expected array, got null'),
+        ("null", 'node_heartbeat: invalid field "installed_services": expected array, got null'),
         (
             '[{"service_id":"a","type":"asr","device":"gpu","status":"running"},{"service_id":"b"}]',
             'node_heartbeat: field "installed_services[1].type" is missing',
         ),
         (
             '[{"service_id":"a","type":7}]',
-            'node_heartbeat: field "installed_services[0].type" is wrong: expected str, got int',
+            'node_heartbeat: invalid field "installed_services[0].type": expected str, got int',
         ),
     ],
 )
@@ -108,10 +109,10 @@ def test_a_wrong_field_deep_inside_is_named_by_its_path(services: str, sentence:
 @pytest.mark.parametrize(
     ("decode", "wire_type", "sentence"),
     [
-        (decode_session, "sesion_init", 'unknown type "sesion_init", did you mean "session_init"?'),
-        (decode_session, "audioChunk", 'unknown type "audioChunk", did you mean "audio_chunk"?'),
+        (decode_session, "sesion_init", 'unknown type "sesion_init"; did you mean "session_init"?'),
+        (decode_session, "audioChunk", 'unknown type "audioChunk"; did you mean "audio_chunk"?'),
         (decode_session, "job_result", 'unknown type "job_result"'),
-        (decode_node, "job_results", 'unknown type "job_results", did you mean "job_result"?'),
+        (decode_node, "job_results", 'unknown type "job_results"; did you mean "job_result"?'),
         (decode_node, "", 'unknown type ""'),
         (decode_node, "x" * 1000, f'unknown type "{"x" * 40}"'),
     ],
@@ -130,7 +131,7 @@ def test_a_peer_ignores_a_type_it_does_not_know(decode: Callable[[bytes | str], 
 def test_a_peer_still_refuses_a_known_type_it_cannot_read() -> None:
     assert refusal(decode_for_node, '{"type":"job_cancel"}') == 'job_cancel: field "job_id" is missing'
     assert (
-        refusal(decode_for_client, '{"type":"error","code":1}') == 'error: field "code" is wrong: expected str, got int'
+        refusal(decode_for_client, '{"type":"error","code":1}') == 'error: invalid field "code": expected str, got int'
     )
 
 
@@ -139,7 +140,7 @@ def test_a_chunk_whose_payload_is_no_base64_is_an_empty_one() -> None:
     assert decode_session(frame) == AudioChunk(session_id="s-1", seq=3, is_final=True)
     assert decode_session(frame.encode()) == decode_session(frame)
     # Nothing else is overlooked with it.
-    assert refusal(decode_session, frame.replace("3", '"3"')).startswith('audio_chunk: field "')
+    assert refusal(decode_session, frame.replace("3", '"3"')).startswith('audio_chunk: invalid field "')
 
 
 def test_no_refusal_repeats_what_was_said() -> None:
@@ -187,6 +188,21 @@ def test_whatever_was_read_can_be_written_from_deep_inside_a_service() -> None:
     assert deepest is not None
     assert write_from(500, deepest).decode() == nested(100)
     assert refusal(decode_for_client, nested(101)) == "the frame is nested too deeply"
+
+
+@pytest.mark.parametrize(("lists", "objects"), [(51, 49), (50, 50)])
+def test_a_large_frame_is_too_deep_though_half_of_its_levels_are_lists_and_half_objects(
+    lists: int, objects: int
+) -> None:
+    """In a large frame either kind of bracket is looked for alone; the message itself is one more object."""
+    padding = "m" * SMALL_BYTES
+
+    def nested(lists: int, objects: int) -> str:
+        details = "[" * lists + '{"a":' * objects + "0" + "}" * objects + "]" * lists
+        return f'{{"type":"error","code":"c","message":"{padding}","details":{details}}}'
+
+    assert refusal(decode_for_client, nested(lists, objects)) == "the frame is nested too deeply"
+    assert decode_for_client(nested(lists - 1, objects)) is not None
 
 
 def test_many_brackets_side_by_side_or_inside_speech_are_not_deep() -> None:
@@ -245,3 +261,12 @@ def test_a_time_is_read_as_it_was_written(timestamp: float) -> None:
     heartbeat = ServerHeartbeat(session_id="s-1", timestamp=timestamp)
 
     assert decode_for_client(encode(heartbeat)) == heartbeat
+
+
+def test_how_deep_a_frame_goes_matters_only_where_a_message_keeps_it() -> None:
+    deep = "[" * 150 + "]" * 150
+    # A chunk keeps none of it.
+    chunk = decode_session(f'{{"type":"audio_chunk","session_id":"s-1","seq":1,"is_final":true,"more":{deep}}}')
+    assert chunk == AudioChunk(session_id="s-1", seq=1, is_final=True)
+    result = '{"type":"node_error","node_id":"n","code":"c","message":"m","details":%s}'
+    assert refusal(decode_node, result % deep) == "the frame is nested too deeply"

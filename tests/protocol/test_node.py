@@ -1,5 +1,4 @@
 import json
-from time import thread_time
 from typing import Any
 
 import pytest
@@ -20,7 +19,6 @@ from lingua_scheduler.protocol.shapes import (
     JobError,
     JobPipeline,
     Message,
-    translation_pairs,
 )
 
 NODE_REGISTER = """{"type":"node_register","node_id":null,"version":"2.0.0","capability_schema_version":"2.0","platform":"linux","hardware":{"cpu_cores":2,"memory_gb":24},"installed_models":[],"installed_services":[{"service_id":"faster-whisper-vad","type":"asr","device":"gpu","status":"running","version":"1"}],"capability_by_type":[{"type":"asr","ready":true,"devices":["gpu"]}],"features_supported":{"emotion_detection":false},"accept_public_jobs":true,"language_capabilities":{"asr_languages":["zh","en"],"tts_languages":["zh","en"],"semantic_languages":["zh","en"],"semantic_core_ready":true}}"""  # noqa: E501 - as seen on the wire
@@ -71,7 +69,7 @@ def test_an_existing_nodes_registration_is_read() -> None:
     assert message.capability_by_type == [CapabilityByType(type="asr", ready=True, devices=["gpu"])]
     assert message.language_capabilities is not None
     assert message.language_capabilities.semantic_languages == ["zh", "en"]
-    assert translation_pairs(message.language_capabilities.nmt_capabilities) is None
+    assert message.language_capabilities.nmt_capabilities is None
 
 
 def test_writing_a_registration_again_leaves_out_only_what_was_null() -> None:
@@ -263,56 +261,3 @@ def test_every_message_of_the_module_belongs_to_a_direction() -> None:
     }
 
     assert declared == set(node.NodeIncoming.__args__) | set(node.NodeOutgoing.__args__)
-
-
-PAIR_SPELLINGS: list[object] = ["zh:en", ["zh-en"], ["zh:en"], ["zh->en"], ["zh→en"], [" zh -> en "]]
-PAIR_OBJECTS: list[object] = [
-    [{"from": "zh", "to": "en"}],
-    [{"src_lang": "zh", "tgt_lang": "en", "model_id": "m"}],
-    [{"model_id": "m", "supported_pairs": [{"from": "zh", "to": "en"}]}],
-    [{"model_id": "m", "rule": "specific_pairs", "supported_pairs": [{"src": "zh", "tgt": "en"}]}],
-    {"supported_pairs": ["zh-en"]},
-]
-NO_PAIRS: list[object] = [
-    *(None, [], {}, 7, "", "zh", "zh-Hant", "zh-TW", "a:b:c", "zh:", "->en", "zh-en-fr"),
-    [None, 7, [], {}, {"from": "zh"}, {"from": "", "to": "en"}, {"from": 1, "to": 2}],
-    [{"supported_pairs": None}],
-    [{"model_id": "m", "languages": ["zh", "en"], "rule": "any_to_any"}],
-]
-
-
-@pytest.mark.parametrize("declared", PAIR_SPELLINGS + PAIR_OBJECTS)
-def test_a_declared_pair_is_read_in_every_spelling(declared: object) -> None:
-    assert translation_pairs(declared) == [("zh", "en")]
-
-
-@pytest.mark.parametrize(
-    ("spelling", "pair"),
-    [
-        ("zh-Hant:en", ("zh-Hant", "en")),
-        ("en->zh-Hant", ("en", "zh-Hant")),
-        ("zh-Hant-en", ("zh-Hant", "en")),
-        ("en-US-pt-BR", ("en-US", "pt-BR")),
-        ("yue-zh-Hant-TW", ("yue", "zh-Hant-TW")),
-    ],
-)
-def test_the_hyphen_inside_a_code_does_not_split_it(spelling: str, pair: tuple[str, str]) -> None:
-    assert translation_pairs([spelling]) == [pair]
-
-
-@pytest.mark.parametrize("unreadable", NO_PAIRS)
-def test_a_node_without_a_readable_pair_has_declared_none(unreadable: object) -> None:
-    assert translation_pairs(unreadable) is None
-
-
-def test_an_unreadable_pair_is_skipped_and_the_others_are_kept_in_order() -> None:
-    declared = ["zh-en", 7, {"from": "en", "to": "zh"}, "zh-Hant", {"supported_pairs": [None, "ja:en", "ko:en"]}]
-
-    assert translation_pairs(declared) == [("zh", "en"), ("en", "zh"), ("ja", "en"), ("ko", "en")]
-
-
-def test_a_text_that_is_too_long_for_a_pair_costs_nothing() -> None:
-    began_s = thread_time()
-    assert translation_pairs(["en" + " " * 30_000 + "zh", "en" + " " * 60 + ":zh"]) == [("en", "zh")]
-    # The square of its length: four seconds, and an hour for the longest message.
-    assert thread_time() - began_s < 1

@@ -104,7 +104,7 @@ def test_a_final_chunk_needs_no_payload() -> None:
 def test_a_seq_that_counts_nothing_is_refused(seq: object) -> None:
     frame = {"type": "audio_chunk", "session_id": "s-1", "seq": seq, "is_final": False}
 
-    with pytest.raises(UnreadableFrame, match=r'^audio_chunk: field "seq" is wrong: '):
+    with pytest.raises(UnreadableFrame, match=r'^audio_chunk: invalid field "seq": '):
         decode_session(json.dumps(frame))
 
 

@@ -106,7 +106,7 @@ def test_reading_speech_apart_comes_to_the_same(frame: str) -> None:
 
 
 def test_long_speech_that_is_no_base64_is_refused_in_the_same_words() -> None:
-    sentence = 'utterance: field "audio" is wrong: invalid base64 encoded string'
+    sentence = 'utterance: invalid field "audio": invalid base64 encoded string'
     for text in ("AAE*", TEXT[:-2] + "*="):
         assert read(f'{HEAD}"audio":"{text}"{TAIL}'.encode()) == sentence
 

@@ -55,6 +55,11 @@ def test_what_is_no_address_is_refused_with_one_that_is(address: str) -> None:
         assert repr(address) in str(caught.value)
 
 
+def test_the_address_of_redis_is_told_from_that_of_a_scheduler() -> None:
+    with pytest.raises(BadAddress, match="that is an address of Redis, for --redis-url"):
+        page_url("rediss://db:6379/0", "/")
+
+
 def test_several_addresses_take_turns() -> None:
     addresses = Addresses(["a:1", "b:2"], "/ws/node")
     seen = []
@@ -65,5 +70,9 @@ def test_several_addresses_take_turns() -> None:
 
 
 def test_no_address_at_all_is_refused() -> None:
-    with pytest.raises(BadAddress, match="no address is given"):
+    with pytest.raises(BadAddress, match="the address is empty"):
         Addresses([], "/ws/node")
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    assert Addresses("wss://ada:secret@host:5010/ws/node", "/ws/node").place == "host:5010"

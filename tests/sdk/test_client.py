@@ -25,7 +25,7 @@ from lingua_scheduler.sdk.client import (
     Translation,
     paced,
 )
-from lingua_scheduler.sdk.spoken import MAX_REMEMBERED_BYTES, MAX_UNANSWERED, Spoken
+from lingua_scheduler.sdk.spoken import MAX_UNANSWERED
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.peers import FakeNode, Field, Frame, field, result_of
 from tests.support.schedulers import scheduler_on
@@ -52,7 +52,7 @@ def client_of(peers: Field, src_lang: str = "en", tgt_lang: str = "zh") -> Clien
 
 
 async def all_heard(client: Client) -> list[Heard]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         return [heard async for heard in client.heard()]
 
 
@@ -181,7 +181,10 @@ def refusal(port: int, src_lang: str, tgt_lang: str) -> tuple[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("src_lang", "tgt_lang", "words"),
-    [("english", "zh", "src_lang is neither auto nor a language code"), ("en", "", "tgt_lang is not a language code")],
+    [
+        ("english", "zh", "invalid src_lang: expected auto or a code"),
+        ("en", "", "invalid tgt_lang: expected a language code"),
+    ],
 )
 async def test_a_session_that_is_refused_says_why(peers: Field, src_lang: str, tgt_lang: str, words: str) -> None:
     reason, _ = await asyncio.to_thread(refusal, peers.port, src_lang, tgt_lang)
@@ -214,7 +217,7 @@ async def opened(scheduler: FakeScheduler) -> tuple[Client, Call]:
 
 async def test_chunks_and_finals_are_counted_from_nought(scheduler: FakeScheduler) -> None:
     client, call = await opened(scheduler)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         await client.send(b"\x00\x01")
         await client.final()
         await client.send(b"\x02", is_final=True)
@@ -274,7 +277,7 @@ async def test_a_connection_that_ends_ends_what_is_heard(
 async def test_one_that_is_told_not_to_come_back_does_not(scheduler: FakeScheduler) -> None:
     client, call = await opened(scheduler)
     closing = asyncio.create_task(call.socket.close(code=4007))
-    with pytest.raises(SessionFailed, match="not its own"):
+    with pytest.raises(SessionFailed, match="sessions of other connections"):
         await all_heard(client)
     await closing
     await client.__aexit__(None, None, None)
@@ -340,7 +343,7 @@ async def spoken_until_cut(peers: Field, cut_after: int) -> tuple[list[int], lis
             await step()
             if number == cut_after:
                 cut(client)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             await listening
         audio = [base64.b64decode(job["audio"]) for job in node.jobs]
         return indexes, audio, client.times_resumed
@@ -380,7 +383,7 @@ async def test_a_connection_that_broke_is_made_again_where_it_was(server: RedisP
             await peers.node()
             cut(client)
             await client.utterance(PCM16)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(90):
                 assert isinstance(await anext(client.heard()), TranslationResult)
             assert client.times_resumed == 1
             _, status = await peers.get("/v1/status")
@@ -411,7 +414,7 @@ async def test_a_whole_utterance_cut_off_on_its_way_is_sent_again(peers: Field) 
         cut(client)
         await client.utterance(b"\x01\x00" * 160)
         await client.finish()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             heard = [message async for message in client.heard()]
         assert [type(message) for message in heard] == [TranslationResult]
         assert len(node.jobs) == 1
@@ -438,7 +441,7 @@ async def test_results_are_plain_values(scheduler: FakeScheduler) -> None:
     await call.send({"type": "asr_partial", "utterance_index": 0, "text": "hel", "is_final": False} | about)
     await call.send({"type": "translation_result", "utterance_index": 0, "scheduler_sent_at_ms": 1} | said | about)
     await call.send(missing | {"utterance_index": 1, "reason": "no_text"})
-    await call.send(wrong | about | {"error_code": "NO_CAPABLE_NODE", "hint": "no node serves tts(fr)"})
+    await call.send(wrong | about | {"error_code": "NO_CAPABLE_NODE", "hint": "no node speaks French"})
     await call.send(missing | {"utterance_index": 2, "reason": "job_failed"})
     await call.send(missing | {"utterance_index": 3, "reason": "gap_timeout"})
     await call.send({"type": "session_close_ack", "session_id": "s-00000001"})
@@ -447,7 +450,7 @@ async def test_results_are_plain_values(scheduler: FakeScheduler) -> None:
         Partial(0, "hel"),
         Translation(0, "hello", "olá", b"\x01\x02", "pcm16"),
         NoText(1, "no_text"),
-        Failed(2, "NO_CAPABLE_NODE", "no node serves tts(fr)"),
+        Failed(2, "NO_CAPABLE_NODE", "no node speaks French"),
         Gap(3, "gap_timeout"),
     ]
     assert isinstance(results[1], Translation)
@@ -458,9 +461,9 @@ async def test_results_are_plain_values(scheduler: FakeScheduler) -> None:
 async def test_a_scheduler_that_hangs_up_for_good_is_told_by_the_results(scheduler: FakeScheduler) -> None:
     client, call = await opened(scheduler)
     await call.socket.close()
-    with pytest.raises(SessionFailed, match="hung up before everything was translated"):
+    with pytest.raises(SessionFailed, match="closed the connection before everything was translated"):
         await results_of(client)
-    with pytest.raises(SessionFailed, match="the session is over"):
+    with pytest.raises(SessionFailed, match="the session has ended"):
         await client.send(b"\x00\x01")
     await client.__aexit__(None, None, None)
 
@@ -477,7 +480,7 @@ async def test_what_ended_the_session_is_told_to_whoever_speaks_on(scheduler: Fa
 async def test_after_finishing_nothing_more_can_be_said(peers: Field) -> None:
     async with client_of(peers) as client:
         await client.finish()
-        with pytest.raises(SessionFailed, match="nothing more can be said"):
+        with pytest.raises(SessionFailed, match="the session has ended"):
             await client.utterance(PCM16)
 
 
@@ -560,7 +563,7 @@ async def test_only_so_many_utterances_are_under_way_at_once(scheduler: FakeSche
     assert not one_more.done()
     missing = {"type": "missing_result", "session_id": "s-00000001", "utterance_index": 0, "reason": "no_text"}
     await call.send(missing | {"created_at_ms": 1})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(90):
         assert await one_more == MAX_UNANSWERED
     await client.__aexit__(None, None, None)
 
@@ -579,14 +582,6 @@ async def test_two_people_may_talk_and_partials_may_be_asked_for(scheduler: Fake
     assert (said["mode"], said["lang_a"], said["enable_streaming_asr"]) == ("two_way_auto", "zh", True)
     assert said["pipeline"]["use_tts"] is False
     await client.__aexit__(None, None, None)
-
-
-async def test_chunks_that_are_never_heard_are_remembered_up_to_a_limit() -> None:
-    spoken = Spoken()
-    for _ in range(50):
-        spoken.add_chunk(bytes(100_000), is_final=False)
-    kept = [chunk.seq for chunk in spoken.chunks_from(0)]
-    assert kept == list(range(50 - MAX_REMEMBERED_BYTES // 100_000, 50))
 
 
 async def test_a_stream_is_sent_at_the_pace_of_speech_and_ends_with_a_final(scheduler: FakeScheduler) -> None:

@@ -12,6 +12,10 @@ import pytest
 
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.loading import load_engine
+from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_scheduler.sdk.self_test import pairs_of, try_pair
+from lingua_scheduler.store.servers.local_cluster import free_port
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
 from tests.support.tones import tone
@@ -69,13 +73,48 @@ async def test_the_example_node_serves_the_example_client(server: RedisProcess, 
         async with example_node(tmp_path, serving.port) as node:
             arguments = (str(recording), "en", "pt", f"ws://127.0.0.1:{serving.port}")
             async with script(tmp_path, EXAMPLES["client.py"], *arguments) as client:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(90):
                     assert await client.process.wait() == 0, client.said
             heard = "1.0 seconds of speech -> 1.0 segundos de fala (32000 bytes of speech)"
             assert heard in client.said.splitlines()
             node.process.terminate()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(90):
                 assert await node.process.wait() == 0
+
+
+SAMPLE = str(ROOT / "src" / "lingua_scheduler" / "cli" / "assets" / "sample-en.wav")
+NO_SCHEDULER = f"ws://127.0.0.1:{free_port()}"
+USAGE = "usage: python client.py speech.wav en pt [ws://127.0.0.1:5010]"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("client.py", (), USAGE),
+        ("client.py", ("speech.wav", "en"), USAGE),
+        ("client.py", ("nowhere.wav", "en", "pt"), "nowhere.wav cannot be opened: No such file or directory"),
+        ("client.py", (SAMPLE, "en", "pt", "ftp://x"), "'ftp://x' is not an address"),
+        ("client.py", (SAMPLE, "en", "pt", NO_SCHEDULER), "start one with: lingua serve"),
+        ("node.py", ("ftp://x",), "'ftp://x' is not an address"),
+    ],
+)
+async def test_an_example_that_cannot_begin_says_what_to_do(
+    tmp_path: Path, name: str, arguments: tuple[str, ...], said: str
+) -> None:
+    async with script(tmp_path, EXAMPLES[name], *arguments) as running:
+        async with asyncio.timeout(90):
+            assert await running.process.wait() == 1
+    assert said in running.said
+    assert "Traceback" not in running.said
+
+
+async def test_a_refused_session_is_told_in_words(server: RedisProcess, tmp_path: Path) -> None:
+    async with serve_process(tmp_path, "--redis-url", server.url) as serving:
+        await until(lambda: serving.port, 60)
+        arguments = (SAMPLE, "e!n", "pt", f"ws://127.0.0.1:{serving.port}")
+        async with script(tmp_path, EXAMPLES["client.py"], *arguments) as client, asyncio.timeout(90):
+            assert await client.process.wait() == 1
+    assert client.said.startswith("the scheduler did not open a session")
 
 
 def test_the_page_shows_the_examples_as_they_are() -> None:
@@ -85,6 +124,24 @@ def test_the_page_shows_the_examples_as_they_are() -> None:
 def test_the_example_node_has_twenty_lines() -> None:
     lines = EXAMPLES["node.py"].splitlines()
     assert len([line for line in lines if line.strip()]) <= 20
+
+
+ENGINES = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs" / "engines.md").read_text("utf-8"), re.M | re.S)
+
+
+@pytest.mark.parametrize("number", range(len(ENGINES)))
+async def test_the_engines_that_need_care_work_as_the_page_shows_them(tmp_path: Path, number: int) -> None:
+    path = tmp_path / "my_engines.py"
+    path.write_text(ENGINES[number], "utf-8")
+    engine, given = load_engine(path)
+    assert given is None
+    assert isinstance(engine, Pipeline)
+    await engine.load()
+    able = engine.abilities()
+    for pair in pairs_of(able):
+        found = await try_pair(engine, pair, able, bytes(32_000 * 6))
+        assert (found.problem, found.heard) == ("", True)
+    assert pairs_of(able)
 
 
 NEEDS_A_MICROPHONE = "sdk.microphone"
@@ -99,7 +156,7 @@ async def test_what_the_page_shows_runs(server: RedisProcess, tmp_path: Path, nu
             assert ADDRESS in others[number]
             here = others[number].replace(ADDRESS, f"ws://127.0.0.1:{serving.port}")
             async with script(tmp_path, here) as running:
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(90):
                     assert await running.process.wait() == 0, running.said
             assert running.said
             assert "Traceback" not in running.said

@@ -7,11 +7,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
 
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.node import MAX_KEPT_RESULTS, Abilities, ModelNotAvailable, Node, Pipeline, Translation
+from lingua_scheduler.sdk.failures import at_stage
+from lingua_scheduler.sdk.node import (
+    MAX_KEPT_RESULTS,
+    RECONNECTS,
+    Abilities,
+    ModelNotAvailable,
+    Node,
+    Pipeline,
+    Translation,
+    why_away,
+)
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
@@ -201,7 +215,74 @@ async def test_a_crashing_engine_fails_one_job_and_not_the_node(server: RedisPro
         await client.utterance(1)
         assert (await client.outcome())["text_asr"] == "heard 1"
         assert [event for event, _ in events] == ["registered", "engine failed"]
+        assert re.match(r"job-\S+: ZeroDivisionError: .*\n  File ", events[1][1])
         assert "the words nobody must see" not in str(client.socket.heard)
+
+
+class Speechless(Mind):
+    async def translate(self, text: str, source: str, target: str) -> Any:
+        if text == "hello":
+            return None
+        raise LookupError(f"no way to say {text} in {target}")
+
+
+@pytest.mark.parametrize(
+    ("heard", "told"),
+    [
+        ("hello", "translate: BrokenContract: translate() must return str, got None"),
+        ("the safe is open", "translate: LookupError: no way to say … in …"),
+    ],
+)
+async def test_a_failing_engine_is_told_to_its_owner_with_job_stage_and_message_and_without_speech(
+    server: RedisProcess, caplog: pytest.LogCaptureFixture, heard: str, told: str
+) -> None:
+    pipeline = Pipeline(Ears(heard=heard), translator=Speechless(), speaker=Voice())
+    async with (
+        scheduler_on(server.url, dispatch__queue_wait_ms=20) as (scheduler, _),
+        field(scheduler.port) as peers,
+        running(peers.port, pipeline, None),
+    ):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        assert (await client.outcome())["reason"] == "job_failed"
+    # Nobody asked for events, so they are in Python's own log.
+    (logged,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert re.match(rf"engine failed: job-\S+ {re.escape(told)}(\n  File |$)", logged.getMessage())
+    assert "safe" not in caplog.text
+
+
+async def test_a_node_registers_when_its_models_are_loaded(server: RedisProcess) -> None:
+    loading, events = threading.Event(), list[str]()
+
+    class Slow(Ears):
+        def load(self) -> None:
+            loading.wait(20)
+
+    pipeline = Pipeline(Slow(), translator=Mind(), speaker=Voice())
+    async with (
+        scheduler_on(server.url) as (scheduler, _),
+        field(scheduler.port) as peers,
+        running(peers.port, pipeline, None, on_event=lambda event, _: events.append(event)),
+    ):
+        await until(lambda: events == ["loading"])
+        assert (await peers.get("/v1/nodes"))[1]["nodes"] == []
+        loading.set()
+        await until(lambda: events == ["loading", "loaded", "registered"])
+        await until(lambda: ready(peers))
+
+
+async def test_a_model_that_cannot_be_loaded_ends_the_node_and_says_why() -> None:
+    class Broken(Ears):
+        def load(self) -> None:
+            raise OSError("weights are cut short")
+
+    events: list[tuple[str, str]] = []
+    node = Node("127.0.0.1:1", Pipeline(Broken()), on_event=lambda *event: events.append(event))
+    with pytest.raises(OSError, match="cut short"):
+        await node.run()
+    assert events[-1][0] == "engine failed"
+    assert events[-1][1].startswith("load: OSError: weights are cut short\n")
 
 
 async def test_it_comes_back_when_another_scheduler_takes_the_place_of_the_first(server: RedisProcess) -> None:
@@ -299,7 +380,7 @@ async def test_it_introduces_itself_as_existing_schedulers_expect(scheduler: Fak
         assert said["node_id"] == "node-1"
         assert said["advanced_features"] == [
             *("job_ack", "binary_audio", "drain"),
-            *("lid", "context_text", "semantic", "turns"),
+            *("lid", "context_text", "semantic", "turns", "quarantine"),
         ]
         assert said["accept_public_jobs"] is True
         assert said["max_concurrent_jobs"] == 2
@@ -542,11 +623,12 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The longest each pause before a reconnect might be; the pauses themselves take no time."""
     longest: list[float] = []
 
-    def throw(low: float, high: float) -> float:
-        longest.append(high)
-        return 0.0
+    class Recorded(Backoff):
+        def pause_s(self, failures: int, dice: float = 1.0) -> float:
+            longest.append(super().pause_s(failures))
+            return super().pause_s(failures, 0.0)
 
-    monkeypatch.setattr("lingua_scheduler.sdk.node.random.uniform", throw)
+    monkeypatch.setattr("lingua_scheduler.sdk.node.RECONNECTS", Recorded(*RECONNECTS))
     return longest
 
 
@@ -555,7 +637,15 @@ async def test_while_nobody_listens_it_asks_less_and_less_often(pauses: list[flo
     async with running(1, Engine(), on_event=lambda *event: events.append(event)):
         await until(lambda: len(pauses) >= 9)
     assert pauses[:9] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0, 5.0]
-    assert {event for event, _ in events} == {"away"}
+    assert set(events) == {("away", "no scheduler answers at 127.0.0.1:1 (Connection refused)")}
+
+
+def test_what_keeps_a_node_away_is_told_in_words() -> None:
+    asked = aiohttp.RequestInfo(URL("http://h:1"), "GET", CIMultiDictProxy(CIMultiDict()))
+    refused = aiohttp.WSServerHandshakeError(asked, (), status=503, message="Invalid response status")
+    assert why_away(refused, "h:1") == "h:1 answered HTTP 503 and opened no WebSocket"
+    assert why_away(TimeoutError(), "h:1") == "no scheduler answers at h:1 (it is silent)"
+    assert why_away(aiohttp.ServerDisconnectedError(), "h:1").startswith("h:1 cannot be used: ")
 
 
 async def test_after_it_was_taken_in_it_comes_back_at_once(scheduler: FakeScheduler, pauses: list[float]) -> None:
@@ -784,7 +874,7 @@ async def test_a_model_that_is_missing_is_named(scheduler: FakeScheduler) -> Non
         await call.grant()
         error = (await call.next("job_result"))["error"]
         assert error["code"] == "MODEL_NOT_AVAILABLE"
-        assert error["details"] == {"service_id": "ears-asr", "reason": "no asr for fr here now"}
+        assert error["details"] == {"service_id": "ears-asr", "reason": "no asr for fr is available on this node"}
 
 
 async def test_a_thread_that_is_cancelled_keeps_its_slot_until_it_returns_and_its_result_is_dropped(
@@ -902,6 +992,20 @@ async def test_it_takes_no_jobs_while_the_scheduler_drains_it(scheduler: FakeSch
         assert (await finished_job(scheduler, call, 2))["success"] is True
 
 
+async def test_its_log_says_that_it_is_quarantined_and_that_it_has_recovered(scheduler: FakeScheduler) -> None:
+    events: list[tuple[str, str]] = []
+    node = Node(f"ws://127.0.0.1:{scheduler.port}", Engine(), ABLE, on_event=lambda *event: events.append(event))
+    serving = asyncio.create_task(node.run())
+    call = await scheduler.call()
+    await call.register()
+    await call.send({"type": "node_control", "command": "quarantined", "reason": "its jobs failed"})
+    await call.send({"type": "node_control", "command": "recovered"})
+    await until(lambda: len(events) >= 3)
+    assert events[1:] == [("quarantined", "its jobs failed"), ("recovered", "")]
+    await node.stop()
+    await serving
+
+
 async def test_a_node_that_leaves_waits_until_its_results_have_arrived(scheduler: FakeScheduler) -> None:
     gate = Gate()
     engine = Engine(gate)
@@ -932,6 +1036,24 @@ async def test_what_an_engine_makes_must_be_a_translation(scheduler: FakeSchedul
         call = await scheduler.call()
         await call.register()
         assert (await finished_job(scheduler, call))["error"]["code"] == "PROCESSING_ERROR"
+
+
+async def test_of_an_exception_the_scheduler_is_told_the_stage_and_the_nearest_type_of_python(
+    scheduler: FakeScheduler,
+) -> None:
+    class OwnError(LookupError):
+        pass
+
+    async def break_down(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        with at_stage("translate", ["what was said"]):
+            raise OwnError("what was said")
+
+    async with running(scheduler.port, Engine(break_down)):
+        call = await scheduler.call()
+        await call.register()
+        error = (await finished_job(scheduler, call))["error"]
+        assert error["details"] == {"stage": "translate", "exception": "LookupError"}
+        assert "what was said" not in str(error)
 
 
 def test_who_does_not_say_what_it_can_do_is_told_how() -> None:

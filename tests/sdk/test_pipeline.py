@@ -67,6 +67,15 @@ def test_engines_may_have_a_name_and_a_device() -> None:
 # What it does
 
 
+async def test_engines_are_called_by_their_own_names_of_languages() -> None:
+    voice = Voice("zh_CN")
+    pipeline = Pipeline(Ears("EN"), Mending("En"), Mind(("EN", "zh_CN")), voice)
+    assert pipeline.abilities().translates == [("EN", "zh_CN")]
+    made, _ = await translated(pipeline, src_lang="en", tgt_lang="zh-CN")
+    assert made.text_translated == "hello [EN>zh_CN]"
+    assert voice.said == [("hello [EN>zh_CN]", "zh_CN")]
+
+
 async def test_it_goes_through_every_stage_and_measures_each() -> None:
     made, _ = await translated(whole())
     assert (made.text_source, made.text_translated) == ("hello", "hello [en>zh]")
@@ -129,7 +138,7 @@ async def test_what_is_not_there_now_is_for_another_node(fields: dict[str, str],
 
 
 async def test_a_voice_that_is_missing_is_for_another_node_too() -> None:
-    with pytest.raises(ModelNotAvailable, match="no tts for zh here now"):
+    with pytest.raises(ModelNotAvailable, match="no tts for zh is available on this node"):
         await translated(Pipeline(Ears(), translator=Mind()))
 
 
@@ -165,12 +174,12 @@ async def test_who_cannot_tell_languages_apart_says_so() -> None:
 
 
 async def test_who_does_not_say_what_to_choose_from_is_told_so() -> None:
-    with pytest.raises(Unsupported, match="which it may be"):
+    with pytest.raises(Unsupported, match="nor candidates for it"):
         await translated(whole(Knowing("en", "zh", hears="en")), src_lang="auto")
 
 
 async def test_a_language_that_was_not_to_choose_from_is_no_answer() -> None:
-    with pytest.raises(EngineRefused, match="not to choose from"):
+    with pytest.raises(EngineRefused, match="not among the candidates"):
         await translated(whole(Knowing("en", "zh", hears="fr")), **BOTH)
 
 

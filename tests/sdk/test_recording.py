@@ -10,7 +10,7 @@ import pytest
 from lingua_scheduler.protocol.session import TranslationResult
 from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, paced
-from lingua_scheduler.sdk.recording import Part, parts_of, pauses_in
+from lingua_scheduler.sdk.recording import RecordedPart, parts_of, pauses_in
 from tests.support.peers import Field
 from tests.support.tones import silence, tone
 
@@ -42,7 +42,7 @@ async def test_three_sentences_with_pauses_are_three_utterances(peers: Field, is
     node = await peers.node()
     words = [spoken(300), spoken(400), spoken(500)]
     recording = quiet(1.3).join(words)
-    async with Client(f"127.0.0.1:{peers.port}", "en", "zh") as client, asyncio.timeout(30):
+    async with Client(f"127.0.0.1:{peers.port}", "en", "zh") as client, asyncio.timeout(90):
         began_s = asyncio.get_running_loop().time()
         await client.stream(paced(recording, is_fast=is_fast))
         took_s = asyncio.get_running_loop().time() - began_s
@@ -76,7 +76,7 @@ def test_a_pause_is_found_in_the_noise_of_a_room_too(noise: int) -> None:
 )
 def test_a_recording_without_a_pause_is_sent_as_it_is(recording: bytes) -> None:
     assert list(parts_of(recording)) == [
-        Part(at / 32, recording[at : at + CHUNK_BYTES]) for at in range(0, len(recording), CHUNK_BYTES)
+        RecordedPart(at / 32, recording[at : at + CHUNK_BYTES]) for at in range(0, len(recording), CHUNK_BYTES)
     ]
 
 

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.sdk import watching
 from lingua_scheduler.sdk.watching import (
     Connected,
     Interrupted,
-    Message,
     Reader,
     Refused,
+    StreamMessage,
     Unreadable,
     get,
     understood,
@@ -29,7 +30,7 @@ STREAM = b"retry: 2000\n\n: beat\n\nevent: change\r\ndata: {\ndata: }\n\ndata: x
 def test_messages_are_read_however_they_are_cut(size: int) -> None:
     reader = Reader()
     found = [message for i in range(0, len(STREAM), size) for message in reader.feed(STREAM[i : i + size])]
-    assert found == [Message("change", b"{\n}"), Message("message", b"x")]
+    assert found == [StreamMessage("change", b"{\n}"), StreamMessage("message", b"x")]
     assert reader.retry_s == 2.0
 
 
@@ -44,9 +45,9 @@ def test_a_message_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_messages_of_the_future_are_passed_over_and_rubbish_is_not() -> None:
-    assert understood(Message("weather", b"sunny")) is None
+    assert understood(StreamMessage("weather", b"sunny")) is None
     with pytest.raises(Unreadable):
-        understood(Message("change", b"{}"))
+        understood(StreamMessage("change", b"{}"))
 
 
 async def following(stream: Any, said: list[Any]) -> None:
@@ -55,7 +56,7 @@ async def following(stream: Any, said: list[Any]) -> None:
 
 
 def kinds(said: list[Any]) -> list[str]:
-    return [one.event if isinstance(one, Message) else type(one).__name__ for one in said]
+    return [one.event if isinstance(one, StreamMessage) else type(one).__name__ for one in said]
 
 
 async def test_a_picture_is_kept_up_to_date() -> None:
@@ -78,7 +79,7 @@ async def test_a_picture_is_kept_up_to_date() -> None:
     ("trouble", "reason"),
     [
         ("hang up", ""),
-        ("event: change\ndata: rubbish\n\n", "a change cannot be read"),
+        ("event: change\ndata: rubbish\n\n", "unreadable change"),
         ("skip", "does not follow"),
     ],
 )
@@ -116,15 +117,14 @@ async def test_each_success_makes_the_next_pause_a_short_one() -> None:
             match await anext(stream):
                 case Interrupted(_, pause_s, _):
                     pauses.append(pause_s)
-                case Message():
+                case StreamMessage():
                     await until(lambda: scheduler.watchers)
                     scheduler.hang_up()
         assert max(pauses) <= 0.02
 
 
 async def test_pauses_grow_while_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "FIRST_RETRY_S", 0.001)
-    monkeypatch.setattr(watching, "LAST_RETRY_S", 0.004)
+    monkeypatch.setattr(watching, "RETRIES", Backoff(0.001, 0.004))
     async with watched() as scheduler:
         url = scheduler.url
     pauses: list[float] = []
@@ -167,5 +167,5 @@ async def test_who_wants_events_alone_gets_nothing_else() -> None:
         await scheduler.change(map_version=13)
         await scheduler.happen(event("node.left", "node-1"))
         said = await anext(stream)
-        assert isinstance(said, Message)
+        assert isinstance(said, StreamMessage)
         assert said.event == "events"

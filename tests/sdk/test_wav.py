@@ -69,6 +69,11 @@ def test_a_written_file_is_16_khz_mono_pcm16(path: Path) -> None:
         assert file.getnframes() / file.getframerate() == 0.5
 
 
+def test_a_path_may_be_a_text(path: Path) -> None:
+    wav.write(str(path), bytes(100))
+    assert wav.read(str(path)) == bytes(100)
+
+
 # Widths
 
 
@@ -242,7 +247,7 @@ def header(
 )
 def test_what_is_no_sound_we_can_read_is_said_so(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(BadSound, match="is not a WAV file we can read"):
+    with pytest.raises(BadSound, match="is not a supported WAV file"):
         wav.read(path)
 
 

@@ -145,7 +145,7 @@ async def posted(port: int, path: str, head: str, parts: list[bytes]) -> int:
         return sent
 
     sending = asyncio.create_task(send())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(90):
         status = int((await reader.readuntil(b"\r\n\r\n")).split()[1])
         try:
             while await reader.read(65_536):

@@ -28,6 +28,9 @@ SERVICE = {"service_id": "s", "type": "asr", "device": "gpu", "status": "running
 # What a flood that is held back may cost of what it costs where nothing holds it: 0.05 to 0.2 were measured, about 1
 # without the mechanism. A busy machine leaves less to both, since they are flooded at the same time.
 MOST_OF_FREE = 0.7
+# Of the CPU of the free one; below that the ratio says nothing.
+ENOUGH_S = 0.15
+MOST_ROUNDS = 8
 # Limits so low that a flood gets less than a busy machine leaves to one that is free; honest peers need less still.
 FRAMES_PER_S = 200
 CPU_PERCENT = 1
@@ -184,9 +187,15 @@ async def unheld(both: Rivals, floods: Floods) -> dict[str, str]:
             attack = path, opening.replace(b"node-bad", alias), repeated.replace(b"node-bad", alias)
             rested, rested_free = await throttled(peers, path), await throttled(others, path)
             async with flood(both.held.port, *attack) as held, flood(both.free.port, *attack) as free:
-                had_s = cpu_s(both.held), cpu_s(both.free)
-                during = await talk(client, numbers, 1)
-                held_s, free_s = cpu_s(both.held) - had_s[0], cpu_s(both.free) - had_s[1]
+                had_s, during = (cpu_s(both.held), cpu_s(both.free)), list[float]()
+                held_s = free_s = 0.0
+                # On a busy machine it takes longer until a flood costs anything at all.
+                for _ in range(MOST_ROUNDS):
+                    during += await talk(client, numbers, 1)
+                    held_s, free_s = cpu_s(both.held) - had_s[0], cpu_s(both.free) - had_s[1]
+                    if free_s >= ENOUGH_S:
+                        break
+                during.sort()
                 rests = await throttled(peers, path) - rested
                 rests_free = await throttled(others, path) - rested_free
             told = (
@@ -214,6 +223,10 @@ async def test_what_costs_much_to_read_is_read_slowly(server: RedisProcess, tmp_
         "server.max_bad_frames_per_min": ANY,
         "server.max_body_bytes": 1_000 * ANY,
     }
-    held, free = ({"server.max_connection_cpu_percent": share} for share in (CPU_PERCENT, 100))
+    # What all HTTP connections may take together is no limit here.
+    held, free = (
+        {"server.max_connection_cpu_percent": share, "server.max_shared_loop_percent": 100}
+        for share in (CPU_PERCENT, 100)
+    )
     async with rivals(server, tmp_path, held | else_free, free | else_free) as both:
         assert await unheld(both, COSTLY) == {}

@@ -39,7 +39,7 @@ async def test_f87_its_share_grows_only_with_good_results(server: RedisProcess) 
             client = await peers.client()
 
             async def slots() -> int:
-                (view,) = await store.nodes.view()
+                (view,) = await store.node_views.all()
                 return view.max_jobs
 
             assert await slots() == 2
@@ -55,4 +55,4 @@ async def test_f87_its_share_grows_only_with_good_results(server: RedisProcess) 
 
 
 async def is_empty(store: Store) -> bool:
-    return await store.nodes.view() == []
+    return await store.node_views.all() == []

@@ -14,7 +14,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import Keyring
-from lingua_scheduler.services.cluster.inbox_reader import Letter
+from lingua_scheduler.services.cluster.letters import Letter
 from lingua_scheduler.services.cluster.seals import load_or_make
 from lingua_scheduler.store.store import Store
 from tests.support import gossip
@@ -132,6 +132,7 @@ async def let_a_letter_die(a: Scheduler, b: Scheduler, store: Store) -> None:
     assert (dead.reason, dead.subject) == ("failed", "job-0-1")
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_nothing_is_in_redis_or_its_files_after_runs_parked_sessions_and_dead_letters(
     writing_server: RedisProcess,
 ) -> None:
@@ -150,6 +151,7 @@ async def test_the_search_finds_what_is_not_sealed(writing_server: RedisProcess)
     assert traces(writing_server) != []
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_nothing_is_left_of_what_was_said_to_an_instance_that_was_killed(
     writing_server: RedisProcess, tmp_path: Path
 ) -> None:

@@ -11,14 +11,19 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
+from lingua_scheduler.protocol.node_dialogue import MAX_UNDER_WAY
+from lingua_scheduler.services.nodes.pacing import STRAYS, STRAYS_PER_S
+from tests.security.test_frame_floods import GHOST
 from tests.support.bare import Bare, frame, handshake
+from tests.support.crowd_floods import Crowd, crowd_flood
 from tests.support.fleet import wide_codes
-from tests.support.peers import FakeClient, field, heartbeat, registration
+from tests.support.peers import FakeClient, Field, field, heartbeat, registration
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 LARGE = "16 000 pairs, others each time"
+ROGUES, FLOOD_S = 10, 5.0
 CODES = wide_codes(128)
 PAIRS = [{"from": src, "to": tgt} for src in CODES for tgt in CODES if src != tgt and src not in ("en", "zh")]
 
@@ -116,3 +121,44 @@ async def test_an_honest_conversation_goes_on_beside_costly_words_of_a_node(
                     if name is not LARGE:
                         await asyncio.wait_for(hung_up, 30)
             assert not honest.socket.socket.closed
+
+
+async def judged(peers: Field) -> float:
+    """Reports that Redis was asked about and that changed nothing."""
+    line = "lingua_messages_stale_total{"
+    _, page = await peers.get("/metrics")
+    return sum(float(found.rpartition(" ")[2]) for found in page.splitlines() if found.startswith(line))
+
+
+async def test_reports_about_jobs_that_nodes_do_not_have_are_read_slowly(server: RedisProcess, tmp_path: Path) -> None:
+    crowd = Crowd(
+        ROGUES,
+        "/ws/node",
+        frame(registration(languages=("fr", "de"))).decode("latin-1"),
+        frame({"type": "job_started"} | GHOST).decode("latin-1"),
+    )
+    async with serve_process(tmp_path, "--redis-url", server.url) as process:
+        await until(lambda: process.port, within_s=30)
+        async with field(process.port) as peers:
+            await peers.node()
+            client = await peers.client()
+            before = median(await latencies(client, 0, 30))
+            began = perf_counter()
+            async with crowd_flood(process.port, crowd):
+                await until(lambda: has_judged(peers, ROGUES * STRAYS), within_s=60)
+                during, said = list[float](), 30
+                while perf_counter() - began < FLOOD_S:
+                    during += await latencies(client, said, 5)
+                    said += 5
+                found = await judged(peers)
+                took_s = perf_counter() - began
+    print(
+        f"{found:.0f} stale reports of {ROGUES} nodes in {took_s:.1f} s; the conversation's median: {before:.1f} ms "
+        f"before, {median(during):.1f} during"
+    )
+    # What was under way when the first of them had to rest comes on top; unheld, it would be 1000 a second of each.
+    assert found <= ROGUES * (STRAYS + 4 * MAX_UNDER_WAY + STRAYS_PER_S * took_s)
+
+
+async def has_judged(peers: Field, least: int) -> bool:
+    return await judged(peers) >= least

@@ -242,7 +242,7 @@ async def test_a_node_over_http_gives_its_place_back_once_though_redis_went_whil
             return (await peers.ask("POST", "/v1/node/register", json=body, headers={"X-Forwarded-For": STRANGER}))[0]
 
         assert await register("node-well", "ok") == 200
-        monkeypatch.setattr(scheduler._registry, "heartbeat", away)
+        monkeypatch.setattr(scheduler._connected.heartbeats, "take", away)
         assert await register("node-ill", "failing") == 503
         assert scheduler._addresses._places[STRANGER] == 2
         await peers.post("/v1/nodes/node-ill/evict")
@@ -262,7 +262,7 @@ async def test_registrations_pass_one_gate_however_they_come(server: RedisProces
         assert {status for status, _ in answers} == {200}
         assert metrics.REGISTRATIONS.labels("delayed")._value.get() > before, "ten at once, the rest wait"
         # All at once: as many as there is room for, not one more.
-        scheduler._registry._gate = Bucket(1_000, 1_000)
+        scheduler._connected.registry._gate = Bucket(1_000, 1_000)
         more = await asyncio.gather(*(peers.post("/v1/node/register", LANGUAGES) for _ in range(30)))
         assert sorted(status for status, _ in more) == [200] * 20 + [503] * 10
 

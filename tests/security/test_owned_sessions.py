@@ -163,7 +163,7 @@ async def test_a_gateway_goes_on_by_id_after_the_instance_of_its_socket_died(ser
         session = scheduler._intake._sessions.find(opened.session_id)
         assert session is not None
         # As if another instance had held it, and had not lived to tell that its socket is gone.
-        scheduler._survival._held.pop(opened.session_id)
+        scheduler._records._held.pop(opened.session_id)
         scheduler._intake._sessions.drop(session)
         await store.line.call("HSET", record, "owner", "i-dead 1")
         asks = FakeClient(await peers.socket("/ws/session"))

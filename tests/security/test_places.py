@@ -148,7 +148,7 @@ async def test_a_session_in_which_nothing_is_said_gives_its_place_back(server: R
         await silent.socket.next("server_heartbeat")
         await talking.utterance(0)
         assert (await talking.outcome())["type"] == "translation_result"
-        await scheduler._intake.close_idle()
+        await scheduler._intake.openings.close_idle()
         assert await silent.socket.closed() == 1013
         assert closed("session") == before + 1
         again = await peers.client(resume_token=silent.ack["resume_token"])

@@ -80,10 +80,11 @@ async def _has_alarm(peers: Field, code: str) -> bool:
 
 
 async def _has_nodes(store: Store, count: int) -> bool:
-    return len(await store.nodes.placed()) == count
+    return len(await store.placements.all()) == count
 
 
 @pytest.mark.parametrize("way", ["beside", "instead"])
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_conversation_goes_on_while_every_family_of_keys_is_soiled(server: RedisProcess, way: str) -> None:
     """Rubbish beside what is there, or another type instead of it, one family after the other."""
     dice = random.Random(7)

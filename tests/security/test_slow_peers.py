@@ -92,7 +92,7 @@ async def speak(client: FakeClient, first: int, count: int) -> list[float]:
 
 
 async def all_gone(waits: list[Awaitable[bool]]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(90):
         assert all(await asyncio.gather(*waits))
 
 
@@ -107,7 +107,7 @@ async def test_h99_half_open_connections_are_gone_after_the_deadline(server: Red
         slow = await wires(peers.port, 20, HALF_A_HEAD)
         ends = asyncio.gather(*map(is_gone, [*silent, *half]), *map(dribble, slow))
         during = await speak(client, 40, 40)
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(90):
             assert all(await ends)
         assert cut("headers") == cut_before + 220
         print(f"median {before[20]:.1f} ms before, {during[20]:.1f} ms during: x {during[20] / before[20]:.2f}")

@@ -11,23 +11,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
+from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
+from lingua_scheduler.domain.nodes.owners import Owner, Ownership
+from lingua_scheduler.domain.nodes.places import Place
+from lingua_scheduler.domain.pools.languages import Pair
+from lingua_scheduler.domain.pools.names import Pool
+from lingua_scheduler.domain.watching.chronicle import FleetMemory
+from lingua_scheduler.domain.watching.failures import FailureFilter
+from lingua_scheduler.domain.watching.handling import AlarmAction
+from lingua_scheduler.domain.watching.tallies import TalliedError, TallySums
 from lingua_scheduler.store import reading, unreadable
 from lingua_scheduler.store.jobs.jobs import JobNote
-from lingua_scheduler.store.jobs.requests import Claim
-from lingua_scheduler.store.keys import FAMILIES, TABLE, Family, Keys
+from lingua_scheduler.store.jobs.requests import RequestClaim
+from lingua_scheduler.store.keys import FAMILIES, KeyFamily
 from lingua_scheduler.store.maintenance.checkup import Checkup
-from lingua_scheduler.store.nodes.nodes import Owner, Place
 from lingua_scheduler.store.reading import fields_of
 from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
-from lingua_scheduler.telemetry import metrics
+from tests.domain.watching.test_chronicle import event
+from tests.domain.watching.test_failures import failure
 from tests.support.fleet import HERE, POOL, RULES, entry, join, order, wide_entry
 from tests.support.mail import DEAD_MS, ROOMY, letter, who
+from tests.support.pictures import moment
 from tests.support.servers import RedisProcess, binaries
 
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(2**32)))
@@ -88,6 +98,7 @@ async def settle(store: Store) -> None:
     await store.services.suspend(0, "n2", Complaint("tts", "1"), ("tts",), 60_000, SUSPENDING)
     await store.instances.join(who("i-here"), DEAD_MS)
     await store.instances.show("i-here", b"{}")
+    await store.instances.take_turn("i-here", KEEP_MS)
     for name in ("i-here", "i-dead"):
         await store.inboxes.prepare(name)
         await store.inboxes.post(name, letter(f"u-{name}"), ROOMY)
@@ -103,14 +114,19 @@ async def settle(store: Store) -> None:
         await join(store, entry(name, max_jobs=50)._replace(believed_slots=8))
     await store.nodes.remove(0, HERE, "left", frozenset())
     await store.affinity.bind("key", "n1", 0, KEEP_MS)
-    await store.requests.claim(Claim(REQUEST, "t", "i-here", "p"), claim_ms=60_000, keep_ms=KEEP_MS)
+    await store.failures.add([failure()], 100, KEEP_MS)
+    await store.tallies.add(0, "n1", TallySums(1, 0, 5, 5), [TalliedError(1, "JOB_TIMEOUT", "j")])
+    await store.chronicle.write([event(1)], moment(1), FleetMemory(at_ms=1, made_by="i-here"))
+    await store.demand.note([POOL], ["xx:yy:text"])
+    await store.alarms.note([("redis.full", 1)])
+    await store.requests.claim(RequestClaim(REQUEST, "t", "i-here", "p"), claim_ms=60_000, keep_ms=KEEP_MS)
 
 
 def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
     """Whatever reads Redis, one by one, as the scheduler and its commands do."""
     nodes, jobs, pools = store.nodes, store.jobs, store.pools
     attempt = Attempt("job-0-honest", 1, "n1", 0)
-    claim = Claim(REQUEST, "t", "i-here", "p")
+    claim = RequestClaim(REQUEST, "t", "i-here", "p")
 
     async def adoption() -> None:
         adopted = await store.inboxes.adopt("i-dead", "i-here", 1_000)
@@ -130,35 +146,32 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         await store.inboxes.dead_letters("i-here", 10)
         await store.inboxes.depth("i-here")
 
-    async def members() -> None:
-        await pools.members(POOL, await pools.build_map(), 10)
-
     return {
         "overdue leases": lambda: jobs.overdue(0, 10),
         "overdue nodes": lambda: nodes.overdue(0, 10),
-        "rebuild": lambda: nodes.rebuild(0),
-        "placed": nodes.placed,
-        "place_of": lambda: nodes.place_of("n1"),
-        "some_places": lambda: nodes.some_places(5),
-        "holder": lambda: nodes.holder("n1"),
-        "known": lambda: nodes.known(0),
-        "shards": nodes.shards,
-        "view": nodes.view,
-        "view_one": lambda: nodes.view_one("n1", 0),
-        "owned_by": lambda: nodes.owned_by({"i-dead"}),
-        "reports_jobs": lambda: nodes.reports_jobs("n1", 0),
-        "leases": lambda: nodes.leases("n1", 0),
+        "rebuild": lambda: store.ledger.rebuild(0),
+        "placed": store.placements.all,
+        "place_of": lambda: store.placements.find("n1"),
+        "some_places": lambda: store.placements.sample(5),
+        "holder": lambda: store.owners.holder("n1"),
+        "known": lambda: store.owners.known(0),
+        "shards": store.placements.shards,
+        "view": store.node_views.all,
+        "view_one": lambda: store.node_views.one("n1", 0),
+        "owned_by": lambda: store.owners.owned_by({"i-dead"}),
+        "reports_jobs": lambda: store.node_views.reports_jobs("n1", 0),
+        "leases": lambda: store.ledger.leases("n1", 0),
         "beat": lambda: nodes.beat(0, HERE, "n1", 45_000, "d 45000 - - -", 0),
-        "adopt": lambda: nodes.adopt(0, HERE, "n1", [Attempt("job-0-found", 0, "n1", 0), attempt], 60_000),
+        "adopt": lambda: store.ledger.adopt(0, HERE, "n1", [Attempt("job-0-found", 0, "n1", 0), attempt], 60_000),
         "drain": lambda: nodes.drain("n2"),
         "resume": lambda: nodes.drain("n2", resume=True),
-        "place": lambda: nodes.place("n3", 100, 1_000),
+        "place": lambda: store.placements.assign("n3", 100, 1_000),
         "register": lambda: nodes.register(0, HERE, entry("n3")),
         "update": lambda: nodes.update(0, HERE, entry("n3"), frozenset({POOL})),
         "remove": lambda: nodes.remove(0, NOBODY, "n3", frozenset()),
         "check node": lambda: nodes.check(0, HERE, "n1", [POOL]),
-        "misplaced": lambda: nodes.misplaced({"n1": Place(0, 1)}),
-        "restore place": lambda: nodes.restore_place("n1", Place(0, 1), 100, 1_000),
+        "misplaced": lambda: store.placements.misplaced({"n1": Place(0, 1)}),
+        "restore place": lambda: store.placements.restore("n1", Place(0, 1), 100, 1_000),
         "restore": lambda: nodes.restore(0, HERE, entry("n1", max_jobs=50, boot_id="n1"), frozenset({POOL}), "1"),
         "leave": lambda: nodes.remove(0, HERE, "w1", frozenset()),
         "come back": lambda: nodes.register(0, HERE, wide_entry("w1")),
@@ -175,12 +188,13 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "survey": lambda: store.surveys.look(0, (POOL,)),
         "suspend": lambda: store.services.suspend(0, "n2", Complaint("nmt", "1"), ("nmt",), 60_000, SUSPENDING),
         "looks": looks,
-        "members": members,
+        "row": lambda: store.looks.row("n1", 0),
         "publish": publishing,
         "published": pools.published,
         "read_published": pools.read_published,
         "leader": pools.leader,
         "instances": store.instances.known,
+        "turn": lambda: store.instances.take_turn("i-here", 1_000),
         "shown": store.instances.shown,
         "instance beat": lambda: store.instances.beat(who("i-here"), DEAD_MS),
         "instance join": lambda: store.instances.join(who("i-new"), DEAD_MS),
@@ -195,16 +209,28 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "session open": lambda: store.sessions.open("s-2", A, "token", "{}", KEEP_MS),
         "session close": lambda: store.sessions.close("s-2", A, keep_ms=60_000),
         "affinity": lambda: store.affinity.read("key"),
+        "demand": lambda: store.demand.note([POOL], ["xx:yz:text"]),
+        "alarms": lambda: store.alarms.note([("redis.full", 1)]),
+        "handle alarm": lambda: store.alarms.handle("redis.full", AlarmAction.SILENCE, 1_000, "me"),
         "request claim": lambda: store.requests.claim(claim, claim_ms=60_000, keep_ms=KEEP_MS),
         "request bind": lambda: store.requests.bind(claim, attempt, keep_ms=KEEP_MS),
         "request release": lambda: store.requests.release(claim),
         "version": store.versions.read,
         "claim version": store.versions.claim,
+        "failures": lambda: store.failures.latest(FailureFilter(), 10),
+        "add failures": lambda: store.failures.add([failure()], 100, KEEP_MS),
+        "events": store.chronicle.events.news,
+        "moments": store.chronicle.moments.news,
+        "tally": lambda: store.tallies.read(0, "n1", 1),
+        "add to tally": lambda: store.tallies.add(0, "n1", TallySums(1), []),
+        "release": lambda: nodes.release("n2"),
+        "memory": store.chronicle.memory,
+        "chronicle": lambda: store.chronicle.write([event(2)], moment(2), FleetMemory(at_ms=2, made_by="i-here")),
         "check": lambda: Checkup(store).look(settle_s=0),
     }
 
 
-async def keys_of(store: Store, family: Family) -> list[str]:
+async def keys_of(store: Store, family: KeyFamily) -> list[str]:
     found = []
     cursor = "0"
     while True:
@@ -248,7 +274,7 @@ FUZZED = list({family.name: family for family in reversed(FAMILIES) if family.ty
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("family", FUZZED, ids=lambda family: family.name)
-async def test_garbage_harms_no_reader_and_is_removed_by_repair(store: Store, family: Family, way: str) -> None:
+async def test_garbage_harms_no_reader_and_is_removed_by_repair(store: Store, family: KeyFamily, way: str) -> None:
     dice = random.Random(f"{SEED} {family.name} {way}")
     print(f"SEED={SEED}")
     await settle(store)
@@ -270,12 +296,12 @@ async def test_garbage_harms_no_reader_and_is_removed_by_repair(store: Store, fa
             raise AssertionError(f"{name} raised {error!r}; SEED={SEED}") from error
     # An honest node that comes now is served, whatever is around it.
     await store.instances.join(who("i-here"), DEAD_MS)
-    _, place = await store.nodes.place("honest", 100, 1_000)
+    _, place = await store.placements.assign("honest", 100, 1_000)
     await store.nodes.register(place.shard, HERE, entry("honest", max_jobs=5, boot_id="h"))
     job = msgspec.structs.replace(order("after"), job_id=f"job-{place.shard}-after")
     placed = await store.jobs.dispatch(place.shard, job, RULES)
     assert placed.outcome is DispatchOutcome.DISPATCHED, SEED
-    assert "honest" in {view.node_id for view in await store.nodes.view()}
+    assert "honest" in {view.node_id for view in await store.node_views.all()}
     assert (await store.jobs.find(job.job_id)) is not None
     await Checkup(store).put_right(settle_s=0)
     assert [finding.words for finding in await Checkup(store).look(settle_s=0) if finding.is_repairable] == [], SEED
@@ -286,7 +312,7 @@ async def test_a_number_nobody_can_read_harms_no_reader_and_is_removed_by_repair
     """In values that are right but for this number, which the random ones never are."""
     await settle(store)
     keys, call = store.keys, store.line.call
-    claim = Claim(REQUEST, "t", "i-here", "p")
+    claim = RequestClaim(REQUEST, "t", "i-here", "p")
     await store.requests.bind(claim, Attempt("job-0-honest", 1, "n1", 0), keep_ms=KEEP_MS)
     soiled = [
         (keys.shard(0).summary, POOL),
@@ -318,39 +344,6 @@ async def test_a_number_nobody_can_read_harms_no_reader_and_is_removed_by_repair
     assert [finding.words for finding in await Checkup(store).look(settle_s=0) if finding.is_repairable] == []
 
 
-def test_every_key_has_a_family_and_a_name() -> None:
-    assert len(FAMILIES) == len([doc for doc in TABLE if doc.type != "channel"])
-    keys = Keys("p")
-    shard = keys.shard(12)
-    for key, name in (
-        (shard.leases, "leases"),
-        (shard.pool(POOL), "pool"),
-        (shard.node("n"), "node"),
-        (keys.parked("s"), "parked"),
-        (keys.session("s"), "session"),
-        (keys.aside(keys.session("s")), "unreadable"),
-    ):
-        family = keys.family_of(key)
-        assert family is not None
-        assert family.name == name
-    assert keys.family_of("p:something:else") is None
-    assert keys.family_of("q:{s1}:leases") is None
-
-
-async def test_a_key_of_another_type_is_set_aside_and_the_call_goes_on(store: Store) -> None:
-    before = metrics.UNREADABLE_DATA.labels("leases")._value.get()
-    await store.line.call("SET", store.keys.shard(0).leases, "not ours")
-    await join(store, entry("n1"))
-    assert (await store.jobs.dispatch(0, order(1), RULES)).outcome is DispatchOutcome.DISPATCHED
-    aside = store.keys.aside(store.keys.shard(0).leases)
-    assert await store.line.call("GET", aside) == "not ours"
-    assert metrics.UNREADABLE_DATA.labels("leases")._value.get() == before + 1
-    assert store.unreadable.lately == ["leases"]
-    (finding,) = [one for one in await Checkup(store).look(settle_s=0) if one.key == aside]
-    await Checkup(store).repair([finding])
-    assert await store.line.call("EXISTS", aside) == 0
-
-
 async def test_many_rubbish_leases_and_nodes_do_not_hide_those_behind_them(store: Store) -> None:
     keys = store.keys.shard(0)
     await join(store, entry("n1"))
@@ -360,21 +353,8 @@ async def test_many_rubbish_leases_and_nodes_do_not_hide_those_behind_them(store
     await store.line.call("ZADD", keys.seen, 1, "n1")
     assert await store.jobs.overdue(0, 10) == [Attempt("job-0-late", 1, "n1", 0)]
     assert await store.nodes.overdue(0, 10) == ["n1"]
-    await store.nodes.rebuild(0)
+    await store.ledger.rebuild(0)
     assert await store.line.call("ZRANGE", keys.leases, 0, -1) == ["job-0-late#1#n1"]
-
-
-async def test_what_is_met_is_told_once_in_a_while_and_counted(store: Store) -> None:
-    now_s = 0.0
-    met = unreadable.Unreadable(lambda: now_s)
-    before = metrics.UNREADABLE_DATA.labels("leases")._value.get()
-    for _ in range(100):
-        met.met("leases", "\udcff\x1b[31m")
-    assert metrics.UNREADABLE_DATA.labels("leases")._value.get() == before + 100
-    assert met.lately == ["leases"]
-    now_s = unreadable.LATELY_S + 1
-    assert met.lately == []
-    assert "\x1b" not in unreadable.printable("\udcff\x1b[31m")
 
 
 anything = st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogateescape")) | st.text(max_size=200)
@@ -383,7 +363,8 @@ anything = st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogat
 @given(anything)
 def test_no_parser_raises(text: str) -> None:
     for parse in (
-        reading.owner_of, reading.place_of, reading.is_shard, reading.is_node, reading.is_instance,
+        Ownership.parse, Place.parse, Pool.parse, Pair.parse, JobId.parse, JobHandle.parse,
+        reading.is_shard, reading.is_node, reading.is_instance,
         reading.profile_of, reading.whole, reading.is_text, reading.number_of, reading.slots_of, fields_of,
         unreadable.printable,
     ):  # fmt: skip

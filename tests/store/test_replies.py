@@ -12,14 +12,18 @@ from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
+from lingua_scheduler.domain.nodes.owners import Owner
+from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.domain.pools.selection import PoolMap
+from lingua_scheduler.domain.watching.handling import KNOWN_MAX, AlarmAction
+from lingua_scheduler.domain.watching.tallies import TallySums
 from lingua_scheduler.store.jobs.jobs import JobNote
-from lingua_scheduler.store.jobs.requests import Claim
+from lingua_scheduler.store.jobs.requests import RequestClaim
 from lingua_scheduler.store.maintenance.checkup import Checkup
-from lingua_scheduler.store.nodes.nodes import Owner, Place
 from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
+from tests.domain.watching.test_failures import failure
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
 from tests.support.mail import DEAD_MS, ROOMY, letter, who
@@ -49,9 +53,9 @@ async def everything(store: Store, clock: Clock) -> None:
     """One long day in which each script has to answer each of its words."""
     nodes, jobs = store.nodes, store.jobs
     for size in (1, 1, 0):
-        await nodes.place("a", 1, 1) if size else await nodes.place("b", 1, 1)
-    await nodes.unplace("a", Place(0, 2))
-    await nodes.unplace("a", Place(0, 2))
+        await store.placements.assign("a", 1, 1) if size else await store.placements.assign("b", 1, 1)
+    await store.placements.release("a", Place(0, 2))
+    await store.placements.release("a", Place(0, 2))
 
     assert (await jobs.dispatch(0, order(0), RULES)).outcome == "nobody"
     await nodes.update(0, HERE, entry("n1"), frozenset())  # gone
@@ -74,7 +78,10 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.dispatch(0, order(2, preferred="zz", only_preferred=True), RULES)  # unfit
     await jobs.dispatch(0, order(1, attempt=2), RULES)  # stale
     await jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
+    await jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT)
     await jobs.advance(attempt, "1", JobEvent.ACCEPT)
+    await jobs.extend(attempt, placed.epoch, 1, 1)
+    await jobs.extend(attempt, "1", 1, 1)
     await jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, if_overdue=True)  # alive
     await jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "")  # stale: it is live
     await jobs.leave_pointer(0, attempt.job_id, 1, 5)  # stale
@@ -103,14 +110,28 @@ async def everything(store: Store, clock: Clock) -> None:
     await jobs.note(0, waiting, 60_000)  # stale
     await store.surveys.look(0, (POOL,))
 
-    await nodes.adopt(0, HERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
-    await nodes.adopt(0, ELSEWHERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
-    await nodes.rebuild(0)
-    await nodes.place("n1", 100, 1000)
+    await store.ledger.adopt(0, HERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
+    await store.ledger.adopt(0, ELSEWHERE, "n1", [Attempt("job-0-x", 0, "n1", 0)], 1_000)
+    await store.ledger.rebuild(0)
+    await store.placements.assign("n1", 100, 1000)
     for resume in (False, False, True):
         await nodes.drain("n1", resume=resume)  # moved, drained, kept, resumed
-    await nodes.place("zz", 100, 1000)
+    await store.placements.assign("zz", 100, 1000)
     await nodes.drain("zz")  # gone
+    await nodes.release("zz")  # gone
+    await store.line.call("ZADD", store.keys.shard(0).sick, 9e15, "n1")
+    for _ in range(2):
+        await nodes.release("n1")  # released, kept
+    await store.tallies.add(0, "n1", TallySums(1), [])
+    await store.demand.note([POOL], ["xx:yy:text"])
+    await store.alarms.note([("redis.full", 1)])
+    await store.alarms.handle("redis.full", AlarmAction.ACKNOWLEDGE, 0, "me")  # handled
+    await store.alarms.handle("nodes.none", AlarmAction.ACKNOWLEDGE, 0, "me")  # gone
+    many = [word for number in range(KNOWN_MAX) for word in (f"alarm-{number}", "0 0 0 0 0 ")]
+    await store.line.call("HSET", store.keys.alarms, *many)
+    await store.alarms.handle("other", AlarmAction.SILENCE, 1_000, "me")  # full
+    await store.failures.add([failure()], 10, 1_000)
+    await nodes.remove(0, HERE, "n1", frozenset({POOL}), if_idle=True)  # busy
     await nodes.remove(0, NOBODY, "n1", frozenset())  # alive
     await nodes.remove(0, ELSEWHERE, "n1", frozenset())  # superseded
     await nodes.remove(0, HERE, "n1", frozenset())  # moved, then removed
@@ -118,8 +139,8 @@ async def everything(store: Store, clock: Clock) -> None:
     await nodes.overdue(0, 10)
     await nodes.clock_ms(0)
     await jobs.overdue(0, 10)
-    await nodes.restore_place("lost", Place(0, 1), 100, 1000)
-    await nodes.restore_place("lost", Place(0, 1), 100, 1000)  # kept
+    await store.placements.restore("lost", Place(0, 1), 100, 1000)
+    await store.placements.restore("lost", Place(0, 1), 100, 1000)  # kept
     await store.line.call("HSET", store.keys.shard(0).queues, "two words", "x")
     aside = [store.keys.leader, store.keys.aside(store.keys.leader)]
     await store.scripts.run("key_set_aside", names=aside, keep_ms=1_000, types=["string"])
@@ -149,8 +170,8 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.pools.publish(Term("i-elsewhere", term.epoch), PoolMap({}))  # stale
     for _ in range(2):
         await store.pools.resign(term)  # resigned, stale
-    mine, other = Claim(REQUEST, "t1", "i-here", "p"), Claim(REQUEST, "t2", "i-elsewhere", "p")
-    for claim in (mine, other, Claim(REQUEST, "t3", "i-here", "q")):  # claimed, pending, conflict
+    mine, other = RequestClaim(REQUEST, "t1", "i-here", "p"), RequestClaim(REQUEST, "t2", "i-elsewhere", "p")
+    for claim in (mine, other, RequestClaim(REQUEST, "t3", "i-here", "q")):  # claimed, pending, conflict
         await store.requests.claim(claim, claim_ms=1_000, keep_ms=60_000)
     for claim in (other, mine):  # lost, bound
         await store.requests.bind(claim, attempt, keep_ms=60_000)

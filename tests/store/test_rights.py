@@ -93,8 +93,8 @@ async def test_the_least_rights_are_enough_for_every_script(guarded: Guarded) ->
     clock = Clock()
     async with store_on(guarded.url, clock) as store:
         await everything(store, clock)
-        await store.nodes.view()
-        await store.nodes.some_places(3)
+        await store.node_views.all()
+        await store.placements.sample(3)
         await store.affinity.bind("k", "n1", 0, 1_000)
         await store.affinity.read("k")
 
@@ -140,7 +140,7 @@ async def test_a_user_who_may_not_even_look_is_told_so(guarded: Guarded, name: s
 
 async def test_keys_out_of_reach_are_named_at_the_start(guarded: Guarded) -> None:
     guarded.allow("resetkeys", "~other:*")
-    with pytest.raises(StoreError, match=r"may not touch keys that begin with lingua:v1:; lingua redis acl"):
+    with pytest.raises(StoreError, match=r"has no access to keys that begin with lingua:v1:; lingua redis acl"):
         async with store_on(guarded.url):
             pass
 

@@ -13,6 +13,7 @@ from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, EndO
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.jobs.jobs import Dispatched
 from lingua_scheduler.store.script_batches import MOST_TOGETHER
 from lingua_scheduler.store.store import Store
 from tests.support.clusters import Server
@@ -41,7 +42,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def pending(store: Store) -> int:
-    return store.jobs._together.pending
+    return store.jobs._batches.pending
 
 
 @pytest.fixture
@@ -125,7 +126,7 @@ async def test_an_attempt_that_is_ended_twice_in_one_tick_ends_once(store: Store
 async def test_what_a_node_says_of_a_job_in_one_tick_is_taken_in_its_order(store: Store) -> None:
     epoch = (await join(store, entry("a", max_jobs=3, acknowledges=True))).epoch
     one, two, three = await place(store, 3)
-    said = [
+    said: list[asyncio.Future[Any]] = [
         store.jobs.end(one, epoch, JobEvent.FINISH),
         *(store.jobs.advance(two, epoch, event) for event in (JobEvent.ACCEPT, JobEvent.START)),
         store.jobs.end(two, epoch, JobEvent.FINISH),
@@ -206,19 +207,19 @@ async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server
     await join(store, entry("a", max_jobs=MOST_PENDING))
     own_server.signal(signal.SIGSTOP)
     # Of two shards; some are under way, the others wait for them.
-    calls = [store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2)]
+    calls = [store.jobs.dispatch(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2)]
     await until(lambda: store.line.servers()[0].pending)
     calls += [
-        store.jobs.ask_for_slot(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, MOST_PENDING)
+        store.jobs.dispatch(serial % 2, order(serial), RULES) for serial in range(MOST_PENDING // 2, MOST_PENDING)
     ]
     attempt = Attempt("job-0-1", 1, "a", 0)
     asks: list[Callable[[], object]] = [
-        lambda: store.jobs.ask_for_slot(2, order("more"), RULES),
-        lambda: store.jobs.ask_to_advance(attempt, "1", JobEvent.ACCEPT),
-        lambda: store.jobs.ask_to_end(attempt, "1", JobEvent.FINISH),
+        lambda: store.jobs.dispatch(2, order("more"), RULES),
+        lambda: store.jobs.advance(attempt, "1", JobEvent.ACCEPT),
+        lambda: store.jobs.end(attempt, "1", JobEvent.FINISH),
     ]
     for ask in asks:
-        with pytest.raises(RedisAway, match="100 calls are waiting for an answer already"):
+        with pytest.raises(RedisAway, match="100 calls are already waiting for a reply"):
             ask()
     # Those who left take up their room until it is known what became of their calls.
     for gone in (calls[0], calls[-1]):
@@ -231,7 +232,7 @@ async def test_while_redis_hangs_so_many_may_wait_and_no_more(own_server: Server
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 20)
     assert Counter(kind_of(answer) for answer in answers) == {
         asyncio.CancelledError: 2,
-        str if comes_back else RedisAway: MOST_PENDING - 2,
+        Dispatched if comes_back else RedisAway: MOST_PENDING - 2,
     }
     await until(lambda: pending(store) == 0)
     if not comes_back:
@@ -251,16 +252,16 @@ async def test_a_server_that_forgot_its_scripts_gets_those_that_are_shared_again
     placed = await asyncio.gather(*(dispatch(store, order(serial)) for serial in range(MOST_TOGETHER + 8)))
     assert len(placed) == MOST_TOGETHER + 8
     assert await ledger(store, "a") == (40, 60, 40)
-    assert (pending(store), store.jobs._together._desks) == (0, {})
+    assert (pending(store), store.jobs._batches._desks) == (0, {})
 
 
 async def test_who_waits_when_the_line_is_closed_hears_of_it(store: Store) -> None:
     await join(store, entry("a", max_jobs=100))
-    calls = [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(MOST_TOGETHER + 8)]
+    calls = [store.jobs.dispatch(0, order(serial), RULES) for serial in range(MOST_TOGETHER + 8)]
     await asyncio.sleep(0)
     await store.line.close()
-    calls += [store.jobs.ask_for_slot(0, order(serial), RULES) for serial in range(50, 52)]
+    calls += [store.jobs.dispatch(0, order(serial), RULES) for serial in range(50, 52)]
     answers = await asyncio.wait_for(asyncio.gather(*calls, return_exceptions=True), 10)
-    assert {kind_of(answer) for answer in answers} <= {RedisAway, str}
+    assert {kind_of(answer) for answer in answers} <= {RedisAway, Dispatched}
     assert {kind_of(answer) for answer in answers[-2:]} == {RedisAway}
-    assert (pending(store), store.jobs._together._desks) == (0, {})
+    assert (pending(store), store.jobs._batches._desks) == (0, {})

@@ -301,15 +301,17 @@ async def crowd_on(at: Sequence[Instance], store: Store, **size: float) -> Async
 
 async def are_ready(store: Store, count: int, elsewhere: str = "") -> bool:
     """So many nodes are, and none of them at this instance."""
-    views = await store.nodes.view()
-    owners = {view.owner.split()[1] for view in views}
+    views = await store.node_views.all()
+    owners = {view.owner.owner.instance for view in views}
     return [view.state for view in views] == ["ready"] * count and elsewhere not in owners
 
 
 async def is_all_free(store: Store, count: int) -> bool:
     """Every slot of every node is free, and no lease is left in any shard."""
-    views = await store.nodes.view()
-    leases = [await store.line.call("ZCARD", store.keys.shard(shard).leases) for shard in await store.nodes.shards()]
+    views = await store.node_views.all()
+    leases = [
+        await store.line.call("ZCARD", store.keys.shard(shard).leases) for shard in await store.placements.shards()
+    ]
     return [(view.held, view.free) for view in views] == [(0, SLOTS)] * count and not any(leases)
 
 

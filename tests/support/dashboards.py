@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from lingua_scheduler.console.assets import serve_shared
 from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.domain.watching.changes import delta
 from lingua_scheduler.domain.watching.picture import Event, Moment, Picture
+from tests.support.pictures import judged_whole
 from tests.support.scenes import moment
 
 
@@ -19,7 +21,7 @@ class Watched:
     """`pages` answers what else the page asks for, by path."""
 
     def __init__(self, picture: Picture, history: Sequence[Moment] = (), events: Sequence[Event] = ()) -> None:
-        self.picture = picture
+        self.picture = judged_whole(picture)
         self.history = history
         self.events = events
         self.pages: dict[str, Any] = {}
@@ -34,14 +36,14 @@ class Watched:
 
     def show(self, picture: Picture) -> None:
         """Another whole picture, as to a reader who was too slow."""
-        self.picture = picture
+        self.picture = judged_whole(picture)
         self._send(self._first())
 
     def change(self, *events: Event, **parts: Any) -> None:
         """The next picture, of which only what changed is sent."""
         at_ms = int(time.time() * 1000)
         fields = {"serial": self.picture.serial + 1, "at_ms": at_ms, "now": moment(at_ms)} | parts
-        after = msgspec.structs.replace(self.picture, **fields)
+        after = judged_whole(msgspec.structs.replace(self.picture, **fields))
         told = delta(self.picture, after) | ({"events": events} if events else {})
         self.picture = after
         self._send(_message("change", told))
@@ -92,6 +94,7 @@ async def watched(shown: Watched | Picture, **more: Any) -> AsyncIterator[Watche
         shown = Watched(shown, **more)
     app = web.Application()
     app.router.add_get("/v1/watch", shown.watch)
+    serve_shared(app)
     add_dashboard(app)
     app.router.add_route("*", "/v1/{rest:.*}", shown.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

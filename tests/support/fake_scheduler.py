@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from aiohttp import WSMsgType, web
 
 from tests.support.peers import Frame
+from tests.support.waiting import PATIENCE_S
 
 
 class Call:
@@ -22,7 +23,7 @@ class Call:
     async def send(self, frame: Frame) -> None:
         await self.socket.send_str(json.dumps(frame))
 
-    async def next(self, *types: str, within_s: float = 10.0) -> Frame:
+    async def next(self, *types: str, within_s: float = PATIENCE_S) -> Frame:
         """The next frame of one of these types; others are passed over."""
         async with asyncio.timeout(within_s):
             while True:
@@ -85,7 +86,7 @@ class FakeScheduler:
         self.calls: list[Call] = []
         self._waiting: asyncio.Queue[Call] = asyncio.Queue()
 
-    async def call(self, within_s: float = 10.0) -> Call:
+    async def call(self, within_s: float = PATIENCE_S) -> Call:
         """The next connection somebody makes."""
         async with asyncio.timeout(within_s):
             return await self._waiting.get()

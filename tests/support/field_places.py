@@ -1,21 +1,33 @@
-"""A scheduler as processes, with existing peers around it: nodes at one instance, clients at the other."""
+"""One or two instances in the test's own loop, with existing peers around: nodes at one, clients at the other."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import aiohttp
+
+from lingua_scheduler.services.cluster.seals import load_or_make
 from tests.support.field_browser import FieldBrowser
 from tests.support.field_gateway import FieldGateway
 from tests.support.field_node import FieldNode, Speed
 from tests.support.field_phone import FieldPhone
-from tests.support.instances import Instance, instances
+from tests.support.schedulers import scheduler_on
 from tests.support.waiting import until
 
 # The machine may be busy.
 LONG_S = 45.0
 _PAIRS = (("en", "zh"), ("zh", "en"))
+
+
+class Instance(NamedTuple):
+    port: int
+    http: aiohttp.ClientSession
+
+    async def get(self, path: str) -> Any:
+        async with self.http.get(f"http://127.0.0.1:{self.port}{path}") as response:
+            return await response.json()
 
 
 class Place:
@@ -74,7 +86,15 @@ class Place:
 @asynccontextmanager
 async def place(folder: Path, redis_url: str, count: int, **settings: int | str) -> AsyncIterator[Place]:
     """`section__key=value` changes a setting."""
-    async with instances(folder, redis_url, count, **settings) as started:
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(aiohttp.ClientSession())
+        started = []
+        for number in range(count):
+            named = {"server__instance_id": f"i{number}", "server__stop_timeout_ms": 1000}
+            keyring = load_or_make(folder / "cluster.key")
+            serving = scheduler_on(redis_url, None, keyring, **named | settings)
+            scheduler, _ = await stack.enter_async_context(serving)
+            started.append(Instance(scheduler.port, http))
         found = Place(started)
         try:
             yield found

@@ -3,11 +3,13 @@
 from typing import Any
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
-from lingua_scheduler.domain.jobs.history import Step
-from lingua_scheduler.domain.nodes.nodes import Features, NodeState
+from lingua_scheduler.domain.jobs.history import JobStep
+from lingua_scheduler.domain.nodes.nodes import Features, MachineLoad, NodeState
+from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.domain.pools.pools import Admission, Languages, membership_of
 from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder
-from lingua_scheduler.store.nodes.nodes import NodeEntry, Owner, Registered
+from lingua_scheduler.store.nodes.fleet_columns import digest_of, look_of
+from lingua_scheduler.store.nodes.nodes import NodeEntry, Registered
 from lingua_scheduler.store.store import Store
 
 HERE = Owner("i-here", "c1")
@@ -27,7 +29,12 @@ def entry(
     alive_ms: int = 45_000,
 ) -> NodeEntry:
     state = NodeState.READY if takes_jobs else NodeState.DRAINING
-    return NodeEntry(node_id, boot_id, Features(acknowledges), takes_jobs, max_jobs, alive_ms, pools, state, "{}")
+    node = NodeEntry(node_id, boot_id, Features(acknowledges), takes_jobs, max_jobs, alive_ms, pools, state, "")
+    return saying(node, "{}")
+
+
+def saying(node: NodeEntry, profile: str) -> NodeEntry:
+    return node._replace(profile=profile, look=look_of(digest_of(node.pools, profile), node.alive_ms, MachineLoad()))
 
 
 def wide_codes(count: int = 99) -> list[str]:
@@ -48,7 +55,7 @@ def wide_entry(node_id: str, languages: Languages | None = None, **more: Any) ->
 async def join(
     store: Store, node: NodeEntry, owner: Owner = HERE, shard: int = 0, over: Owner | None = None
 ) -> Registered:
-    await store.nodes.place(node.node_id, 100, 1000)
+    await store.placements.assign(node.node_id, 100, 1000)
     return await store.nodes.register(shard, owner, node, over)
 
 
@@ -83,7 +90,7 @@ async def ledger(store: Store, node_id: str, shard: int = 0) -> tuple[int, int |
     return len(leases), None if free is None else int(free), int(held or 0)
 
 
-async def history(store: Store, job_id: str) -> list[Step]:
+async def history(store: Store, job_id: str) -> list[JobStep]:
     """What a job went through, as far as its record tells."""
     record = await store.jobs.find(job_id)
     return list(record.history) if record else []

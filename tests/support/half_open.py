@@ -17,7 +17,7 @@ HALF_A_HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 # As slowly as somebody who wants to hold them open for long: a burst would be another attack.
 OPENED_PER_S = 1_000
 DRIBBLE_S = 0.5
-CUT_OFF_WITHIN_S = 30
+CUT_OFF_WITHIN_S = 90
 
 
 class Attacker:

@@ -9,11 +9,11 @@ from typing import Any
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import AttemptLost, BusMessage, encode
 from lingua_scheduler.protocol.sealing import Keyring
-from lingua_scheduler.services.cluster.inbox_reader import Letter
+from lingua_scheduler.services.cluster.letters import Letter
 from lingua_scheduler.services.cluster.mailroom import Mailroom
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.cluster.seals import Seals, announced
-from lingua_scheduler.store.cluster.inbox import Entry, Limits
+from lingua_scheduler.store.cluster.inbox import InboxEntry, Limits
 from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.store import Store
 from tests.support.schedulers import settings_with
@@ -34,15 +34,15 @@ def who(instance: str, incarnation: str = "life-1", seals: str = "") -> Me:
     return Me(instance, incarnation, "here", 1, "0", 0, seals=seals)
 
 
-def letter(uid: str, body: bytes = b"\xff\x00", kind: str = "nudge", sender: str = "s") -> Entry:
-    return Entry("", kind, sender, uid, body)
+def letter(uid: str, body: bytes = b"\xff\x00", kind: str = "nudge", sender: str = "s") -> InboxEntry:
+    return InboxEntry("", kind, sender, uid, body)
 
 
 def lost(number: int, job_id: str = "") -> AttemptLost:
     return AttemptLost(Attempt(job_id or f"job-0-{number}", number, "n1", 0), "test")
 
 
-def written(number: int) -> Entry:
+def written(number: int) -> InboxEntry:
     """A message as somebody else would post it."""
     return letter(f"u{number}", encode(lost(number)), AttemptLost.__struct_config__.tag)  # type: ignore[arg-type]
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.support.waiting import PATIENCE_S
+
 Frame = dict[str, Any]
 
 
@@ -30,7 +32,7 @@ class Socket:
         self.said.append(frame)
         await self.socket.send_str(json.dumps(frame))
 
-    async def next(self, *types: str, within_s: float = 10.0) -> Frame:
+    async def next(self, *types: str, within_s: float = PATIENCE_S) -> Frame:
         """The next frame of one of these types; others are passed over."""
         async with asyncio.timeout(within_s):
             while True:
@@ -44,7 +46,7 @@ class Socket:
         """Everything of this type heard so far."""
         return [frame for frame in self.heard if frame["type"] == kind]
 
-    async def closed(self, within_s: float = 10.0) -> int | None:
+    async def closed(self, within_s: float = PATIENCE_S) -> int | None:
         async with asyncio.timeout(within_s):
             await asyncio.shield(self._reader)
         return self.socket.close_code
@@ -175,6 +177,9 @@ class FakeNode:
         # What counts for the node's own limit is over before the result leaves.
         try:
             await self.work(self, job)
+        except ConnectionError:
+            # The scheduler was killed, or left: a node notices when it wants to answer.
+            pass
         finally:
             self.running -= 1
 
@@ -277,14 +282,14 @@ class FakeClient:
         }
         await self.socket.send(fields | more)
 
-    async def failure(self, within_s: float = 10.0) -> Frame:
+    async def failure(self, within_s: float = PATIENCE_S) -> Frame:
         """The next event that says what went wrong."""
         while True:
             event = await self.socket.next("ui_event", within_s=within_s)
             if event["status"] == "error":
                 return event
 
-    async def outcome(self, within_s: float = 10.0) -> Frame:
+    async def outcome(self, within_s: float = PATIENCE_S) -> Frame:
         return await self.socket.next("translation_result", "missing_result", "error", within_s=within_s)
 
 

@@ -1,6 +1,6 @@
 """Pictures and their parts, made up."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -13,9 +13,32 @@ from lingua_scheduler.domain.watching.picture import (
     NodeLook,
     PairLook,
     Picture,
+    WideLook,
 )
+from lingua_scheduler.domain.watching.verdict import judged, node_level, pair_level, room_of
 
 AT_MS = 1_000_000
+
+P = TypeVar("P", PairLook, WideLook)
+
+
+def judged_node(one: NodeLook) -> NodeLook:
+    return msgspec.structs.replace(one, level=node_level(one.state, one.unavailable))
+
+
+def judged_pair(one: P) -> P:
+    room = room_of(one.nodes, one.slots, one.free)
+    return msgspec.structs.replace(one, room=room, level=pair_level(room, is_thin=bool(one.hangs_on)))
+
+
+def judged_whole(one: Picture) -> Picture:
+    """With the verdicts that the builder of pictures would have given."""
+    parts: dict[str, Any] = {
+        "nodes": [judged_node(node) for node in one.nodes],
+        "pairs": [judged_pair(pair) for pair in one.pairs],
+        "wide": [judged_pair(wide) for wide in one.wide],
+    }
+    return judged(msgspec.structs.replace(one, **parts, verdict=None, needs_look=None))
 
 
 def node(node_id: str = "n1", **more: Any) -> NodeLook:
@@ -31,13 +54,13 @@ def node(node_id: str = "n1", **more: Any) -> NodeLook:
         "speech": ["en:zh"],
         "text": ["en:zh"],
     }
-    return NodeLook(node_id=node_id, **(about | more))
+    return judged_node(NodeLook(node_id=node_id, **(about | more)))
 
 
 def pair(name: str = "en:zh", **more: Any) -> PairLook:
     src, _, tgt = name.partition(":")
     about: dict[str, Any] = {"src": src, "tgt": tgt, "nodes": 2, "slots": 8, "free": 8, "text_nodes": 2}
-    return PairLook(**(about | more))
+    return judged_pair(PairLook(**(about | more)))
 
 
 def instance(instance_id: str = "i1", **more: Any) -> InstanceLook:

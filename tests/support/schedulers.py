@@ -1,10 +1,12 @@
 """A whole scheduler in the test's own loop, or as a process of its own."""
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,6 +19,11 @@ from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry.traces import Traces
+from tests.support.surprises import SURPRISES
+
+# A full collection in a process that holds all tests takes as long as several of them.
+_SWEEP_EVERY = 25
+_started = count(1)
 
 
 def settings_with(**changes: Any) -> Settings:
@@ -46,8 +53,10 @@ async def scheduler_by(
     **changes: Any,
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
     """On an event loop that has a clock of its own."""
+    if next(_started) % _SWEEP_EVERY == 0:
+        _sweep()
     settings = settings_with(**changes)
-    store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms)
+    store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms, local_clock=clock)
     await store.open()
     scheduler = Scheduler(settings, store, clock, traces=traces, keyring=keyring)
     try:
@@ -56,6 +65,13 @@ async def scheduler_by(
     finally:
         await scheduler.stop()
         await store.close()
+
+
+def _sweep() -> None:
+    """Collect what schedulers of earlier tests froze: a task among it that died is told of only then."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 class ServeProcess:
@@ -97,7 +113,9 @@ async def serve_process(folder: Path, *arguments: str, **variables: str) -> Asyn
             env=environment | variables,
             preexec_fn=die_with_parent,
         )
+    serving = ServeProcess(process, log)
     try:
-        yield ServeProcess(process, log)
+        yield serving
     finally:
         await stop(process, 15.0)
+        SURPRISES.look_at_log(serving.log)

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +10,13 @@ from tests.support.peers import Frame
 
 Schema = dict[str, Any]
 
-_REMARKS = {"title", "description", "default"}
+_REMARKS = {"title", "description", "default", "examples"}
 _KEYWORDS = {"$ref", "anyOf", "const", "type", "minimum", "maximum", "contentEncoding"} | {
-    *("required", "properties", "additionalProperties", "items", "maxLength", "maxItems", "maxProperties")
+    *("required", "properties", "additionalProperties", "items", "maxLength", "maxItems", "maxProperties"),
+    *("enum", "minItems", "minProperties", "pattern"),
 }
 _LENGTHS: dict[type, str] = {str: "maxLength", list: "maxItems", dict: "maxProperties"}
+_LEAST: dict[type, str] = {list: "minItems", dict: "minProperties"}
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -59,12 +62,16 @@ class Wire:
             yield f"{at}: none of what it may be"
         if "const" in schema and value != schema["const"]:
             yield f"{at}: not {schema['const']}"
+        if "enum" in schema and value not in schema["enum"]:
+            yield f"{at}: none of {schema['enum']}"
         if "type" not in schema:
             return
         if not isinstance(value, _TYPES[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
             yield f"{at}: no {schema['type']}"
         elif isinstance(value, str | list | dict) and len(value) > schema.get(_LENGTHS[type(value)], len(value)):
             yield f"{at}: too long"
+        elif isinstance(value, list | dict) and len(value) < schema.get(_LEAST[type(value)], 0):
+            yield f"{at}: too short"
         elif isinstance(value, dict):
             yield from (f"{at}.{name}: missing" for name in schema.get("required", ()) if name not in value)
             for name, part in value.items():
@@ -76,6 +83,8 @@ class Wire:
         elif isinstance(value, str):
             if schema.get("contentEncoding") == "base64" and not _is_base64(value):
                 yield f"{at}: no base64"
+            if not re.search(schema.get("pattern", ""), value):
+                yield f"{at}: not of the pattern"
         elif value is not None and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
             yield f"{at}: out of range"
 

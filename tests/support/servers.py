@@ -44,8 +44,12 @@ class RedisProcess:
         self.url = f"unix://{self.socket}"
         self.folder = Path(self._folder.name)
         arguments = ["--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
+        self._command = [binary, *arguments, *more, "--dir", self._folder.name, "--logfile", "redis.log"]
+        self.start()
+
+    def start(self) -> None:
         self._process = subprocess.Popen(
-            [binary, *arguments, *more, "--dir", self._folder.name, "--logfile", "redis.log"],
+            self._command,
             preexec_fn=die_with_parent,  # noqa: PLW1509 - no other thread holds a lock it needs
         )
         deadline = time.monotonic() + 30
@@ -73,7 +77,11 @@ class RedisProcess:
     def signal(self, number: int) -> None:
         self._process.send_signal(number)
 
-    def stop(self) -> None:
+    def kill(self) -> None:
+        """Until `start`, which finds it empty."""
         self._process.kill()
         self._process.wait()
+
+    def stop(self) -> None:
+        self.kill()
         self._folder.cleanup()

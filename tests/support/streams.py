@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from tests.support.waiting import PATIENCE_S
+
 
 class Message(NamedTuple):
     name: str
@@ -21,7 +23,7 @@ class Stream:
         self.comments: list[str] = []
         self.retry_ms = 0
 
-    async def next(self, *names: str, within_s: float = 15.0) -> Message:
+    async def next(self, *names: str, within_s: float = PATIENCE_S) -> Message:
         """The next message of one of these names; others are passed over."""
         async with asyncio.timeout(within_s):
             while True:
@@ -29,7 +31,7 @@ class Stream:
                 if not names or message.name in names:
                     return message
 
-    async def change_with(self, *parts: str, within_s: float = 15.0) -> Any:
+    async def change_with(self, *parts: str, within_s: float = PATIENCE_S) -> Any:
         """The next change that tells of these parts."""
         async with asyncio.timeout(within_s):
             while True:
@@ -37,7 +39,7 @@ class Stream:
                 if all(part in data for part in parts):
                     return data
 
-    async def ended(self, within_s: float = 15.0) -> None:
+    async def ended(self, within_s: float = PATIENCE_S) -> None:
         async with asyncio.timeout(within_s):
             while True:
                 try:

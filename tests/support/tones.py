@@ -6,6 +6,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from lingua_scheduler.sdk.audio import CHUNK_BYTES
+
 
 def tone(hz: float, rate: int, seconds: float, amplitude: float = 9_000) -> "array[int]":
     step = 2 * math.pi * hz / rate
@@ -58,3 +60,9 @@ def strength(samples: Sequence[float], rate: int, hz: float) -> float:
 
 def decibel(ratio: float) -> float:
     return 20 * math.log10(max(ratio, 1e-12))
+
+
+def noise(amplitude: float, chunks: int = 1) -> bytes:
+    """A tone whose loudness is known."""
+    count = chunks * CHUNK_BYTES // 2
+    return array("h", (int(amplitude * math.sqrt(2) * math.sin(i * 0.3)) for i in range(count))).tobytes()

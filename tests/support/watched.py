@@ -20,6 +20,7 @@ from lingua_scheduler.domain.watching.picture import (
     PairLook,
     Picture,
 )
+from tests.support.pictures import judged_node, judged_pair
 
 AT_MS = 1_800_000_000_000
 
@@ -27,12 +28,12 @@ AT_MS = 1_800_000_000_000
 def node(node_id: str = "node-1", **more: Any) -> NodeLook:
     said: dict[str, Any] = {"instance_id": "s1", "state": "ready", "shard": 0, "max_jobs": 4, "held": 1, "free": 3}
     times = {"seen_at_ms": AT_MS - 2_000, "alive_until_ms": AT_MS + 43_000}
-    return NodeLook(node_id=node_id, **(said | times | {"speech": ["en:zh"]} | more))
+    return judged_node(NodeLook(node_id=node_id, **(said | times | {"speech": ["en:zh"]} | more)))
 
 
 def pair(name: str = "en:zh", **more: Any) -> PairLook:
     src, tgt = name.split(":")
-    return PairLook(src=src, tgt=tgt, **({"nodes": 2, "slots": 8, "free": 6, "text_nodes": 2} | more))
+    return judged_pair(PairLook(src=src, tgt=tgt, **({"nodes": 2, "slots": 8, "free": 6, "text_nodes": 2} | more)))
 
 
 def instance(instance_id: str = "s1", **more: Any) -> InstanceLook:

@@ -1,15 +1,13 @@
 """Figures of several processes become those of one."""
 
-from pathlib import Path
-
 import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from lingua_scheduler.telemetry import departed, metrics
-from lingua_scheduler.telemetry.figures import COMBINED, Family, lasting, merged, page, snapshot, total
+from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.figures import COMBINED, MetricFamily, merged, page, snapshot, total
 
 
-def process(done: int, sessions: int, redis_up: int, took_s: float) -> list[Family]:
+def process(done: int, sessions: int, redis_up: int, took_s: float) -> list[MetricFamily]:
     """What one process would tell, as it arrives at another."""
     registry = CollectorRegistry()
     jobs = Counter("lingua_jobs_ended", "Jobs that ended", ["state"], registry=registry)
@@ -18,10 +16,10 @@ def process(done: int, sessions: int, redis_up: int, took_s: float) -> list[Fami
     Gauge("lingua_sessions_open", "Sessions here", registry=registry).set(sessions)
     Gauge("lingua_redis_up", "Redis answers", registry=registry).set(redis_up)
     Histogram("lingua_job_seconds", "Of a job", buckets=(1, 2), registry=registry).observe(took_s)
-    return msgspec.json.decode(msgspec.json.encode(snapshot(registry)), type=list[Family])
+    return msgspec.json.decode(msgspec.json.encode(snapshot(registry)), type=list[MetricFamily])
 
 
-def lines(families: list[Family]) -> set[str]:
+def lines(families: list[MetricFamily]) -> set[str]:
     return {line for line in page(families).decode().splitlines() if "_created" not in line}
 
 
@@ -44,9 +42,9 @@ def test_one_worker_without_redis_shows() -> None:
 
 
 def test_the_beginning_of_a_sum_is_that_of_the_oldest() -> None:
-    counted = Family("lingua_x", "", "counter", [])
+    counted = MetricFamily("lingua_x", "", "counter", [])
     created = [msgspec.structs.replace(counted, samples=[("lingua_x_created", {}, at)]) for at in (7.0, 3.0, 5.0)]
-    parts = msgspec.json.decode(msgspec.json.encode(created), type=list[Family])
+    parts = msgspec.json.decode(msgspec.json.encode(created), type=list[MetricFamily])
     (one,) = merged([[part] for part in parts])
     assert one.samples[0].value == 3.0
 
@@ -75,22 +73,3 @@ def test_whatever_a_label_or_a_value_is_the_page_is_what_the_library_writes() ->
 
 def test_gauges_that_are_not_added_up_exist() -> None:
     assert set(COMBINED) <= {family.name for family in metrics.REGISTRY.collect() if family.type == "gauge"}
-
-
-def test_the_dead_keep_their_counts_but_not_their_gauges(tmp_path: Path) -> None:
-    for name, done in (("0-11", 3), ("1-12", 4)):
-        departed.note(tmp_path, name, process(done, 5, 1, 1))
-    assert departed.living(tmp_path) == ["0-11", "1-12"]
-    departed.bury(tmp_path, "0-11")
-    departed.bury(tmp_path, "1-12")
-    gone = departed.read(tmp_path)
-    assert gone.names == ["0-11", "1-12"]
-    assert total(gone.families, "lingua_jobs_ended_total", {"state": "DONE"}) == 7
-    assert total(gone.families, "lingua_sessions_open") == 0
-    assert departed.living(tmp_path) == []
-
-
-def test_a_worker_that_never_told_anything_is_buried_too(tmp_path: Path) -> None:
-    departed.bury(tmp_path, "0-11")
-    assert departed.read(tmp_path).names == ["0-11"]
-    assert lasting(departed.read(tmp_path).families) == []

@@ -184,6 +184,20 @@ async def test_what_grew_old_is_looked_at_in_a_quiet_moment_alone(
     assert gone() is None
 
 
+def test_what_is_frozen_before_the_start_is_not_looked_at_then() -> None:
+    """A process that holds much already, such as one that runs all tests, would stand still at every start."""
+    ring, made = Ring(), Tidier(lambda: True)
+    gone = weakref.ref(ring)
+    gc.freeze()
+    del ring
+    made.start()
+    assert gone() is not None
+    made.stop()
+    gc.unfreeze()
+    gc.collect()
+    assert gone() is None
+
+
 async def test_the_oldest_generation_stays_empty_however_much_is_made(
     tidier: tuple[Tidier, list[float], list[bool]],
 ) -> None:

@@ -127,6 +127,7 @@ def test_standard_output_stays_free_for_results(
 
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
+@pytest.mark.expects_surprise("loop.failed", "library.failed")
 def test_what_libraries_say_comes_the_same_way_and_without_speech(
     monkeypatch: pytest.MonkeyPatch, log_format: Format
 ) -> None:

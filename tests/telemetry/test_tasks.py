@@ -1,6 +1,7 @@
 """Tasks have a parent who notices how they end; chores go on whatever happens."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from time import monotonic
 
@@ -8,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.telemetry import metrics, tasks
-from lingua_scheduler.telemetry.tasks import Nursery, every, watch_loop
+from lingua_scheduler.telemetry.tasks import Nursery, SingleFlight, every, watch_loop
 from tests.support.waiting import until
 
 
@@ -44,6 +45,7 @@ async def test_a_task_is_kept_until_it_ends(nursery: Nursery) -> None:
     assert len(nursery) == 0
 
 
+@pytest.mark.expects_surprise("task.failed")
 async def test_a_task_that_fails_is_logged_and_counted_and_takes_nobody_with_it(nursery: Nursery) -> None:
     go_on = asyncio.Event()
     other = nursery.start(go_on.wait())
@@ -114,6 +116,7 @@ async def test_closing_ends_everybody_and_waits_for_their_clean_up(nursery: Nurs
     assert len(nursery) == 0
 
 
+@pytest.mark.expects_surprise("task.failed")
 async def test_a_task_that_fails_while_it_is_being_closed_does_not_stop_the_closing(nursery: Nursery) -> None:
     async def stubborn() -> None:
         try:
@@ -134,6 +137,7 @@ async def test_a_task_that_fails_while_it_is_being_closed_does_not_stop_the_clos
 # Chores
 
 
+@pytest.mark.expects_surprise("chore.failed")
 async def test_a_chore_goes_on_after_it_failed(nursery: Nursery) -> None:
     runs = 0
 
@@ -225,3 +229,61 @@ async def test_a_loop_that_was_held_up_shows(nursery: Nursery, monkeypatch: pyte
     begun, _ = lag()
     await until(lambda: lag()[0] > begun)
     assert lag()[1] - before_s > 0.15
+
+
+class Slow:
+    """Work that goes on when it is told to."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.go_on = asyncio.Event()
+
+    async def work(self) -> int:
+        self.runs += 1
+        number = self.runs
+        await self.go_on.wait()
+        return number
+
+    async def fail(self) -> int:
+        await self.work()
+        raise ValueError("expected")
+
+
+async def test_callers_at_the_same_time_share_one_run_and_later_ones_get_another() -> None:
+    slow, flight = Slow(), SingleFlight[int]()
+    callers = [asyncio.create_task(flight.join(slow.work)) for _ in range(3)]
+    await until(lambda: flight.is_running)
+    callers[0].cancel()
+    slow.go_on.set()
+    assert await asyncio.gather(*callers[1:]) == [1, 1], "it goes on though the caller that began it left"
+    assert not flight.is_running
+    assert await flight.join(slow.work) == 2
+
+
+async def test_a_shared_failure_is_that_of_every_caller_and_of_nobody_else() -> None:
+    slow, flight = Slow(), SingleFlight[int]()
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+    callers = [asyncio.create_task(flight.join(slow.fail)) for _ in range(2)]
+    await until(lambda: flight.is_running)
+    slow.go_on.set()
+    assert [type(error) for error in await asyncio.gather(*callers, return_exceptions=True)] == [ValueError] * 2
+    slow.go_on.clear()
+    left = asyncio.create_task(flight.join(slow.fail))
+    await until(lambda: flight.is_running)
+    left.cancel()
+    await asyncio.wait((left,))
+    slow.go_on.set()
+    await until(lambda: not flight.is_running)
+    gc.collect()
+    assert heard == []
+
+
+async def test_a_shared_run_ends_with_its_owner() -> None:
+    slow, flight = Slow(), SingleFlight[int]()
+    await flight.close()
+    caller = asyncio.create_task(flight.join(slow.work))
+    await until(lambda: flight.is_running)
+    await flight.close()
+    assert not flight.is_running
+    assert isinstance((await asyncio.gather(caller, return_exceptions=True))[0], asyncio.CancelledError)

@@ -1,9 +1,15 @@
-"""`lingua`: one command a file, read when it is asked for, so that none pays for the others."""
+"""`lingua`: one file per command, imported on first use, so that each command starts fast."""
 
+import os
+import signal
+import sys
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
+from typing import Any, NoReturn
 
 import click
+
+from lingua_scheduler.cli.groups import Group
 
 # Command → file and function, in the order in which the help lists them.
 WHERE = {
@@ -12,23 +18,27 @@ WHERE = {
     "node": "speech.node:node",
     "models": "speech.models:models",
     "translate": "speech.translate:translate",
+    "load": "load.load:load",
     "status": "watching.status:status",
     "top": "watching.top:top",
     "events": "watching.events:events",
+    "alarms": "watching.alarms:alarms",
     "pools": "fleet.pools:pools",
     "nodes": "fleet.nodes:nodes",
     "node-info": "fleet.nodes:node_info",
     "drain": "fleet.drain:drain",
     "resume": "fleet.drain:resume",
+    "evict": "fleet.evict:evict",
+    "release": "fleet.evict:release",
     "instances": "fleet.instances:instances",
     "dead-letters": "fleet.dead_letters:dead_letters",
-    "jobs": "jobs.jobs:jobs",
+    "jobs": "jobs.listing:jobs",
     "job": "jobs.jobs:job",
     "explain": "jobs.jobs:explain",
     "cancel": "jobs.jobs:cancel",
     "redis": "maintenance.redis:redis",
     "redis-cluster": "maintenance.redis_cluster:redis_cluster",
-    "bench": "bench:bench",
+    "completion": "completion:completion",
     "version": "version:version",
 }
 
@@ -58,9 +68,38 @@ class Commands(MutableMapping[str, click.Command]):
         return len(WHERE)
 
 
-class Lingua(click.Group):
+# Commands that were, and what to use instead.
+GONE = {
+    "bench": "'lingua bench' is now 'make bench' in a source checkout; to test a running scheduler: lingua load URL"
+}
+
+
+class Lingua(Group):
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] in GONE:
+            ctx.fail(GONE[args[0]])
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _end_as_others_do()
+        return result
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the shape click asks for
         return list(WHERE)
+
+
+def _end_as_others_do() -> NoReturn:
+    """The reader of our output is gone, as after `| head`: end by SIGPIPE without a word, as programs in C do."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGPIPE)
+    os._exit(128 + signal.SIGPIPE)  # where the signal is blocked
 
 
 @click.command(
@@ -68,8 +107,9 @@ class Lingua(click.Group):
     commands=Commands(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+@click.version_option(package_name="lingua-scheduler", prog_name="lingua", message="%(prog)s %(version)s")
 def main() -> None:
-    """A real-time speech-translation scheduler.
+    """Lingua Scheduler: real-time speech translation on a fleet of nodes.
 
     \b
     Try it:       lingua demo

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how all of them end when something is wrong."""
+"""Options that several commands share, and how commands end on an error."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import IO, Any, NoReturn
 import click
 
 from lingua_scheduler.cli.wording import plain_lines
-from lingua_scheduler.settings import Loaded, SettingsError, load
+from lingua_scheduler.configuration.errors import SettingsError
+from lingua_scheduler.configuration.loading import Loaded, load
 
 DEFAULT_ADDRESS = "ws://127.0.0.1:5010"
 
@@ -15,6 +16,7 @@ DEFAULT_ADDRESS = "ws://127.0.0.1:5010"
 class Exit:
     """Exit codes; documented in docs/commands.md."""
 
+    FOUND = 1
     SETTINGS = 2
     REDIS = 3
     PORT = 4
@@ -25,7 +27,7 @@ class Exit:
 
 
 class Failure(click.ClickException):
-    """How a command ends when something is wrong: one clear sentence, and a code for scripts."""
+    """Ends a command on an error: one clear sentence, and an exit code for scripts."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -39,13 +41,25 @@ def fail(message: str, code: int) -> NoReturn:
     raise Failure(message, code)
 
 
-def load_settings(config: Path | None, flags: dict[str, Any], overrides: tuple[str, ...]) -> Loaded:
+def load_settings(
+    config: Path | None,
+    flags: dict[str, Any],
+    overrides: tuple[str, ...],
+    *,
+    tells_hints: bool = False,
+    is_worker: bool = False,
+) -> Loaded:
+    """What to change in the file is told by the command that runs the scheduler; which file was found, by all."""
     for override in overrides:
         name, equals, value = override.partition("=")
         if not equals:
-            fail(f"--set {override} needs a value: --set section.key=value", Exit.SETTINGS)
+            fail(f"--set {override} has no value; write --set section.key=value", Exit.SETTINGS)
         flags[name] = value
     try:
-        return load(config_path=config, environment=os.environ, flags=flags)
+        loaded = load(config_path=config, environment=os.environ, flags=flags, working_dir=Path.cwd())
     except SettingsError as error:
         fail(str(error), Exit.SETTINGS)
+    notices = (loaded.notice,) if loaded.notice and not is_worker else ()
+    for hint in (*notices, *(loaded.hints if tells_hints else ())):
+        click.secho(f"lingua: hint: {plain_lines(hint)}", fg="yellow", err=True)
+    return loaded

@@ -1,30 +1,61 @@
-"""How commands get at Redis directly, whether a scheduler runs or not: options that find it, and an open store."""
+"""Direct access of commands to Redis, whether a scheduler runs or not: the options, and an open store."""
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+import msgspec
 
 from lingua_scheduler.cli.options import Exit, fail, load_settings
-from lingua_scheduler.settings import resolved_data_dir
+from lingua_scheduler.cli.scheduler_access import asked
+from lingua_scheduler.configuration.data_dirs import resolved_data_dir
+from lingua_scheduler.configuration.loading import URL_VARIABLE
+from lingua_scheduler.protocol.http import Status
+from lingua_scheduler.sdk.watching import get
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.servers.embedded import running_url
 from lingua_scheduler.store.store import Store, StoreError, shown
 
 T = TypeVar("T")
 
+# Stands for the secrets of an address.
+HIDDEN = "***"
+
 
 def redis_options(command: Callable[..., None]) -> Callable[..., None]:
-    """How to find Redis: as `lingua serve` does, by default the embedded one that runs in the data directory."""
+    """Options that name the Redis to use, as in `lingua serve`; by default the embedded one in the data directory."""
     for option in (
         click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings. [env: LINGUA_CONFIG]"),
-        click.option("--data-dir", help="Where the embedded Redis of a running scheduler is.  [default: per user]"),
-        click.option("--redis-url", help="The Redis the schedulers use, when it is not embedded."),
+        click.option("--data-dir", help="Data directory of a running scheduler's embedded Redis.  [default: per user]"),
+        click.option("--redis-url", help="URL of the schedulers' Redis, if it is not embedded."),
+        click.option(
+            "--url",
+            expose_value=False,
+            callback=_keep_url,
+            help="Instead: URL of a scheduler, which is asked for its Redis.  [env: LINGUA_URL]",
+        ),
     ):
         command = option(command)
     return command
+
+
+def _keep_url(context: click.Context, _option: click.Parameter, url: str | None) -> None:
+    context.meta["lingua.url"] = url
+
+
+def redis_of(url: str) -> str:
+    """The Redis that a scheduler says it uses."""
+    body = asked(url, lambda: asyncio.run(get(url, "/v1/status")))
+    try:
+        found = msgspec.json.decode(body, type=Status).redis.url
+    except msgspec.DecodeError as error:
+        fail(f"the server at {url} is not a scheduler ({error})", Exit.SCHEDULER)
+    if HIDDEN in found:
+        fail(f"the Redis of the scheduler at {url} needs a password ({found}); give --redis-url", Exit.SETTINGS)
+    return found
 
 
 def with_store(
@@ -35,15 +66,23 @@ def with_store(
     *,
     writes: bool = False,
 ) -> T:
-    """Open the store, look, close it; every way this can fail ends in one sentence."""
+    """Open the store, call, close it; every failure ends the command with one sentence."""
+    scheduler = click.get_current_context().meta.get("lingua.url")
+    if scheduler:
+        if redis_url or data_dir:
+            raise click.UsageError("--url excludes --redis-url and --data-dir; leave one of them out")
+        redis_url = redis_of(scheduler)
     settings = load_settings(config, {"redis.url": redis_url, "redis.data_dir": data_dir}, ()).settings
     url = settings.redis.url
+    if not url and not data_dir and (named := os.environ.get(URL_VARIABLE)):
+        url = redis_of(named)
     if not url:
         folder = resolved_data_dir(settings.redis)
         url = running_url(folder) or ""
         if not url:
             fail(
-                f"no embedded Redis runs in {folder}; start one with lingua serve, or name yours: --redis-url",
+                f"no embedded Redis is running in {folder}; start one with lingua serve, name yours with --redis-url, "
+                "or that of lingua demo with the --data-dir it printed",
                 Exit.REDIS,
             )
 

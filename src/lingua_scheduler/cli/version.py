@@ -10,9 +10,9 @@ PARTS = ("lingua-scheduler", "aiohttp", "uvloop", "redis", "msgspec", "valkeylit
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def version(as_json: bool) -> None:
-    """Show the version of Lingua Scheduler and of what it stands on.
+    """Show the versions of Lingua Scheduler and its dependencies.
 
     \b
     lingua version

@@ -1,5 +1,6 @@
-"""Figures and states as people read them on a terminal."""
+"""Formats figures and states for a terminal."""
 
+import os
 import sys
 import time
 import unicodedata
@@ -9,29 +10,24 @@ from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
+from lingua_scheduler.cli.listing import Fitted
 from lingua_scheduler.domain.watching.picture import Level, NodeLook
+from lingua_scheduler.domain.watching.verdict import PROBATION, QUARANTINED
 
-STATE_STYLES = {
-    "ready": "green",
-    "registering": "yellow",
-    "degraded": "yellow",
-    "draining": "cyan",
-    "quarantined": "red",
-    "probation": "red",
-    "offline": "red",
-}
 LEVEL_STYLES = {Level.CRITICAL: "bold red", Level.WARNING: "yellow", Level.NOTICE: "cyan"}
-# Not colour alone: it may be off, and not everybody sees it.
+# Not colour alone: it may be off, or not visible to the reader.
 LEVEL_MARKS = {Level.CRITICAL: "!!", Level.WARNING: "! ", Level.NOTICE: "- "}
 NOTHING = "-"
-PIPED_WIDTH = 200
+# Of what is not read on a terminal: nothing is cut.
+PIPED_WIDTH = 10_000
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 class PlainConsole(Console):
-    """Shows words as they are, whoever chose them: nothing in them is markup, a smiley, or an order to the terminal.
+    """Shows untrusted text literally: nothing in it is interpreted as markup, emoji code or terminal escape sequence.
     Styles go through Text."""
 
     def __init__(self, **options: Any) -> None:
@@ -41,15 +37,29 @@ class PlainConsole(Console):
         # Before it is measured, so that columns stay straight.
         return super().render_str(plain_lines(text), **options)
 
+    def on_broken_pipe(self) -> None:
+        """Who runs the command knows how it ends then."""
+        raise BrokenPipeError
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=plain_lines(segment.text))
 
 
-def table_console(*, is_wide: bool = False) -> Console:
+class TableConsole(PlainConsole):
+    """Prints every table so that it fits."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(Fitted(one) if isinstance(one, Table) else one for one in objects), **options)
+
+
+def table_console(*, is_wide: bool = False, stderr: bool = False) -> TableConsole:
     """What is not read on a terminal, or is wanted wide, has no width to keep to."""
-    is_bound = sys.stdout.isatty() and not is_wide
-    return PlainConsole() if is_bound else PlainConsole(width=PIPED_WIDTH)
+    output = sys.stderr if stderr else sys.stdout
+    # Who sets COLUMNS wants that width.
+    if (output.isatty() or "COLUMNS" in os.environ) and not is_wide:
+        return TableConsole(stderr=stderr)
+    return TableConsole(width=PIPED_WIDTH, stderr=stderr)
 
 
 def now_ms() -> int:
@@ -57,7 +67,7 @@ def now_ms() -> int:
 
 
 def plain(text: str) -> str:
-    """Without what a terminal would obey: some of these words were chosen by strangers."""
+    """Without control characters: some of these texts come from untrusted peers."""
     return "".join(" " if unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") else letter for letter in text)
 
 
@@ -124,19 +134,33 @@ def sparkline(values: Sequence[float | None], width: int) -> str:
     return "".join(map(mark, shown))
 
 
+def level_style(level: Level | None) -> str:
+    """Of a node or a fleet; green when all is well."""
+    return LEVEL_STYLES[level] if level else "green"
+
+
 def node_state(node: NodeLook, at_ms: int) -> Text:
     """Whether a node gets work, and if not, why and for how long."""
-    if node.state == "quarantined":
-        return Text(f"quarantined {short_span(node.quarantined_until_ms - at_ms)}", style="red")
-    if node.state == "probation":
-        return Text("on probation", style="red")
-    state = Text(plain(node.state), style=STATE_STYLES.get(node.state, ""))
-    if node.unavailable:
-        state.append(f" without {plain(' '.join(node.unavailable))}", style="yellow")
-    return state
+    style = level_style(node.level)
+    if node.state == QUARANTINED:
+        return Text(f"quarantined {short_span(node.quarantined_until_ms - at_ms)}", style=style)
+    if node.state == PROBATION:
+        return Text("on probation", style=style)
+    lacks = f" without {plain(' '.join(node.unavailable))}" if node.unavailable else ""
+    return Text(f"{plain(node.state)}{lacks}", style=style)
 
 
 def clock(at_ms: int, beside_ms: int) -> str:
     """The local time of day; with the date, when that is another day than the moment beside it."""
     at, beside = (datetime.fromtimestamp(ms / 1000, UTC).astimezone() for ms in (at_ms, beside_ms))
     return f"{at:%H:%M:%S}" if at.date() == beside.date() else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def age(at_ms: int) -> str:
+    """How long ago it was."""
+    return short_span(now_ms() - at_ms)
+
+
+def stamp() -> str:
+    """Now, as it stands before a line of a log: local, with the date."""
+    return f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,4 +1,4 @@
-"""How every answer leaves: JSON, errors of one shape, and the id of the request it belongs to."""
+"""HTTP responses: JSON, one error format, and the request id header."""
 
 import asyncio
 import secrets
@@ -20,7 +20,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 REQUEST_ID = web.RequestKey("request_id", str)
 CALLER = web.RequestKey("caller", Caller)
-# Of a body that nobody wants any more.
+# Of a body that is no longer needed.
 _REST_S = 0.5
 _REST_BYTES = 16_777_216
 _HEADER = "X-Request-Id"
@@ -39,7 +39,7 @@ class Problem(Exception):
         self.retry_after_s = retry_after_s
 
 
-class Refused(Protocol):
+class Rejection(Protocol):
     """What the door says to whom it turns away."""
 
     @property
@@ -52,17 +52,17 @@ class Refused(Protocol):
     def retry_after_s(self) -> int | None: ...
 
 
-class Door(Protocol):
+class RequestJudge(Protocol):
     """Judges a request before anything of it is served."""
 
     def caller(self, request: web.BaseRequest) -> Caller: ...
 
-    def judge(self, request: web.Request) -> Refused | None: ...
+    def judge(self, request: web.Request) -> Rejection | None: ...
 
     def leave(self, request: web.Request) -> None: ...
 
 
-def behind(door: Door) -> Middleware:
+def behind(door: RequestJudge) -> Middleware:
     """Everything behind it, sockets too, is served only if the door lets it in."""
 
     @web.middleware
@@ -101,10 +101,10 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     except RedisAway as error:
         # Where Redis is, and what it said, is for the log alone.
         _log.warning("request.unserved", request_id=request[REQUEST_ID], error=str(error))
-        detail = "Redis takes no writes" if isinstance(error, WritesRefused) else "Redis is away"
+        detail = "Redis accepts no writes" if isinstance(error, WritesRefused) else "Redis is unavailable"
         return error_response(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, f"{detail}; try again shortly")
     except web.HTTPNotFound:
-        return error_response(404, HttpCode.NOT_FOUND, f"there is nothing at {request.path}; GET / lists what there is")
+        return error_response(404, HttpCode.NOT_FOUND, f"nothing found at {request.path}; GET / lists all paths")
     except web.HTTPMethodNotAllowed as error:
         return _other_method(request, sorted(error.allowed_methods))
     except web.HTTPException as error:
@@ -113,13 +113,14 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         code = error.reason.upper().replace(" ", "_")
         return error_response(error.status, code, (error.text or error.reason).strip())
     except Exception as error:
-        if request.get(_HAS_BEGUN):
+        if request.get(_HAS_BEGUN) or (isinstance(error, ConnectionError) and request.transport is None):
+            # It is too late for an answer, or the caller has disconnected: aiohttp closes the connection.
             raise
         # What the request held is not logged: it may be speech.
         route = request.match_info.route.resource
         where = route.canonical if route is not None else ""
         _log.error("request.failed", request_id=request[REQUEST_ID], method=request.method, route=where, exc_info=error)
-        detail = f"something failed that should not have; the log has more, under request_id {request[REQUEST_ID]}"
+        detail = f"internal error; see the log for request_id {request[REQUEST_ID]}"
         return error_response(500, ErrorCode.INTERNAL_ERROR, detail)
 
 
@@ -150,9 +151,12 @@ async def _let_go(request: web.Request, response: web.StreamResponse) -> None:
     metrics.CONNECTIONS_CUT.labels("body").inc()
     request.protocol._pause_reading_for_buffer()
     response.force_close()
-    await response.prepare(request)
-    await response.write_eof()
-    # Whoever closes with something unread may destroy an answer that is on its way.
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+    except ConnectionError:
+        return  # it has left just now
+    # Closing with unread input may destroy a response that is on its way.
     await asyncio.sleep(_REST_S)
     # aiohttp takes this for the end of the time that it waits for the rest, and closes.
     request.content.set_exception(TimeoutError())
@@ -170,7 +174,7 @@ def _other_method(request: web.Request, allowed: list[str]) -> web.Response:
     if request.method == "OPTIONS":
         response = web.Response(status=204)
     else:
-        detail = f"{request.path} takes {', '.join(allowed)}"
+        detail = f"{request.path} accepts only {', '.join(allowed)}"
         response = error_response(405, HttpCode.METHOD_NOT_ALLOWED, detail)
     response.headers["Allow"] = ", ".join((*allowed, "OPTIONS"))
     return response

@@ -1,7 +1,7 @@
-"""Pages for people: a folder of `assets/`, served as it is, under a policy that lets nothing in from elsewhere."""
+"""Static pages: a directory of `assets/`, served as it is, under a policy that allows no external resources."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ _TYPES = {
 }
 _INDEX = "index.html"
 _HEADERS = {
-    # Kept, but asked about each time: after an upgrade nobody runs half of each.
+    # Cached, but revalidated each time, so that after an upgrade no page mixes old and new files.
     "Cache-Control": "no-cache",
     # Nothing from elsewhere, nothing inline: what a peer says can be shown but never run.
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -36,8 +36,24 @@ def serve_folder(app: web.Application, path: str, folder: str, headers: Mapping[
 
     Pages refer to what they need without a leading slash (`talk/style.css`), so that a proxy may add a prefix.
     """
+    give = _giver(folder, headers or {})
+
+    async def without_slash(_: web.Request) -> web.Response:
+        raise web.HTTPPermanentRedirect(location=f"..{path}")
+
+    app.router.add_get(path, give)
+    app.router.add_get(f"{path}/", without_slash)
+    app.router.add_get(f"{path}/{{name}}", give)
+
+
+def serve_shared(app: web.Application) -> None:
+    """The files that several pages load: `shared/{name}`."""
+    app.router.add_get("/shared/{name}", _giver("shared", {}))
+
+
+def _giver(folder: str, headers: Mapping[str, str]) -> Callable[[web.Request], Awaitable[web.Response]]:
     assets = _read(folder)
-    all_headers = {**_HEADERS, **(headers or {})}
+    all_headers = {**_HEADERS, **headers}
 
     async def give(request: web.Request) -> web.Response:
         asset = assets.get(request.match_info.get("name", _INDEX))
@@ -52,12 +68,7 @@ def serve_folder(app: web.Application, path: str, folder: str, headers: Mapping[
         response.etag = asset.etag
         return response
 
-    async def without_slash(_: web.Request) -> web.Response:
-        raise web.HTTPPermanentRedirect(location=f"..{path}")
-
-    app.router.add_get(path, give)
-    app.router.add_get(f"{path}/", without_slash)
-    app.router.add_get(f"{path}/{{name}}", give)
+    return give
 
 
 def _read(folder: str) -> dict[str, _Asset]:

@@ -1,37 +1,30 @@
-"""A page that changes all the time and costs CPU to make: beyond a share of a core whoever asks gets the last one."""
+"""A cached page that is expensive to generate: callers who ask too often get the previous one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from time import monotonic, thread_time
+from time import monotonic
 
-from lingua_scheduler.domain.guards.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Budget
 
-# So much of a core may go into making it, and so many seconds of CPU at once: nobody but a flood comes near it.
-CPU_SHARE = 0.1
-CPU_BURST_S = 0.25
+# Pages per second, and burst; several scrapers stay below that.
+PER_S = 1
+BURST = 20
 
 
 class Cached:
-    """Made anew for whoever asks, as long as that is cheap."""
+    """Generated for each request within a rate; to generate one holds everything else up, however seldom it happens."""
 
-    def __init__(
-        self,
-        make: Callable[[], Awaitable[bytes]],
-        clock: Callable[[], float] = monotonic,
-        cpu_clock: Callable[[], float] = thread_time,
-    ) -> None:
+    def __init__(self, make: Callable[[], Awaitable[bytes]], clock: Callable[[], float] = monotonic) -> None:
         self._make = make
         self._clock = clock
-        self._cpu_clock = cpu_clock
-        self._cpu = Bucket(CPU_SHARE, CPU_BURST_S)
+        self._budget = Budget(PER_S, BURST)
         self._latest: bytes | None = None
-        # Those who ask while it is being made would each make another.
+        # A lock, because concurrent callers would each render a page.
         self._making = asyncio.Lock()
 
     async def get(self) -> bytes:
         async with self._making:
-            if self._latest is None or not self._cpu.take(0, self._clock()):
-                began_s = self._cpu_clock()
+            # The first page is made in any case.
+            if self._budget.take(self._clock()) or self._latest is None:
                 self._latest = await self._make()
-                self._cpu.take(self._cpu_clock() - began_s, self._clock())
             return self._latest

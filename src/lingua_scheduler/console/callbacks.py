@@ -1,4 +1,4 @@
-"""Carries messages to nodes that gave us an address to call."""
+"""Posts messages to nodes that gave a `callback_url`."""
 
 import aiohttp
 

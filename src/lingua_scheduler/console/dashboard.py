@@ -1,4 +1,4 @@
-"""HTTP: the dashboard, a page for the person on call; made of files, it reads what every other caller may read."""
+"""HTTP: the dashboard for people on call: static files that use the public API."""
 
 from aiohttp import web
 

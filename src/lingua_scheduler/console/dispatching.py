@@ -1,9 +1,12 @@
 """HTTP edge: one utterance to be translated, and its result."""
 
-from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.console.forwarded import Forwarder
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.http_dispatch import F2fDispatch, F2fDispatched, FetchedResult, ResultQuery
+from lingua_scheduler.protocol.shapes import LanguagesUsed
 from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.http_calls import Calls
 
 # What a refusal is as a status; a status that invites to come back says when.
@@ -11,78 +14,128 @@ _STATUS = {
     ErrorCode.INVALID_MESSAGE: 400,
     ErrorCode.PREFERRED_NODE_NOT_CAPABLE: 409,
     ErrorCode.REQUEST_CONFLICT: 409,
-    ErrorCode.JOB_ELSEWHERE: 409,
-    ErrorCode.RESULT_LOST: 410,
     ErrorCode.NO_CAPABLE_NODE: 422,
     ErrorCode.NODE_OVERLOADED: 503,
     ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED: 503,
     ErrorCode.SCHEDULER_DEPENDENCY_DOWN: 503,
+    ErrorCode.JOB_TIMEOUT: 504,
 }
 RETRY_AFTER_S = 1
 
 
-def dispatching(calls: Calls, max_audio_bytes: int) -> list[Operation]:
+def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> list[Operation]:
     async def dispatch(call: Call[F2fDispatch, None]) -> F2fDispatched:
         if call.body.audio is not None and len(call.body.audio) > max_audio_bytes:
-            detail = f"audio is {len(call.body.audio)} bytes, {max_audio_bytes} are allowed"
+            detail = f"audio has {len(call.body.audio)} bytes; at most {max_audio_bytes} are allowed"
             raise Problem(413, ErrorCode.INVALID_MESSAGE.value, detail)
         answer = await calls.dispatch(call.body, call.headers)
         if isinstance(answer, Refusal):
-            raise _problem(answer)
-        return F2fDispatched(job_id=answer.handle, node_id=answer.node_id, attempt_id=answer.attempt_id)
+            raise problem_of(answer)
+        return F2fDispatched(
+            job_id=answer.handle,
+            node_id=answer.node_id,
+            attempt_id=answer.attempt_id,
+            languages_used=LanguagesUsed(src_lang=answer.src_lang, tgt_lang=answer.tgt_lang),
+            note=answer.note or None,
+        )
 
     async def result(call: Call[None, ResultQuery]) -> FetchedResult:
         job_id = call.path["job_id"]
         found = await calls.result(job_id, call.query.wait_ms)
         if found is None:
-            detail = "no HTTP caller's job of this id is known here; results are forgotten after a while"
+            detail = (
+                "unknown job, or its result has expired (calls.keep_ms); use the whole job_id of the response to "
+                "POST /v1/dispatch/f2f, with what follows the dot"
+            )
             raise Problem(404, "NOT_FOUND", detail)
-        if isinstance(found, Refusal):
-            raise _problem(found)
         return found
 
+    async def locate(call: Call[None, ResultQuery]) -> str:
+        return await calls.elsewhere(call.path["job_id"])
+
+    fetch = Operation(
+        method="GET",
+        path="/v1/jobs/{job_id}/result",
+        tag="dispatch",
+        summary="The result of a job that was requested over HTTP; with `wait_ms` it waits for the result",
+        handle=result,
+        query=ResultQuery,
+        is_for_apps=True,
+        answer=FetchedResult,
+        problems=(
+            KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "`wait_ms` is not a number from 0 to 30000"),
+            KnownProblem(404, "NOT_FOUND", "No such job, or its result has expired"),
+            KnownProblem(
+                409,
+                ErrorCode.JOB_ELSEWHERE.value,
+                "Another instance has the job, and one of an older release is running",
+            ),
+            KnownProblem(
+                410, ErrorCode.RESULT_LOST.value, "The instance that had the job is gone; send the request again"
+            ),
+            KnownProblem(
+                503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "The job is unknown here, and Redis is unavailable"
+            ),
+        ),
+    )
     return [
         Operation(
             method="POST",
             path="/v1/dispatch/f2f",
             tag="dispatch",
-            summary="Translate one utterance; answers as soon as a node has it",
+            summary="Translate one utterance; responds once the job has a slot on a node",
             handle=dispatch,
             body=F2fDispatch,
             carries_speech=True,
+            is_for_apps=True,
             answer=F2fDispatched,
             problems=(
-                Known(
-                    400, ErrorCode.INVALID_MESSAGE.value, "the body cannot be read, or asks for something impossible"
+                KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "The body is invalid; the detail says why"),
+                KnownProblem(
+                    409,
+                    ErrorCode.PREFERRED_NODE_NOT_CAPABLE.value,
+                    "`options.strict` is set, and the preferred node cannot take the job",
                 ),
-                Known(409, ErrorCode.PREFERRED_NODE_NOT_CAPABLE.value, "`strict`, and the node cannot take the job"),
-                Known(409, ErrorCode.REQUEST_CONFLICT.value, "the `request_id` was used for something else"),
-                Known(413, ErrorCode.INVALID_MESSAGE.value, "the audio is larger than `sessions.max_utterance_bytes`"),
-                Known(422, ErrorCode.NO_CAPABLE_NODE.value, "no connected node serves the pair; the detail says why"),
-                Known(503, ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED.value, "no slot in time, or every try failed"),
-                Known(503, ErrorCode.NODE_OVERLOADED.value, "`calls.max_jobs` are under way, or the scheduler stops"),
-                Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away"),
+                KnownProblem(
+                    409, ErrorCode.REQUEST_CONFLICT.value, "The `request_id` was already used for a different request"
+                ),
+                KnownProblem(
+                    413, ErrorCode.INVALID_MESSAGE.value, "The audio is larger than `sessions.max_utterance_bytes`"
+                ),
+                KnownProblem(
+                    422,
+                    ErrorCode.NO_CAPABLE_NODE.value,
+                    "No connected node serves the language pair; the detail says why",
+                ),
+                KnownProblem(
+                    503,
+                    ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED.value,
+                    "No slot became free in time, or every attempt failed",
+                ),
+                KnownProblem(
+                    503,
+                    ErrorCode.NODE_OVERLOADED.value,
+                    "`calls.max_jobs` jobs are unfinished, or the scheduler is stopping",
+                ),
+                KnownProblem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable"),
             ),
         ),
-        Operation(
-            method="GET",
-            path="/v1/jobs/{job_id}/result",
-            tag="dispatch",
-            summary="The result of a job that was asked for over HTTP; waits for it if wished",
-            handle=result,
-            query=ResultQuery,
-            answer=FetchedResult,
-            problems=(
-                Known(400, ErrorCode.INVALID_MESSAGE.value, "`wait_ms` is not a number from 0 to 30000"),
-                Known(404, "NOT_FOUND", "no such job, or its result was forgotten"),
-                Known(409, ErrorCode.JOB_ELSEWHERE.value, "another instance has it; the detail says which"),
-                Known(410, ErrorCode.RESULT_LOST.value, "the instance that had it is gone; send the request again"),
-                Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "it is not known here, and Redis is away"),
-            ),
-        ),
+        forwarder.anywhere(fetch, locate, _lost, lambda call: call.query.wait_ms / 1000),
     ]
 
 
-def _problem(refusal: Refusal) -> Problem:
-    status = _STATUS.get(refusal.code, 500)
+def _lost(_call: Call[None, ResultQuery], owner: str, why: Unanswered) -> Problem:
+    if why is Unanswered.UNABLE:
+        detail = f"instance {owner} has this job; ask there for its result: an instance of an older release is running"
+        return Problem(409, ErrorCode.JOB_ELSEWHERE.value, detail)
+    detail = (
+        f"instance {owner} had this job in its memory and is gone, and with it the result; "
+        "send the same request again, and it is translated anew"
+    )
+    return Problem(410, ErrorCode.RESULT_LOST.value, detail)
+
+
+def problem_of(refusal: Refusal, default: int = 500) -> Problem:
+    """`default` is the status of a code that has none of its own."""
+    status = _STATUS.get(refusal.code, default)
     return Problem(status, refusal.code.value, refusal.message, retry_after_s=RETRY_AFTER_S if status == 503 else None)

@@ -1,11 +1,11 @@
-"""Looking at the fleet, and taking nodes out of it or putting them back."""
+"""HTTP: the fleet: list nodes and pools; drain, resume, release and evict nodes."""
 
 from typing import Any, NoReturn
 
-from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.console.siblings import Siblings, status_of
 from lingua_scheduler.domain.errors import HttpCode
-from lingua_scheduler.domain.nodes.nodes import DrainOutcome
+from lingua_scheduler.domain.nodes.nodes import DrainOutcome, ReleaseOutcome
 from lingua_scheduler.protocol.http import (
     DrainAnswer,
     EvictAnswer,
@@ -13,22 +13,23 @@ from lingua_scheduler.protocol.http import (
     NodeList,
     PoolDetail,
     PoolList,
+    ReleaseAnswer,
     ResumeAnswer,
     Status,
 )
-from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.services.nodes.departures import Departures
 from lingua_scheduler.services.watching.overview import Overview
 
-_UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "There is no such node")
+_UNKNOWN = KnownProblem(404, HttpCode.UNKNOWN_NODE.value, "No such node")
 _TAG = "fleet"
 
 
 class FleetOperations:
     """With `siblings`, the status is that of all workers together."""
 
-    def __init__(self, overview: Overview, registry: Registry, siblings: Siblings | None = None) -> None:
+    def __init__(self, overview: Overview, departures: Departures, siblings: Siblings | None = None) -> None:
         self._overview = overview
-        self._registry = registry
+        self._departures = departures
         self._siblings = siblings
 
     @property
@@ -38,18 +39,18 @@ class FleetOperations:
                 method="GET",
                 path="/v1/status",
                 tag=_TAG,
-                summary="This instance and the fleet",
+                summary="This instance, and a summary of the fleet",
                 handle=self._status,
                 answer=Status,
             ),
             Operation(
-                method="GET", path="/v1/nodes", tag=_TAG, summary="The nodes", handle=self._nodes, answer=NodeList
+                method="GET", path="/v1/nodes", tag=_TAG, summary="List all nodes", handle=self._nodes, answer=NodeList
             ),
             Operation(
                 method="GET",
                 path="/v1/nodes/{node_id}",
                 tag=_TAG,
-                summary="One node, and the jobs it holds",
+                summary="One node: its state, its jobs, and how it has done in the last hour",
                 handle=self._node,
                 answer=NodeDetail,
                 problems=(_UNKNOWN,),
@@ -58,8 +59,8 @@ class FleetOperations:
                 method="POST",
                 path="/v1/nodes/{node_id}/drain",
                 tag=_TAG,
-                summary="Give a node no new work",
-                description="It finishes what it holds. Ask for the node to see how far it is.",
+                summary="Drain a node: no new jobs",
+                description="Its running jobs finish. `GET /v1/nodes/{node_id}` shows how many are left.",
                 handle=self._drain,
                 answer=DrainAnswer,
                 problems=(_UNKNOWN,),
@@ -68,17 +69,28 @@ class FleetOperations:
                 method="POST",
                 path="/v1/nodes/{node_id}/resume",
                 tag=_TAG,
-                summary="Give a drained node work again",
+                summary="Resume a drained node",
                 handle=self._resume,
                 answer=ResumeAnswer,
                 problems=(_UNKNOWN,),
             ),
             Operation(
                 method="POST",
+                path="/v1/nodes/{node_id}/release",
+                tag=_TAG,
+                summary="Release a node from quarantine",
+                description="It gets jobs again, and the failures that led to the quarantine are forgotten. If it goes "
+                "on failing, it is quarantined again.",
+                handle=self._release,
+                answer=ReleaseAnswer,
+                problems=(_UNKNOWN,),
+            ),
+            Operation(
+                method="POST",
                 path="/v1/nodes/{node_id}/evict",
                 tag=_TAG,
-                summary="Remove a node at once",
-                description="Its jobs go to other nodes and its connection is closed. It may come back.",
+                summary="Evict a node immediately",
+                description="Its jobs are retried on other nodes, and its connection is closed. It may reconnect.",
                 handle=self._evict,
                 answer=EvictAnswer,
                 problems=(_UNKNOWN,),
@@ -87,16 +99,18 @@ class FleetOperations:
                 method="GET",
                 path="/v1/pools",
                 tag=_TAG,
-                summary="The language pairs, and how many nodes serve each",
+                summary="List all language pairs, with the number of nodes that serve each",
                 handle=self._pools,
+                is_for_apps=True,
                 answer=PoolList,
             ),
             Operation(
                 method="GET",
                 path="/v1/pools/{src}/{tgt}",
                 tag=_TAG,
-                summary="Who serves one pair, or what is missing",
+                summary="The nodes that serve one language pair, or what is missing",
                 handle=self._pool,
+                is_for_apps=True,
                 answer=PoolDetail,
             ),
         )
@@ -115,20 +129,26 @@ class FleetOperations:
         return node
 
     async def _drain(self, call: Call[None, None]) -> DrainAnswer:
-        outcome, running = await self._registry.drain(call.path["node_id"])
+        outcome, running = await self._departures.drain(call.path["node_id"])
         node = None if outcome is DrainOutcome.GONE else await self._overview.node(call.path["node_id"])
         if node is None:
             _unknown(call)
         return DrainAnswer(node_id=node.node_id, outcome=outcome.value, running=running, jobs=node.jobs)
 
     async def _resume(self, call: Call[None, None]) -> ResumeAnswer:
-        outcome, _ = await self._registry.drain(call.path["node_id"], resume=True)
+        outcome, _ = await self._departures.drain(call.path["node_id"], resume=True)
         if outcome is DrainOutcome.GONE:
             _unknown(call)
         return ResumeAnswer(node_id=call.path["node_id"], outcome=outcome.value)
 
+    async def _release(self, call: Call[None, None]) -> ReleaseAnswer:
+        outcome = await self._departures.release(call.path["node_id"])
+        if outcome is ReleaseOutcome.GONE:
+            _unknown(call)
+        return ReleaseAnswer(node_id=call.path["node_id"], outcome=outcome.value)
+
     async def _evict(self, call: Call[None, None]) -> EvictAnswer:
-        lost = await self._registry.evict(call.path["node_id"])
+        lost = await self._departures.evict(call.path["node_id"])
         if lost is None:
             _unknown(call)
         return EvictAnswer(

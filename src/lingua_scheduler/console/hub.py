@@ -1,4 +1,4 @@
-"""Asks a model hub over HTTP."""
+"""Fetches a model hub's list over HTTP."""
 
 import aiohttp
 
@@ -18,19 +18,19 @@ class Hub:
     async def fetch(self, url: str, max_bytes: int) -> bytes:
         """The body of a 200. The caller sets the time limit; more than `max_bytes` are not read, redirects neither."""
         if complaint := self._destinations.complaint(url):
-            raise HubAway(f"catalogue.url is wrong: {complaint}")
+            raise HubAway(f"invalid catalogue.url: {complaint}")
         try:
             async with (
                 client_session(self._destinations) as http,
                 http.get(url, allow_redirects=False, headers=_HEADERS) as response,
             ):
                 if response.status != 200:
-                    raise HubAway(f"it answers with status {response.status}")
+                    raise HubAway(f"the hub answered with status {response.status}")
                 body = bytearray()
                 async for piece in response.content.iter_chunked(_PIECE_BYTES):
                     body += piece
                     if len(body) > max_bytes:
-                        raise HubAway(f"its answer has more than {max_bytes} bytes")
+                        raise HubAway(f"the hub's response is larger than {max_bytes} bytes")
                 return bytes(body)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if reason := refusal_in(error):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.cluster.instances import is_letter_id
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.http_instances import (
@@ -18,9 +18,7 @@ from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.cluster.inbox import limits_of
 from lingua_scheduler.store.store import Store
 
-_BAD_CHOICE = Known(
-    400, ErrorCode.INVALID_MESSAGE.value, "the body names no letters, or something that is no letter's id"
-)
+_BAD_CHOICE = KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "The body names no letters, or an invalid letter id")
 
 
 def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]:
@@ -41,7 +39,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
             method="GET",
             path="/v1/instances",
             tag="instances",
-            summary="Every instance, dead or alive, with its inbox",
+            summary="List all instances, alive, stopped or dead, with their inboxes",
             handle=list_instances,
             answer=InstanceList,
         ),
@@ -49,7 +47,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
             method="GET",
             path="/v1/dead-letters",
             tag="instances",
-            summary="Letters between instances that could not be handled",
+            summary="List dead letters: messages between instances that could not be handled",
             handle=list_dead_letters,
             answer=DeadLetterList,
             query=DeadLetterQuery,
@@ -58,7 +56,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
             method="POST",
             path="/v1/dead-letters/replay",
             tag="instances",
-            summary="Put dead letters back into the inboxes they came from",
+            summary="Replay dead letters: put them back into their inboxes",
             handle=replay,
             answer=Replayed,
             body=LetterChoice,
@@ -68,7 +66,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
             method="POST",
             path="/v1/dead-letters/purge",
             tag="instances",
-            summary="Delete dead letters for good",
+            summary="Delete dead letters permanently",
             handle=purge,
             answer=Purged,
             body=LetterChoice,
@@ -81,8 +79,8 @@ def _chosen(choice: LetterChoice) -> list[str] | None:
     if choice.all:
         return None
     if not choice.letter_ids:
-        raise Problem(400, ErrorCode.INVALID_MESSAGE.value, 'name letters in "letter_ids", or say "all": true')
+        raise Problem(400, ErrorCode.INVALID_MESSAGE.value, 'name letters in "letter_ids", or set "all": true')
     for letter_id in choice.letter_ids:
         if not is_letter_id(letter_id):
-            raise Problem(400, ErrorCode.INVALID_MESSAGE.value, f"{letter_id[:100]} is no id of a dead letter")
+            raise Problem(400, ErrorCode.INVALID_MESSAGE.value, f"{letter_id[:100]} is not the id of a dead letter")
     return choice.letter_ids

@@ -1,23 +1,57 @@
 """HTTP: look jobs up, ask why, cancel."""
 
+import time
+from functools import partial
 from typing import Any
 
-from lingua_scheduler.console.operations import Call, Known, Operation, Problem
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.console.lists import Lists
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
-from lingua_scheduler.protocol.http_jobs import JobCancelled, JobExplanation, JobList, JobsQuery, JobView
+from lingua_scheduler.domain.watching.failures import FailureFilter
+from lingua_scheduler.protocol.http_jobs import (
+    FailureList,
+    FailuresQuery,
+    JobCancelled,
+    JobExplanation,
+    JobList,
+    JobsQuery,
+    JobView,
+)
 from lingua_scheduler.services.dispatch.cancelling import Cancelling
 from lingua_scheduler.services.dispatch.lookup import Lookup
+from lingua_scheduler.store.jobs.records import JobFilter
 
-_AWAY = Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away")
-_UNKNOWN = Known(404, ErrorCode.JOB_NOT_FOUND.value, "there is no such job, or it is forgotten (`job.keep_ms`)")
+_AWAY = KnownProblem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable")
+_CROWDED = KnownProblem(503, HttpCode.SERVICE_UNAVAILABLE.value, "Too many lists are requested at once")
+_UNKNOWN = KnownProblem(404, ErrorCode.JOB_NOT_FOUND.value, "No such job, or its record has expired (`job.keep_ms`)")
 
 
 def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, ...]:
+    lists = Lists()
+
     async def latest(call: Call[None, JobsQuery]) -> JobList:
         query = call.query
-        state = "" if query.state is None else query.state.value
-        return JobList(jobs=await lookup.latest(state, query.session_id or "", query.limit))
+        asked = JobFilter(
+            "" if query.state is None else query.state.value,
+            query.session_id or "",
+            query.node_id or "",
+            query.pair or "",
+            _since_ms(query.since_s),
+        )
+        return JobList(jobs=await lists.make(partial(lookup.latest, asked, query.limit), call.is_connected))
+
+    async def failures(call: Call[None, FailuresQuery]) -> FailureList:
+        query = call.query
+        asked = FailureFilter(
+            _since_ms(query.since_s),
+            query.node_id or "",
+            query.session_id or "",
+            query.pair or "",
+            query.code or "",
+            query.tenant_id or "",
+        )
+        return FailureList(failures=await lists.make(partial(lookup.failures, asked, query.limit), call.is_connected))
 
     async def one(call: Call[None, None]) -> JobView:
         found = await lookup.find(call.path["job_id"])
@@ -38,7 +72,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         if record is None or cancelled.outcome is CancelOutcome.GONE:
             raise _not_found(call)
         if cancelled.outcome is CancelOutcome.ENDED:
-            detail = f"{job_id} has ended already: {cancelled.ended}; there is nothing left to cancel"
+            detail = f"{job_id} has already ended ({cancelled.ended}) and cannot be cancelled"
             raise Problem(409, ErrorCode.JOB_ENDED.value, detail)
         return JobCancelled(job_id=job_id, was=record.state, attempt=record.attempt, node_id=record.node_id)
 
@@ -47,17 +81,38 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
             method="GET",
             path="/v1/jobs",
             tag="jobs",
-            summary="The latest jobs, newest first; by state or session if asked",
+            summary="List the latest jobs, newest first; optionally filtered",
             handle=latest,
             query=JobsQuery,
             answer=JobList,
-            problems=(Known(400, ErrorCode.INVALID_MESSAGE.value, "the query is not what this takes"), _AWAY),
+            problems=(
+                KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "A query parameter is invalid; the detail names it"),
+                _CROWDED,
+                _AWAY,
+            ),
+        ),
+        Operation(
+            method="GET",
+            path="/v1/failures",
+            tag="jobs",
+            summary="The failure history of the fleet, newest first",
+            description="One entry for each failed job, with ids, language pair, code, reason and node, never text. It "
+            "outlives the job's record and a restart: `job.failures_keep_ms`, `job.failures_max`. An entry whose "
+            "`count` is above 1 is a summary of failures that were too many to record one by one.",
+            handle=failures,
+            query=FailuresQuery,
+            answer=FailureList,
+            problems=(
+                KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "A query parameter is invalid; the detail names it"),
+                _CROWDED,
+                _AWAY,
+            ),
         ),
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}",
             tag="jobs",
-            summary="One job: its state, where it is or was, and its history",
+            summary="One job: its state, its node and its history",
             handle=one,
             answer=JobView,
             problems=(_UNKNOWN, _AWAY),
@@ -66,7 +121,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
             method="GET",
             path="/v1/jobs/{job_id}/explain",
             tag="jobs",
-            summary="Why a job waited, failed or was retried: each candidate, and why it was not taken",
+            summary="Why a job waited, failed or was retried: each candidate node, and why it was not chosen",
             handle=explain,
             answer=JobExplanation,
             problems=(_UNKNOWN, _AWAY),
@@ -75,18 +130,23 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
             method="POST",
             path="/v1/jobs/{job_id}/cancel",
             tag="jobs",
-            summary="Cancel a job that waits or runs, whichever instance has it",
+            summary="Cancel a job that is waiting or running, on any instance",
             handle=cancel,
+            is_for_apps=True,
             answer=JobCancelled,
             problems=(
                 _UNKNOWN,
-                Known(409, ErrorCode.JOB_ENDED.value, "the job has ended already; the detail names its state"),
+                KnownProblem(409, ErrorCode.JOB_ENDED.value, "The job has already ended; the detail names its state"),
                 _AWAY,
             ),
         ),
     )
 
 
+def _since_ms(since_s: int | None) -> int:
+    return 0 if since_s is None else int((time.time() - since_s) * 1000)
+
+
 def _not_found(call: Call[Any, Any]) -> Problem:
-    detail = f"there is no job {call.path['job_id'][:128]}, or it is forgotten by now; GET /v1/jobs lists the latest"
+    detail = f"there is no job {call.path['job_id'][:128]}, or its record has expired; GET /v1/jobs lists the latest"
     return Problem(404, ErrorCode.JOB_NOT_FOUND.value, detail)

@@ -1,10 +1,11 @@
-"""Nodes that are driven over HTTP: they register, beat, fetch work or are called, and report."""
+"""HTTP for nodes without a WebSocket: register, heartbeat, poll or callback, and report results."""
 
 from typing import Any, NoReturn
 
 import msgspec
 
-from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.console.forwarded import Forwarder
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.bulk import OF_LISTS, OF_RESULTS
 from lingua_scheduler.protocol.http import (
@@ -22,6 +23,7 @@ from lingua_scheduler.protocol.http import (
 from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
 from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.progress import Progress
 from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes, Stranger, TooFast
 
@@ -29,16 +31,24 @@ DEFAULT_POLL_MS = 10_000
 RETRY_AFTER_S = 5
 
 _TAG = "nodes over HTTP"
-_UNKNOWN = Known(404, HttpCode.UNKNOWN_NODE.value, "The node is not registered here, or not any more: register again")
-_CONFLICT = Known(409, ErrorCode.NODE_ID_CONFLICT.value, "The id belongs to another connection by now")
-_TOO_FAST = Known(
+_UNKNOWN = KnownProblem(404, HttpCode.UNKNOWN_NODE.value, "The node is not, or no longer, registered; register again")
+_CONFLICT = KnownProblem(409, ErrorCode.NODE_ID_CONFLICT.value, "Another connection now uses this id")
+_TOO_FAST = KnownProblem(
     429,
     HttpCode.RATE_LIMITED.value,
-    "Its languages change more often than `nodes.max_changes_per_min`, or its address has too many connections",
+    "The node changes its languages more often than `nodes.max_changes_per_min`, or its address has too many "
+    "connections",
 )
-_STALE = Known(409, HttpCode.STALE_ATTEMPT.value, "The attempt is over, or another node's; nothing was changed")
-_TAKEN = Known(409, ErrorCode.NODE_ID_CONFLICT.value, "Another node is connected with this id, and answers")
-_NO_ROOM = Known(503, ErrorCode.NODE_UNAVAILABLE.value, "There is no room for another node, or the scheduler stops")
+_STALE = KnownProblem(
+    409, HttpCode.STALE_ATTEMPT.value, "The attempt has ended, or belongs to another node; nothing was changed"
+)
+_TAKEN = KnownProblem(409, ErrorCode.NODE_ID_CONFLICT.value, "Another node is connected with this id, and responds")
+_NO_ROOM = KnownProblem(
+    503, ErrorCode.NODE_UNAVAILABLE.value, "There is no room for another node, or the scheduler is stopping"
+)
+
+# What a node says of a job that went well.
+_DONE = frozenset({"ok", "success", "done"})
 
 _STATUS = {
     ErrorCode.INVALID_MESSAGE: 400,
@@ -49,20 +59,32 @@ _STATUS = {
 
 
 class NodeOperations:
-    def __init__(self, nodes: HttpNodes, progress: Progress) -> None:
+    def __init__(self, nodes: HttpNodes, progress: Progress, forwarder: Forwarder) -> None:
         self._nodes = nodes
         self._progress = progress
+        self._forwarder = forwarder
 
     @property
     def operations(self) -> tuple[Operation, ...]:
+        register, *others = self._own()
+        return (register, *(self._forwarder.anywhere(one, self._locate, _without, _wait_s) for one in others))
+
+    async def _locate(self, call: Call[Any, Any]) -> str:
+        owner = await self._nodes.elsewhere(call.body.node_id, call.body.boot_id)
+        if isinstance(owner, Stranger):
+            _turn_away(call.body.node_id, owner)
+        return owner
+
+    def _own(self) -> tuple[Operation, ...]:
         return (
             Operation(
                 method="POST",
                 path="/v1/node/register",
                 tag=_TAG,
                 summary="Register a node",
-                description="What it says decides which pairs it serves. With callback_url we bring it its jobs; "
-                "without, it polls for them.",
+                description="Its languages decide which pairs it serves. With `callback_url` the scheduler posts "
+                "messages "
+                "to it; without, it polls for them.",
                 handle=self._register,
                 body=NodeRegistration,
                 most=OF_LISTS,
@@ -73,7 +95,7 @@ class NodeOperations:
                 method="POST",
                 path="/v1/node/heartbeat",
                 tag=_TAG,
-                summary="Stay registered, and tell what changed",
+                summary="Heartbeat: stay registered, and report changes",
                 handle=self._heartbeat,
                 body=NodeBeat,
                 most=OF_LISTS,
@@ -84,8 +106,9 @@ class NodeOperations:
                 method="POST",
                 path="/v1/node/poll",
                 tag=_TAG,
-                summary="Fetch what there is to do",
-                description="Waits up to wait_ms for something. Of two polls of a node the earlier ends empty.",
+                summary="Poll for messages",
+                description="Waits up to `wait_ms` for a message. If a node polls twice at once, the earlier poll "
+                "returns empty.",
                 handle=self._poll,
                 body=NodePoll,
                 answer=PollAnswer,
@@ -95,8 +118,8 @@ class NodeOperations:
                 method="POST",
                 path="/v1/job/ack",
                 tag=_TAG,
-                summary="Accept a job, before starting it",
-                description="In time (start_within_ms of the order), or the job goes to another node.",
+                summary="Acknowledge a job before starting it",
+                description="It must arrive within the job's `start_within_ms`, or the job goes to another node.",
                 handle=self._ack,
                 body=JobAcked,
                 answer=Ok,
@@ -119,7 +142,7 @@ class NodeOperations:
                 path="/v1/job/fail",
                 tag=_TAG,
                 summary="Report that a job failed",
-                description="docs/errors.md tells with which codes another node is tried.",
+                description="The error code decides whether the job is retried on another node; see docs/errors.md.",
                 handle=self._fail,
                 body=JobFailed,
                 most=OF_RESULTS,
@@ -142,16 +165,13 @@ class NodeOperations:
         if isinstance(complaint, Stranger):
             _turn_away(call.body.node_id, complaint)
         if isinstance(complaint, TooFast):
-            detail = (
-                "what it says of its languages changes too often (nodes.max_changes_per_min); what it said before holds"
-            )
+            detail = "the node changes its languages too often (nodes.max_changes_per_min); the change is ignored"
             raise Problem(429, HttpCode.RATE_LIMITED, detail, retry_after_s=complaint.retry_after_s)
         return self._welcome(node)
 
     async def _poll(self, call: Call[NodePoll, None]) -> PollAnswer:
         node = self._find(call)
-        wait_ms = DEFAULT_POLL_MS if call.body.wait_ms is None else call.body.wait_ms
-        mail = await self._nodes.poll(node, wait_ms / 1000, call.is_connected)
+        mail = await self._nodes.poll(node, _wait_s(call), call.is_connected)
         if isinstance(mail, Stranger):
             _turn_away(call.body.node_id, mail)
         return PollAnswer(
@@ -168,19 +188,22 @@ class NodeOperations:
         return _judged(body, await self._progress.ack(self._find(call).link, message))
 
     async def _done(self, call: Call[JobDone, None]) -> Ok:
-        said = msgspec.structs.asdict(call.body)
-        del said["boot_id"]
+        body = call.body
+        if body.error is not None or (body.status or "ok").lower() not in _DONE:
+            return await self._fail(call)
+        said = msgspec.structs.asdict(body)
+        for name in ("boot_id", "status", "reason", "error"):
+            del said[name]
         return await self._result(call, JobResult(**said, success=True, **_NOT_SAID))
 
-    async def _fail(self, call: Call[JobFailed, None]) -> Ok:
+    async def _fail(self, call: Call[JobFailed, None] | Call[JobDone, None]) -> Ok:
         body = call.body
-        error = body.error or JobError(code=ErrorCode.PROCESSING_ERROR.value, message="")
         message = JobResult(
             job_id=body.job_id,
             attempt_id=body.attempt_id,
             node_id=body.node_id,
             success=False,
-            error=error,
+            error=body.error or _error_of(body.reason or ""),
             processing_time_ms=body.processing_time_ms,
             **_NOT_SAID,
         )
@@ -209,9 +232,14 @@ class NodeOperations:
 _NOT_SAID: dict[str, Any] = {"session_id": "", "utterance_index": 0, "trace_id": ""}
 
 
+def _error_of(reason: str) -> JobError:
+    code = reason if reason in ErrorCode.__members__ else ErrorCode.PROCESSING_ERROR.value
+    return JobError(code=code, message=reason)
+
+
 def _judged(body: AttemptSays, is_current: bool) -> Ok:
     if not is_current:
-        detail = f"attempt {body.attempt_id} of {body.job_id} is not {body.node_id}'s (any more); drop it and go on"
+        detail = f"attempt {body.attempt_id} of {body.job_id} is not, or no longer, {body.node_id}'s; drop the job"
         raise Problem(409, HttpCode.STALE_ATTEMPT, detail)
     return Ok()
 
@@ -221,9 +249,24 @@ def _refuse(refusal: Refusal) -> NoReturn:
     raise Problem(status, refusal.code, refusal.message, retry_after_s=RETRY_AFTER_S if status == 503 else None)
 
 
+def _wait_s(call: Call[Any, Any]) -> float:
+    if not isinstance(call.body, NodePoll):
+        return 0.0
+    return (DEFAULT_POLL_MS if call.body.wait_ms is None else call.body.wait_ms) / 1000
+
+
+def _without(call: Call[Any, Any], _owner: str, _why: Unanswered) -> Problem:
+    """The node registers again, with any instance."""
+    return _unknown(call.body.node_id)
+
+
+def _unknown(node_id: str) -> Problem:
+    detail = f"{node_id} is not, or no longer, registered; register again with POST /v1/node/register"
+    return Problem(404, HttpCode.UNKNOWN_NODE, detail)
+
+
 def _turn_away(node_id: str, stranger: Stranger) -> NoReturn:
     if stranger is Stranger.UNKNOWN:
-        detail = f"{node_id} is not registered here, or not any more; register again with POST /v1/node/register"
-        raise Problem(404, HttpCode.UNKNOWN_NODE, detail)
-    detail = f"{node_id} has another connection by now; register again with POST /v1/node/register, or end this process"
+        raise _unknown(node_id)
+    detail = f"another connection now uses {node_id}; register again with POST /v1/node/register, or stop this process"
     raise Problem(409, ErrorCode.NODE_ID_CONFLICT, detail)

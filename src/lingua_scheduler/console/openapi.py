@@ -6,21 +6,33 @@ from typing import Any
 
 import msgspec
 
-from lingua_scheduler.console.operations import Known, Operation, parameter
+from lingua_scheduler.console.operations import KnownProblem, Operation, parameter
+from lingua_scheduler.protocol.uploads import FORM
 
 Document = dict[str, Any]
 
 _REF = "#/components/schemas/{name}"
+_ERROR = "ErrorResponse"
+_ERROR_SCHEMA = {
+    "title": _ERROR,
+    "type": "object",
+    "properties": {
+        "error": {"type": "string", "description": "The code of the error"},
+        "detail": {"type": "string", "description": "One sentence that explains the error"},
+    },
+    "required": ["error", "detail"],
+}
 _DESCRIPTION = """\
-Watch and steer the scheduler, and drive nodes, over HTTP. Clients and most nodes talk over WebSocket; those messages \
-are in `/asyncapi.json`.
+The HTTP API: monitor and control the scheduler, dispatch jobs, and run nodes over HTTP. Clients and most nodes use \
+WebSocket; those messages are in `/asyncapi.json`.
 
-Bodies are JSON, sent as `application/json`. Unknown fields are ignored, and an optional field may be absent or null; \
-a query parameter that is not known is refused. Every error has one shape, a code for programs and a sentence for \
-people: `{"error": "CODE", "detail": "..."}`. Should something fail that never should, that is 500 `INTERNAL_ERROR`.
+Request bodies are JSON, sent as `application/json`. Unknown fields are ignored, and an optional field may be absent \
+or null; an unknown query parameter is an error. Every error has the same form, a code for programs and a sentence for \
+people: `{"error": "CODE", "detail": "..."}`. The description of a status lists its codes, and `x-error-codes` too. \
+An unexpected failure is 500 `INTERNAL_ERROR`.
 
-Send an `X-Request-Id` (up to 128 printable ASCII characters) to find a request again in the log; every answer \
-carries it, or the one it was given."""
+Send an `X-Request-Id` header (up to 128 printable ASCII characters) to find a request in the log. Every response \
+carries it, or a generated one."""
 
 
 def openapi(operations: Iterable[Operation], version: str) -> bytes:
@@ -30,7 +42,8 @@ def openapi(operations: Iterable[Operation], version: str) -> bytes:
 
 def document(operations: Iterable[Operation], version: str) -> Document:
     known = list(operations)
-    structs = list(dict.fromkeys(s for o in known for s in (o.answer, o.body, o.query) if s is not None))
+    spoken = (s for o in known for s in (o.answer, None if o.media else o.body, o.query))
+    structs = list(dict.fromkeys(s for s in spoken if s is not None))
     refs, components = msgspec.json.schema_components(structs, ref_template=_REF)
     schemas = dict(zip(structs, refs, strict=True))
     paths: Document = {}
@@ -43,7 +56,7 @@ def document(operations: Iterable[Operation], version: str) -> Document:
         "info": {"title": "Lingua Scheduler", "version": version, "description": _DESCRIPTION},
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in known)],
         "paths": paths,
-        "components": {"schemas": dict(sorted(components.items()))},
+        "components": {"schemas": dict(sorted((components | {_ERROR: _ERROR_SCHEMA}).items()))},
     }
 
 
@@ -61,8 +74,16 @@ def _operation(operation: Operation, schemas: dict[type, Document], components: 
     if parameters:
         told["parameters"] = parameters
     if operation.body is not None:
-        told["requestBody"] = {"required": True, "content": _json(schemas[operation.body])}
-    told["responses"] = {"200": {"description": "As wished", "content": _json(schemas[operation.answer])}}
+        content = (
+            _binary(name for name in operation.media if name != FORM)
+            if operation.media
+            else _json(schemas[operation.body])
+        )
+        told["requestBody"] = {"required": True, "content": content}
+    answers = _json(schemas[operation.answer]) | _binary(operation.answer_media)
+    told["responses"] = {"200": {"description": "OK", "content": answers}}
+    if operation.answer_media:
+        told["responses"]["204"] = {"description": "There is nothing to send in the requested format"}
     for status, problems in groupby(operation.all_problems, key=lambda problem: problem.status):
         told["responses"][str(status)] = _problems(list(problems))
     return told
@@ -102,21 +123,22 @@ def _query_parameters(schema: Document) -> list[Document]:
     return found
 
 
-def _problems(problems: list[Known]) -> Document:
+def _problems(problems: list[KnownProblem]) -> Document:
+    """One schema for all errors: generators make a class of each schema, and would make one of each status."""
     told = "\n".join(f"- `{problem.code}`: {problem.when}" for problem in problems)
-    schema = {
-        "type": "object",
-        "properties": {
-            "error": {"enum": [problem.code for problem in problems]},
-            "detail": {"type": "string", "description": "One sentence for people"},
-        },
-        "required": ["error", "detail"],
+    return {
+        "description": told,
+        "content": _json({"$ref": _REF.format(name=_ERROR)}),
+        "x-error-codes": [problem.code for problem in problems],
     }
-    return {"description": told, "content": _json(schema)}
 
 
 def _json(schema: Document) -> Document:
     return {"application/json": {"schema": schema}}
+
+
+def _binary(media: Iterable[str]) -> Document:
+    return {name: {"schema": {"type": "string", "format": "binary"}} for name in media}
 
 
 def _name(ref: Document) -> str:

@@ -11,13 +11,14 @@ from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
 from lingua_scheduler.console.bodies import invalid, read_body
+from lingua_scheduler.console.cors import add_preflight
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
-from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
+from lingua_scheduler.protocol.codec import UnreadableFrame, about_the_field, decode_body
 from lingua_scheduler.protocol.http import LANGUAGE, MAX_LANGUAGE_CHARS, NODE_ID
 
-__all__ = ["OPERATIONS", "Call", "Known", "Operation", "Problem", "add_operations"]
+__all__ = ["OPERATIONS", "Call", "KnownProblem", "Operation", "Problem", "add_operations"]
 
 B = TypeVar("B")
 Q = TypeVar("Q")
@@ -33,13 +34,15 @@ class Call(NamedTuple, Generic[B, Q]):
     body: B
     query: Q
     request_id: str
-    # For those who wait long: whether the caller is still there.
+    # For long waits: whether the caller is still connected.
     is_connected: Callable[[], bool] = lambda: True
     headers: Mapping[str, str] = MappingProxyType({})
     caller: Caller = NOBODY
+    # Another instance took the request, and this one has what it is about.
+    is_forwarded: bool = False
 
 
-class Known(NamedTuple):
+class KnownProblem(NamedTuple):
     """A problem an operation may answer with, as the docs list it."""
 
     status: int
@@ -60,8 +63,16 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     # The most its body may hold; one that carries speech may have `server.max_body_bytes` with it.
     most: Bulk = OF_CALLERS
     carries_speech: bool = False
+    # A body that is not JSON: `body` is bytes then, of one of these media types, and at most so many.
+    media: tuple[str, ...] = ()
+    max_bytes: int = 0
+    max_bytes_setting: str = ""
+    # What it may answer instead of JSON.
+    answer_media: tuple[str, ...] = ()
+    # Web pages of allowed origins may call it and read the answer (CORS).
+    is_for_apps: bool = False
     query: type | None = None
-    problems: tuple[Known, ...] = ()
+    problems: tuple[KnownProblem, ...] = ()
     description: str = ""
 
     @property
@@ -69,7 +80,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         return _IN_BRACES.findall(self.path)
 
     @property
-    def all_problems(self) -> tuple[Known, ...]:
+    def all_problems(self) -> tuple[KnownProblem, ...]:
         """Its own, and those that come with being an operation."""
         told = {(known.status, known.code): known for known in (*_shared_problems(self), *self.problems)}
         return tuple(sorted(told.values()))
@@ -85,11 +96,14 @@ class Parameter(NamedTuple):
 
 
 _PARAMETERS = {
-    "node_id": Parameter(NODE_ID, 64, "A node's id; GET /v1/nodes lists them", "node-1A2B3C4D"),
-    "src": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "The language that is spoken", "en"),
-    "tgt": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "The language to translate into", "zh"),
-    "job_id": Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "A job's id", "job-0-i-1a2b3c4d-1"),
+    "node_id": Parameter(NODE_ID, 64, "Id of a node; `GET /v1/nodes` lists them", "node-1A2B3C4D"),
+    "src": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "Source language", "en"),
+    "tgt": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "Target language", "zh"),
+    "job_id": Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "Id of a job", "job-0-1a2b3c4d-1"),
 }
+_FORM_OF_FILES = "multipart/form-data"
+_NOT_THE_FILE = "the body is a form; send the file itself as the body (with curl: --data-binary @FILE, not -F)"
+_NO_FILE = "the body is empty; send a sound file (with curl: --data-binary @FILE)"
 _ANY_PARAMETER = Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "", "1")
 
 OPERATIONS: web.AppKey[list[Operation]] = web.AppKey("operations", list[Operation])
@@ -109,37 +123,44 @@ def add_operations(app: web.Application, operations: Iterable[Operation]) -> Non
             app.router.add_get(operation.path, handle)  # and HEAD
         else:
             app.router.add_route(operation.method, operation.path, handle)
+        if operation.is_for_apps:
+            add_preflight(app, operation.path, operation.method)
 
 
-def _shared_problems(operation: Operation) -> Iterator[Known]:
+def _shared_problems(operation: Operation) -> Iterator[KnownProblem]:
     # A query that an operation does not know is refused, so this may happen to all of them.
-    invalid = "The path, the query or the body is not what this takes; the detail names the part"
-    yield Known(400, ErrorCode.INVALID_MESSAGE.value, invalid)
-    yield Known(
-        421, HttpCode.MISDIRECTED.value, "The Host header is no name of this scheduler (`server.allowed_hosts`)"
+    invalid = "The path, a query parameter or the body is invalid; the detail names it"
+    yield KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, invalid)
+    yield KnownProblem(
+        421, HttpCode.MISDIRECTED.value, "The `Host` header does not name this scheduler (`server.allowed_hosts`)"
     )
     if operation.method not in ("GET", "HEAD"):
-        foreign = "A web page of another origin asks, which `server.allowed_origins` does not list"
-        yield Known(403, HttpCode.ORIGIN_NOT_ALLOWED.value, foreign)
+        foreign = "The request comes from a web page whose origin is not in `server.allowed_origins`"
+        yield KnownProblem(403, HttpCode.ORIGIN_NOT_ALLOWED.value, foreign)
     crowded = "The caller's address has too many connections (`server.max_sockets_per_address`), or opens them too fast"
-    yield Known(429, HttpCode.RATE_LIMITED.value, crowded)
+    yield KnownProblem(429, HttpCode.RATE_LIMITED.value, crowded)
     if operation.body is not None:
         late = "The body did not arrive within `server.body_timeout_ms`"
-        yield Known(408, HttpCode.REQUEST_TIMEOUT.value, late)
+        yield KnownProblem(408, HttpCode.REQUEST_TIMEOUT.value, late)
         most = "`server.max_body_bytes`" if operation.carries_speech else f"{operation.most.size} bytes"
-        yield Known(413, HttpCode.BODY_TOO_LARGE.value, f"The body has more than {most}")
-        yield Known(
+        most = f"`{operation.max_bytes_setting}`" if operation.media else most
+        yield KnownProblem(413, HttpCode.BODY_TOO_LARGE.value, f"The body is larger than {most}")
+        yield KnownProblem(
             415,
             HttpCode.UNSUPPORTED_MEDIA_TYPE.value,
-            f"The body is not sent as {_JSON}, or packed other than as gzip or deflate",
+            f"The body is not {_kinds(operation)}, or is compressed other than with gzip or deflate",
         )
-        crowd = "All callers together send more than `server.max_unfinished_bytes` at once, and this one most"
-        yield Known(503, HttpCode.SERVICE_UNAVAILABLE.value, crowd)
-    yield Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away; try again shortly")
+        crowd = "All callers together are sending more than `server.max_unfinished_bytes`, and this body is the largest"
+        yield KnownProblem(503, HttpCode.SERVICE_UNAVAILABLE.value, crowd)
+    yield KnownProblem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable; try again shortly")
+
+
+def _kinds(operation: Operation) -> str:
+    return "a sound file of a supported format" if operation.media else _JSON
 
 
 def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Response]]:
-    """Whatever the operation says is looked up here, once, and not with every request."""
+    """Properties of the operation are looked up here once, not with every request."""
     read_path, read_query, read_body = _path_reader(operation), _query_reader(operation), _body_reader(operation)
 
     async def handle(request: web.Request) -> web.Response:
@@ -164,7 +185,9 @@ def _path_reader(operation: Operation) -> Callable[[web.Request], Mapping[str, s
         for name, allowed in parameters:
             value = request.match_info[name]
             if len(value) > allowed.max_length or not re.fullmatch(allowed.pattern, value):
-                raise invalid(f'"{name}" in the path is none: it matches {allowed.pattern}, e.g. {allowed.example}')
+                raise invalid(
+                    f'invalid "{name}" in the path: must match {allowed.pattern}, for example {allowed.example}'
+                )
         return request.match_info
 
     return read
@@ -180,7 +203,9 @@ def _query_reader(operation: Operation) -> Callable[[web.Request], Any]:
         try:
             return msgspec.convert(given, type=operation.query, strict=False)
         except msgspec.ValidationError as error:
-            refusal = invalid(f"the query is not what this takes: {error}".replace("`", '"').replace("$.", ""))
+            # What may be absent may be null in a struct, but not in a query.
+            fault = str(error).replace(" | null`", "`").replace("Expected `bool`, got `str`", "must be true or false")
+            refusal = invalid(about_the_field(fault, "query parameter"))
         try:
             raise refusal
         finally:
@@ -190,13 +215,18 @@ def _query_reader(operation: Operation) -> Callable[[web.Request], Any]:
     return read
 
 
+def query_of(operation: Operation, given: Any) -> Any:
+    """The query of an operation, from what was read of it elsewhere."""
+    return None if operation.query is None else msgspec.convert(given, type=operation.query)
+
+
 def _given(request: web.Request, known: list[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in request.query.items():
         if name not in known:
             raise invalid(_about_unknown(name, known))
         if name in given:
-            raise invalid(f'"{name}" is given twice in the query')
+            raise invalid(f'query parameter "{name}" is given twice')
         given[name] = value
     return given
 
@@ -204,18 +234,24 @@ def _given(request: web.Request, known: list[str]) -> dict[str, str]:
 def _about_unknown(name: str, known: Iterable[str]) -> str:
     nearest = get_close_matches(name[:64], list(known), n=1, cutoff=0.4)
     takes = ", ".join(known) or "nothing"
-    step = f'did you mean "{nearest[0]}"?' if nearest else f"the query takes {takes}"
-    return f'there is no "{name[:64]}" in the query of this; {step}'
+    step = f'did you mean "{nearest[0]}"?' if nearest else f"known: {takes}"
+    return f'unknown query parameter "{name[:64]}"; {step}'
 
 
 def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]]:
     if operation.body is None:
         return _nothing
+    if operation.media:
+        return _media_reader(operation)
     decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(operation.body)
+    required = ", ".join(f'"{field.encode_name}"' for field in msgspec.structs.fields(operation.body) if field.required)
+    empty = f"the body is empty; send a JSON object{f' with {required}' if required else ''}"
 
     async def read(request: web.Request) -> Any:
+        if not request.body_exists:
+            raise invalid(empty)
         if request.content_type != _JSON:
-            detail = f"the body is sent as {request.content_type[:64]}; send JSON, and the header Content-Type: {_JSON}"
+            detail = f"unsupported Content-Type {request.content_type[:64]}; send JSON, with Content-Type: {_JSON}"
             raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
         most = request.client_max_size
         if not operation.carries_speech:
@@ -229,6 +265,23 @@ def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]
         finally:
             # Its traceback holds this frame, so a variable here would hold it for ever.
             del refusal
+
+    return read
+
+
+def _media_reader(operation: Operation) -> Callable[[web.Request], Awaitable[bytes]]:
+    async def read(request: web.Request) -> bytes:
+        if not request.body_exists:
+            raise invalid(_NO_FILE)
+        if request.content_type == _FORM_OF_FILES:
+            raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, _NOT_THE_FILE)
+        if request.content_type not in operation.media:
+            detail = f"unsupported Content-Type {request.content_type[:64]}; send one of {', '.join(operation.media)}"
+            raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, detail)
+        body = await read_body(request, operation.max_bytes, bytes)
+        if not body:
+            raise invalid(_NO_FILE)
+        return body
 
     return read
 

@@ -1,4 +1,4 @@
-"""Connections to addresses that others gave us, checked at the moment of connecting."""
+"""Outgoing connections to untrusted addresses, checked when connecting (SSRF protection)."""
 
 import socket
 from functools import partial

@@ -9,26 +9,26 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from lingua_scheduler.console import openapi, reference
 from lingua_scheduler.console.answers import json_response
 from lingua_scheduler.console.cached import Cached
+from lingua_scheduler.console.compat.metric_aliases import aliases
 from lingua_scheduler.console.operations import OPERATIONS, Operation
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.protocol.schema import asyncapi
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import figures, metrics
-from lingua_scheduler.telemetry.aliases import aliases
 
 _PAGES = (
-    ("GET", "/ws/session", "clients talk and listen here (WebSocket)"),
-    ("GET", "/ws/node", "nodes dial in here (WebSocket)"),
-    ("GET", "/talk", "talk and hear the translation, in a browser"),
-    ("GET", "/dashboard", "what happens now and what to do about it, for people on call"),
-    ("GET", "/health", "OK while the process serves"),
-    ("GET", "/health/ready", "200 when Redis takes writes and scripts are loaded, 503 otherwise"),
-    ("GET", "/metrics", "for Prometheus"),
-    ("GET", "/v1/watch", "what changes, as it happens (server-sent events); ?only=events leaves out the picture"),
-    ("GET", "/docs", "the operations below, for people"),
-    ("GET", "/openapi.json", "the operations below, for programs: OpenAPI 3.1"),
-    ("GET", "/asyncapi.json", "every message of both sockets, as AsyncAPI 3.0 with JSON Schemas"),
+    ("GET", "/ws/session", "clients connect here (WebSocket)"),
+    ("GET", "/ws/node", "nodes connect here (WebSocket)"),
+    ("GET", "/talk", "speak and hear the translation, in a browser"),
+    ("GET", "/dashboard", "dashboard for people on call"),
+    ("GET", "/health", "liveness: OK while the process runs"),
+    ("GET", "/health/ready", "readiness: 200 if Redis accepts writes and scripts are loaded, else 503"),
+    ("GET", "/metrics", "metrics for Prometheus"),
+    ("GET", "/v1/watch", "live changes (server-sent events); ?only=events omits the picture"),
+    ("GET", "/docs", "reference of the operations below"),
+    ("GET", "/openapi.json", "the operations below as OpenAPI 3.1"),
+    ("GET", "/asyncapi.json", "every WebSocket message as AsyncAPI 3.0 with JSON Schemas"),
 )
 
 
@@ -62,7 +62,7 @@ class Pages:
     async def _ready(self, _: web.Request) -> web.Response:
         reasons = []
         if not self._store.is_ready:
-            reasons.append("Redis takes no writes" if self._store.is_refused else "Redis does not answer")
+            reasons.append("Redis accepts no writes" if self._store.is_refused else "Redis does not answer")
         if not self._intake.is_open:
             reasons.append("the scheduler is stopping")
         return json_response({"ready": not reasons, "reasons": reasons}, 503 if reasons else 200)

@@ -1,4 +1,4 @@
-"""The OpenAPI document as a page that people can read, made of nothing but the document: no script, no network."""
+"""Renders the OpenAPI document as a readable page, without scripts or network access."""
 
 import json
 import re
@@ -12,6 +12,7 @@ Document = dict[str, Any]
 
 # A field of a field of a field is as far as a reader follows.
 _MAX_DEPTH = 3
+_JSON = "application/json"
 # Before and after the path of an address in an example; no text has it.
 _ADDRESS = "\0"
 # What an example says where the document has none: the first that may stand there.
@@ -19,7 +20,7 @@ _SAMPLES = ("", "en", "example-1")
 
 
 class Reference:
-    """The page, written once: only where its examples call depends on the name that somebody asked for it under."""
+    """The page, rendered once; only the host in its examples depends on the request."""
 
     def __init__(self, document: Document) -> None:
         # In turns: what stands there anyway, and the path of an address.
@@ -83,16 +84,23 @@ class _Writer:
             yield "</table>"
         body = operation.get("requestBody")
         if body:
-            yield f"<h4>Body</h4>{self._fields(_schema(body), 0, marks_needed=True)}"
+            yield f"<h4>Body</h4>{self._body(body)}"
         responses = dict(operation["responses"])
         yield f"<h4>Answer</h4>{self._fields(_schema(responses.pop('200')), 0, marks_needed=False)}"
         yield "<h4>Errors</h4><table>"
         for status, response in responses.items():
+            if status == "204":
+                continue
             for line in response["description"].splitlines():
                 code, _, when = line.removeprefix("- ").partition(": ")
                 yield f'<tr><td><span class="status">{status}</span> {_prose_inline(code)}</td><td colspan="2">'
                 yield f"{_prose_inline(when)}</td></tr>"
         yield f"</table><h4>Example</h4><pre>{escape(self._curl(method, path, operation))}</pre></article>"
+
+    def _body(self, body: Document) -> str:
+        if _JSON in body["content"]:
+            return self._fields(_schema(body), 0, marks_needed=True)
+        return f"<p>{_prose_inline(', '.join(f'`{name}`' for name in body['content']))}</p>"
 
     def _fields(self, schema: Document, depth: int, *, marks_needed: bool) -> str:
         schema = self._resolved(schema)
@@ -144,6 +152,10 @@ class _Writer:
         url = f"{_ADDRESS}{path}{_ADDRESS}"
         if "requestBody" not in operation:
             return f"curl {url}" if method == "get" else f"curl -X {method.upper()} {url}"
+        if _JSON not in (content := operation["requestBody"]["content"]):
+            query = "&".join(f"{one['name']}={_first(one)}" for one in operation["parameters"] if one["required"])
+            url = f"{_ADDRESS}{path}?{query}{_ADDRESS}"
+            return f"curl {url} \\\n  -H 'Content-Type: {next(iter(content))}' \\\n  --data-binary @speech.wav"
         body = json.dumps(self._example(_schema(operation["requestBody"])), ensure_ascii=False)
         return f"curl {url} \\\n  -H 'Content-Type: application/json' \\\n  -d {shlex.quote(body)}"
 
@@ -152,6 +164,8 @@ class _Writer:
         schema = self._resolved(schema)
         if "examples" in schema:
             return schema["examples"][0]
+        if "enum" in schema:
+            return schema["enum"][0]
         if "properties" in schema:
             needed = schema.get("required", ())
             return {
@@ -173,8 +187,12 @@ def _fits(text: str, schema: Document) -> bool:
     return len(text) >= schema.get("minLength", 0) and re.search(schema.get("pattern", ""), text) is not None
 
 
+def _first(parameter: Document) -> str:
+    return str(parameter["schema"].get("examples", [""])[0])
+
+
 def _schema(holder: Document) -> Document:
-    found: Document = holder["content"]["application/json"]["schema"]
+    found: Document = holder["content"][_JSON]["schema"]
     return found
 
 

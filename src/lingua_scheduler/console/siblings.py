@@ -1,4 +1,4 @@
-"""Workers of one supervisor tell each other their figures, so that any of them can answer for all."""
+"""Metrics of all workers of one supervisor, so that any of them can answer for all."""
 
 import asyncio
 import contextlib
@@ -11,27 +11,27 @@ import msgspec
 from lingua_scheduler.domain.jobs.jobs import ENDED
 from lingua_scheduler.protocol.http import Status, WorkerAbout
 from lingua_scheduler.telemetry import departed, figures, metrics
-from lingua_scheduler.telemetry.figures import Family, total
+from lingua_scheduler.telemetry.figures import MetricFamily, total
 
 ASK_LIMIT_S = 1.0
 MAX_ANSWER_BYTES = 4 * 2**20
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """One worker's own."""
 
     worker: int
     pid: int
     instance_id: str
-    families: list[Family]
+    families: list[MetricFamily]
 
 
-_FIGURES = msgspec.json.Decoder(Figures)
+_FIGURES = msgspec.json.Decoder(WorkerFigures)
 
 
 class Together(NamedTuple):
-    workers: list[Figures]
-    families: list[Family]
+    workers: list[WorkerFigures]
+    families: list[MetricFamily]
 
 
 class Siblings:
@@ -52,16 +52,16 @@ class Siblings:
         """The last word: what is noted here is all that is left of us."""
         if self._server is not None:
             self._server.close()
-            # Without a supervisor the folder may be gone already, and nobody reads it.
+            # Without a supervisor the directory may already be gone, and is not read.
             with contextlib.suppress(OSError):
                 self._own()
 
     async def together(self) -> Together:
-        """Everybody's figures. Of a worker that does not answer, what it counted until somebody last asked."""
+        """The metrics of all workers. For one that does not answer, its last known counters."""
         others = [name for name in departed.living(self._run_dir) if name != self._name]
         answers = dict(zip(others, await asyncio.gather(*map(self._ask, others)), strict=True))
         silent = {name: departed.noted(self._run_dir, name) for name, answer in answers.items() if answer is None}
-        # Read last: whoever has left meanwhile is in here, and is not counted twice.
+        # Read last: a worker that has ended in the meantime is in here, and is not counted twice.
         gone = departed.read(self._run_dir)
         metrics.WORKERS_SILENT.inc(len(silent.keys() - set(gone.names)))
         living = [self._own()]
@@ -70,11 +70,11 @@ class Siblings:
         families = figures.merged([*(one.families for one in living), *past, gone.families])
         return Together(sorted(living, key=lambda one: (one.worker, one.pid)), families)
 
-    def _own(self) -> Figures:
+    def _own(self) -> WorkerFigures:
         families = figures.snapshot(metrics.REGISTRY)
-        # Noted before it is told, so that no sum ever shrinks when this process is killed.
+        # Stored before it is reported, so that no sum decreases when this process is killed.
         departed.note(self._run_dir, self._name, families)
-        return Figures(worker=self._worker, pid=os.getpid(), instance_id=self._instance_id, families=families)
+        return WorkerFigures(worker=self._worker, pid=os.getpid(), instance_id=self._instance_id, families=families)
 
     async def _answer(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
@@ -82,7 +82,7 @@ class Siblings:
             await writer.drain()
         writer.close()
 
-    async def _ask(self, name: str) -> Figures | None:
+    async def _ask(self, name: str) -> WorkerFigures | None:
         path = str(self._run_dir / f"{name}.sock")
         try:
             async with asyncio.timeout(ASK_LIMIT_S):
@@ -104,7 +104,7 @@ def status_of(status: Status, together: Together) -> Status:
     return msgspec.structs.replace(status, workers=workers, **_totals(together.families))
 
 
-def _totals(families: list[Family]) -> dict[str, Any]:
+def _totals(families: list[MetricFamily]) -> dict[str, Any]:
     return {
         "sessions": total(families, "lingua_sessions_open"),
         "nodes_connected": total(families, "lingua_nodes_connected"),

@@ -1,4 +1,4 @@
-"""HTTP for those who watch: the picture, its curves and events, and a stream of what changes."""
+"""HTTP for monitoring: the picture, its time series and events, and a stream of changes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER
-from lingua_scheduler.console.operations import Call, Known, Operation, Problem
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY
 from lingua_scheduler.domain.watching.changes import delta
@@ -15,8 +15,8 @@ from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.protocol.http_watching import Events, EventsQuery, History
 from lingua_scheduler.services.watching.snapshot import (
     STEPS_KEPT,
+    PictureStep,
     Snapshots,
-    Step,
     TooManyOfAddress,
     TooManyWatchers,
     Watcher,
@@ -46,22 +46,24 @@ class Watching:
         self._changes: dict[int, bytes] = {}
 
     def add_to(self, app: web.Application) -> None:
-        # A HEAD would be a stream that nobody reads.
+        # A HEAD would be a stream without a reader.
         app.router.add_get("/v1/watch", self.watch, allow_head=False)
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        away = Known(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is away, and nothing is known yet")
+        away = KnownProblem(
+            503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable, and no state is known yet"
+        )
         return (
             Operation(
                 method="GET",
                 path="/v1/picture",
                 tag=_TAG,
-                summary="Everything at one moment: nodes, pairs, instances, jobs, alarms",
+                summary="The state of the whole deployment: nodes, pairs, instances, jobs, alarms",
                 description=(
-                    "Made every few seconds (`watch.interval_ms`); asking costs Redis nothing. "
-                    "While Redis is away it is the last one known, and says so (`is_stale`). "
-                    "`GET /v1/watch` streams what changes."
+                    "Updated every few seconds (`watch.interval_ms`) and answered from memory, without asking Redis. "
+                    "While Redis is unavailable it is the last known state, marked `is_stale`. "
+                    "`GET /v1/watch` streams changes."
                 ),
                 handle=self._one_picture,
                 answer=Picture,
@@ -71,7 +73,7 @@ class Watching:
                 method="GET",
                 path="/v1/history",
                 tag=_TAG,
-                summary="The curves of the last half hour",
+                summary="Time series of the last 30 minutes",
                 handle=self._history,
                 answer=History,
             ),
@@ -79,7 +81,7 @@ class Watching:
                 method="GET",
                 path="/v1/events",
                 tag=_TAG,
-                summary="What changed lately, the newest first",
+                summary="Recent events, newest first",
                 handle=self._latest_events,
                 query=EventsQuery,
                 answer=Events,
@@ -89,17 +91,17 @@ class Watching:
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events until the reader leaves or the scheduler stops."""
         if request.query.keys() - {"only"} or request.query.get("only", "events") != "events":
-            raise Problem(400, ErrorCode.INVALID_MESSAGE, 'the query takes nothing but "only=events"')
+            raise Problem(400, ErrorCode.INVALID_MESSAGE, 'invalid query: only "only=events" is allowed')
         picture = await self._snapshots.read()
         caller = request.get(CALLER, NOBODY)
         try:
             watcher = self._snapshots.subscribe(caller.meter)
         except TooManyOfAddress:
             _REFUSED.inc()
-            detail = f"{caller.address} watches too often (watch.max_watchers_per_address); close some, or try later"
+            detail = f"{caller.address} has too many watch streams (watch.max_watchers_per_address); close some"
             raise Problem(429, HttpCode.RATE_LIMITED, detail, retry_after_s=10) from None
         except TooManyWatchers:
-            detail = "as many watch as may (watch.max_watchers); try again later, or ask for GET /v1/picture"
+            detail = "too many open watch streams (watch.max_watchers); try again later, or poll GET /v1/picture"
             raise Problem(503, HttpCode.SERVICE_UNAVAILABLE, detail, retry_after_s=10) from None
         with watcher:
             response = web.StreamResponse(headers=_HEADERS)
@@ -160,7 +162,7 @@ class Watching:
             self._whole = (picture.serial, message)
         return message
 
-    def _change_of(self, step: Step) -> bytes:
+    def _change_of(self, step: PictureStep) -> bytes:
         serial = step.after.serial
         message = self._changes.get(serial)
         if message is None:

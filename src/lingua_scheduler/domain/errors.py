@@ -1,4 +1,4 @@
-"""The codes that peers and callers see, in one place."""
+"""Error codes that peers and callers see."""
 
 from enum import StrEnum
 
@@ -34,10 +34,11 @@ class ErrorCode(StrEnum):
     RESULT_LOST = "RESULT_LOST"
     JOB_NOT_FOUND = "JOB_NOT_FOUND"
     JOB_ENDED = "JOB_ENDED"
+    JOB_CANCELLED = "JOB_CANCELLED"
 
 
 class HttpCode(StrEnum):
-    """The codes only HTTP knows."""
+    """Codes that exist only in HTTP."""
 
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
@@ -49,10 +50,15 @@ class HttpCode(StrEnum):
     UNSUPPORTED_MEDIA_TYPE = "UNSUPPORTED_MEDIA_TYPE"
     SERVICE_UNAVAILABLE = "SERVICE_UNAVAILABLE"
     UNKNOWN_NODE = "UNKNOWN_NODE"
+    UNKNOWN_ALARM = "UNKNOWN_ALARM"
+    ALARM_KEPT = "ALARM_KEPT"
     STALE_ATTEMPT = "STALE_ATTEMPT"
+    NOT_ACCEPTABLE = "NOT_ACCEPTABLE"
+    AUDIO_TOO_LONG = "AUDIO_TOO_LONG"
+    UNREADABLE_AUDIO = "UNREADABLE_AUDIO"
 
 
-# A node that answers with one of these is not the last word: another node may do better.
+# Codes after which the job is retried on another node.
 RETRYABLE = frozenset(
     {
         ErrorCode.INTERNAL_ERROR,

@@ -47,7 +47,7 @@ class Apertium:
     def __init__(self, modes: Path = MODES) -> None:
         found = {pair: path for path in sorted(modes.glob("*.mode")) if (pair := _pair(path.stem))}
         if not found:
-            raise ImportError("not installed: no language pair is there")
+            raise ImportError("not installed: no language pair was found")
         self._chains = {pair: Chain(path) for pair, path in found.items()}
         self.pairs: Sequence[tuple[str, str]] = tuple(self._chains)
 
@@ -125,11 +125,11 @@ class Chain:
             if out in events:
                 part = os.read(out, 65_536)
                 if not part:
-                    raise ChainBroke("a program of Apertium has ended")
+                    raise ChainBroke("an Apertium process has ended")
                 answer += part
         if not answer.endswith(b"\n\0"):
             # The line end is missing: a program died, and the rest took that for the end of the text.
-            raise ChainBroke("a program of Apertium has ended")
+            raise ChainBroke("an Apertium process has ended")
         return bytes(answer[:-1])
 
     def _start(self) -> None:

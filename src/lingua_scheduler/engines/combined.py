@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from lingua_scheduler.engines.cleanup import tidy
 from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.checks import checked
 from lingua_scheduler.sdk.engines import Identifier, Partial, Recogniser, Repairer, Speaker, Translator
 
 R = TypeVar("R")
@@ -29,10 +31,10 @@ class _Several:
             try:
                 return work(engine)
             except Exception as error:
-                # Its words may hold what was said, so only the kind is told.
+                # The message may contain speech, so only the type is reported.
                 self._tell("engine failed", f"{engine.name}: {type(error).__name__}")
                 failed = error
-        raise failed or LookupError("no engine knows this language")
+        raise failed or LookupError("no engine supports this language")
 
 
 class Recognisers(_Several):
@@ -42,7 +44,7 @@ class Recognisers(_Several):
 
     def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
         able = (engine for engine in self._engines if language in engine.languages)
-        return self._first(able, lambda engine: str(engine.recognise(audio, language, partial)))
+        return self._first(able, lambda engine: _text("recognise", engine.recognise(audio, language, partial)))
 
 
 class Identifiers(Recognisers):
@@ -50,7 +52,7 @@ class Identifiers(Recognisers):
 
     def identify(self, audio: Audio, languages: Sequence[str]) -> str:
         able = (engine for engine in self._engines if isinstance(engine, Identifier))
-        return self._first(able, lambda engine: str(engine.identify(audio, languages)))
+        return self._first(able, lambda engine: _text("identify", engine.identify(audio, languages)))
 
 
 def recognisers(engines: Sequence[Recogniser], tell: Tell, languages: Sequence[str]) -> Recognisers:
@@ -65,11 +67,11 @@ class Repairers(_Several):
 
     def repair(self, text: str, language: str) -> str:
         able = (engine for engine in self._engines if language in engine.languages)
-        return self._first(able, lambda engine: str(engine.repair(text, language)))
+        return self._first(able, lambda engine: _text("repair", engine.repair(text, language)))
 
 
 class Translators(_Several):
-    """Where nobody knows a pair, two steps may: English to Spanish by way of Portuguese."""
+    """Pivot translation: without an engine for a pair, two steps, such as English to Spanish by way of Portuguese."""
 
     def __init__(self, engines: Sequence[Translator], tell: Tell, sources: Sequence[str] | None = None) -> None:
         super().__init__(engines, tell)
@@ -84,11 +86,11 @@ class Translators(_Several):
         way = self.way(source, target)
         for step in pairwise(way):
             text = self._step(text, *step)
-        return text
+        return tidy(text)
 
     def _step(self, text: str, source: str, target: str) -> str:
         able = (engine for engine in self._engines if (source, target) in engine.pairs)
-        return self._first(able, lambda engine: str(engine.translate(text, source, target)))
+        return self._first(able, lambda engine: _text("translate", engine.translate(text, source, target)))
 
 
 class Speakers(_Several):
@@ -99,6 +101,11 @@ class Speakers(_Several):
     def speak(self, text: str, language: str) -> Audio:
         able = (engine for engine in self._engines if language in engine.languages)
         return self._first(able, lambda engine: _audible(engine.speak(text, language)))
+
+
+def _text(method: str, made: object) -> str:
+    text: str = checked(method, made)
+    return text
 
 
 class Silent(RuntimeError):

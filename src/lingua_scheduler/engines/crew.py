@@ -1,4 +1,4 @@
-"""The engines of one reference node as one: what they can do together on this machine, and nothing else."""
+"""The engines of one reference node as one: the language pairs they serve together on this machine."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -46,19 +46,19 @@ class Crew:
         for stage in needed:
             if not self._engines[stage]:
                 return f"there is no {stage}"
-        return "no translator goes on from a language that is recognised"
+        return "no translator accepts a language that is recognised"
 
     def names(self, stage: Stage, language: str) -> list[str]:
         """Who does this for a language: the first, and those that stand in for it."""
         return [engine.name for engine in self._engines[stage] if language in engine.languages]
 
     def warm_up(self, slots: int, show: Callable[[str], None]) -> None:
-        """Load what is loaded on first use, so that nobody's first sentence waits for it."""
+        """Load lazily loaded models now, so that the first sentence does not wait for them."""
         for engine in (*self._engines["recogniser"], *self._engines["repairer"]):
             if hasattr(engine, "warm_up"):
                 show(engine.name)
                 engine.warm_up(slots)
-        # Those of a node for every language would take longer than anybody waits.
+        # Loading those of all languages would take too long.
         for source, target in self.pairs[:MAX_PAIRS]:
             show(f"{source} → {target}")
             self._translators.translate("1.", source, target)

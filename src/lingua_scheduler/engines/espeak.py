@@ -58,7 +58,7 @@ class Espeak:
         with self._speaking:
             self._library.espeak_SetSynthCallback(callback)
             if self._library.espeak_SetVoiceByName(self._voices[language].encode()) != 0:
-                raise RuntimeError(f"eSpeak has lost its voice for {language}")
+                raise RuntimeError(f"eSpeak no longer has a voice for {language}")
             failed = self._library.espeak_Synth(said, len(said) + 1, 0, 0, 0, _UTF8, None, None)
             failed |= self._library.espeak_Synchronize()
         if failed:

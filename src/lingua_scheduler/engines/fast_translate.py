@@ -5,6 +5,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from lingua_scheduler.engines.sentences import sentences
+
 
 class FastTranslate:
     """Asks the native directions themselves: the package's polish makes "não" (not) of Portuguese "no" (in the)."""
@@ -19,8 +21,9 @@ class FastTranslate:
         self._loading = threading.Lock()
 
     def translate(self, text: str, source: str, target: str) -> str:
-        translated: str = self._direction(source, target).translate(text)
-        return translated
+        """Sentence by sentence: of several at once the models sometimes leave one out."""
+        direction = self._direction(source, target)
+        return " ".join(direction.translate(sentence) for sentence in sentences(text))
 
     def _direction(self, source: str, target: str) -> Any:
         with self._loading:

@@ -10,7 +10,7 @@ from lingua_scheduler.engines.spares import Spares
 
 # Of Harper's nine hundred rules, those that never change what was meant.
 RULES = ("AnA", "MultipleSequentialPronouns", "PronounInflectionBe", "PronounVerbAgreement", "RepeatedWords")
-# Words that nobody says twice on purpose. "had had", "I told you you were right" and "very very" stay.
+# Words that are not repeated on purpose. "had had", "I told you you were right" and "very very" stay.
 STUTTERED = frozenset(
     ("a", "an", "and", "but", "from", "he", "i", "my", "of", "or", "our", "she", "the", "their", "they", "we", "with")
 )

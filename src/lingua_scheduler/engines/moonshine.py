@@ -14,8 +14,8 @@ from lingua_scheduler.sdk.engines import Partial, to_nobody
 # recognised first, so that there is something to see; a short one is done as soon.
 LONG_S = 6.0
 BEGINNING_S = 2.5
-# Without a pause at the end a transcriber believes that somebody still speaks, and hears words in the next utterance
-# that nobody said there.
+# Without a pause at the end the transcriber assumes that the speech continues, and finds words in the next utterance
+# that are not there.
 PAUSE_S = 1.0
 
 
@@ -31,7 +31,7 @@ class Moonshine:
         self._arch = package.ModelArch.TINY
         self._model = Path(package.get_assets_path()) / "tiny-en"
         if not (self._model / "encoder_model.ort").exists():
-            raise ImportError("this moonshine-voice has no model inside")
+            raise ImportError("this moonshine-voice package contains no model")
         self._spares = Spares(self._transcriber)
 
     def warm_up(self, slots: int) -> None:

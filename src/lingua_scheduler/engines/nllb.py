@@ -60,7 +60,7 @@ class Nllb:
             code: mark for code, mark in marks.items() if mark in vocabulary and code in (languages or USUAL)
         }
         if len(self._marks) < 2:
-            raise ValueError(f"{folder} is no NLLB or M2M100 model for two of these languages")
+            raise ValueError(f"{folder} is not an NLLB or M2M100 model for at least two of these languages")
         self.pairs: Sequence[tuple[str, str]] = tuple(permutations(self._marks, 2))
         used, numbers = ctranslate2_device(device)
         self.device = shown(used)
@@ -88,4 +88,4 @@ def _sentencepiece(folder: Path) -> Path:
     for name in ("sentencepiece.bpe.model", "sentencepiece.model", "spm.128k.model"):
         if (folder / name).exists():
             return folder / name
-    raise FileNotFoundError(f"{folder} holds no sentencepiece.bpe.model; copy it from the original model")
+    raise FileNotFoundError(f"{folder} contains no sentencepiece.bpe.model; copy it from the original model")

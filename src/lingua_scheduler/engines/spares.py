@@ -1,6 +1,7 @@
-"""Things that only one thread may use at a time: as many as are used at once, made when none is free."""
+"""A pool of objects that only one thread may use at a time; it grows when none is free."""
 
 import queue
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
@@ -13,12 +14,14 @@ class Spares(Generic[T]):
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
+        # One at a time: libraries load themselves with the first object, and not all of them expect two threads then.
+        self._making = threading.Lock()
         self._free: queue.LifoQueue[T] = queue.LifoQueue()
 
     def prepare(self, count: int) -> None:
-        """Have so many ready before the first is asked for."""
+        """Create this many in advance."""
         for _ in range(count - self._free.qsize()):
-            self._free.put(self._make())
+            self._free.put(self._made())
 
     @contextmanager
     def one(self) -> Iterator[T]:
@@ -26,6 +29,10 @@ class Spares(Generic[T]):
         try:
             spare = self._free.get_nowait()
         except queue.Empty:
-            spare = self._make()
+            spare = self._made()
         yield spare
         self._free.put(spare)
+
+    def _made(self) -> T:
+        with self._making:
+            return self._make()

@@ -12,7 +12,7 @@ from lingua_scheduler.sdk.engines import Partial, to_nobody
 # A first sentence sets the style: without it Chinese comes in either script, and without marks.
 _STYLES = {"zh": "以下是普通话的句子。"}
 SAMPLE_RATE = 16_000
-# Nobody speaks faster; a model caught in a loop would go on to its limit.
+# Faster than any speaker; a model caught in a loop would continue to its limit.
 MAX_TOKENS_A_SECOND = 12
 
 
@@ -28,7 +28,7 @@ class Whisper:
         # A name, or a folder without its tokenizer, would have the library fetch something from a hub.
         for needed in ("model.bin", "tokenizer.json"):
             if not (folder / needed).exists():
-                raise FileNotFoundError(f"{folder} holds no {needed}")
+                raise FileNotFoundError(f"{folder} contains no {needed}")
         self._model: Any = package.WhisperModel(str(folder), device=used, compute_type=numbers, local_files_only=True)
         known: list[str] = self._model.supported_languages
         self.languages: Sequence[str] = tuple(code for code in known if languages is None or code in languages)

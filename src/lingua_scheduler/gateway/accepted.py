@@ -1,6 +1,6 @@
-"""A WebSocket as we accept it: read through a valve and an inlet of ours, closed after all that was posted has left.
+"""An accepted WebSocket: read through our valve and tap, and closed only after everything posted has been sent.
 
-This leans on parts of aiohttp that it keeps to itself; tests/gateway holds it to what we need of them."""
+It uses private parts of aiohttp; tests/gateway check that they behave as needed."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,24 +11,24 @@ from aiohttp._websocket.reader import WebSocketReader
 from aiohttp._websocket.writer import WebSocketWriter
 from aiohttp.web_request import BaseRequest
 
-from lingua_scheduler.gateway.inlet import Inlet
-from lingua_scheduler.gateway.valve import Rates, Unfinished, Valve
+from lingua_scheduler.gateway.frame_tap import FrameTap
+from lingua_scheduler.gateway.valve import Commons, SocketRates, Valve
 
 QUEUE_BYTES = 65_536
 
 
 class Accepted(web.WebSocketResponse):
-    """A WebSocket whose frames come through a valve and an inlet."""
+    """A WebSocket whose frames pass a valve (rate limit) and an tap (frame tap)."""
 
-    inlet: Inlet
+    tap: FrameTap
     valve: Valve
-    # What must leave before a goodbye does, whoever says it: we, or aiohttp because the peer did.
+    # What must be sent before the close frame, whether we close or aiohttp answers the peer's close.
     before_close: Callable[[], None] | None = None
 
-    def __init__(self, rates: Rates, unfinished: Unfinished, **options: Any) -> None:
+    def __init__(self, rates: SocketRates, commons: Commons, **options: Any) -> None:
         super().__init__(**options)
         self._rates = rates
-        self._unfinished = unfinished
+        self._commons = commons
 
     async def close(self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True) -> bool:
         if self.before_close is not None:
@@ -43,10 +43,10 @@ class Accepted(web.WebSocketResponse):
     def _post_start(self, request: BaseRequest, protocol: str | None, writer: WebSocketWriter) -> None:
         self._ws_protocol = protocol
         self._writer = writer
-        self.inlet = Inlet(request._protocol, QUEUE_BYTES, loop=asyncio.get_running_loop())
-        self._reader = self.inlet
-        parser = WebSocketReader(self.inlet, self._max_msg_size, compress=False, decode_text=False)
-        self.valve = Valve(parser, self.inlet, request.protocol, self._rates, self._unfinished)
+        self.tap = FrameTap(request._protocol, QUEUE_BYTES, loop=asyncio.get_running_loop())
+        self._reader = self.tap
+        parser = WebSocketReader(self.tap, self._max_msg_size, compress=False, decode_text=False)
+        self.valve = Valve(parser, self.tap, request.protocol, self._rates, self._commons)
         # All that aiohttp does with a parser is to feed it.
         self._parser = cast("WebSocketReader", self.valve)
         request.protocol.set_parser(self._parser)

@@ -3,29 +3,34 @@
 This leans on parts of aiohttp that it keeps to itself; tests/gateway holds it to what we need of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from time import monotonic, thread_time
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from time import monotonic, perf_counter, thread_time
+from types import coroutine
+from typing import Any, TypeVar
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_request import BaseRequest
 
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook
 from lingua_scheduler.domain.guards.rates import Bucket
+from lingua_scheduler.gateway.fair_queue import SLICE_S, FairQueue, Turn
 from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics
 
-# Up to so many times its limit an address is told why it is refused; beyond that its connections are cut unheard.
+# Up to this many times its limit an address gets a 429; beyond that its connections are closed without an answer.
 _HARD_FACTOR = 2
-# So much of a request is parsed in one go: a chunk of one byte costs as much as a long one.
-PIECE_BYTES = 8_192
+# Maximum bytes of a request parsed in one go: a chunk of one byte costs as much as a long one.
+PIECE_BYTES = 4_096
+# With more than this waiting for its turn, nothing is read on top of it.
+BACKLOG_BYTES = 65_536
 # To take the chunks of a body out of aiohttp's buffer costs as much again as to put them in.
 TAKEN_OUT = 2
-# A request costs its connection no more than this: while it waited, the CPU went to others.
-MAX_REQUEST_CPU_S = 0.005
 
-_CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets")
+T = TypeVar("T")
+
+_CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets", "malformed")
 
 
 class Connection(web.RequestHandler):
@@ -33,20 +38,26 @@ class Connection(web.RequestHandler):
 
     __slots__ = (
         "_addresses",
+        "_answer_s",
         "_answer_timeout_s",
         "_backlog",
         "_cpu",
         "_header_timeout_s",
         "_headers_due",
         "_meter",
-        "_resting",
+        "_next",
+        "_stopping",
+        "_turns",
         "caller",
         "is_one_too_many",
         "local_address",
     )
 
-    def __init__(self, addresses: AddressBook, settings: ServerSettings, *arguments: Any, **options: Any) -> None:
-        # What is packed is unpacked by those who know how much they want of it, see console/bodies.py.
+    def __init__(
+        self, addresses: AddressBook, turns: FairQueue, settings: ServerSettings, *arguments: Any, **options: Any
+    ) -> None:
+        self._stopping: asyncio.Future[None] | None = None
+        # Bodies are decompressed by console/bodies.py, which knows the limit of the operation.
         options["auto_decompress"] = False
         super().__init__(*arguments, keepalive_timeout=settings.keepalive_ms / 1000, **options)
         self._addresses = addresses
@@ -57,7 +68,11 @@ class Connection(web.RequestHandler):
         self._cpu = Bucket(settings.max_connection_cpu_percent / 100, CPU_BURST_S)
         # What was read and is not parsed yet; nothing is read on top of it.
         self._backlog = b""
-        self._resting: asyncio.Handle | None = None
+        self._turns = turns
+        # CPU time of answering the last request, without waiting.
+        self._answer_s = 0.0
+        # The end of its rest, or its place in the queue.
+        self._next: asyncio.Handle | Turn | None = None
         self.caller = NOBODY
         self.local_address = ""
         # Its requests are answered with 429.
@@ -79,12 +94,16 @@ class Connection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         if self._headers_due is not None:
             self._headers_due.cancel()
-        if self._resting is not None:
-            self._resting.cancel()
+        if self._next is not None:
+            self._next.cancel()
         self._backlog = b""
         meter, self._meter = self._meter, ""
         self._addresses.leave(meter)
+        waiter, task = self._waiter, self._task_handler
         super().connection_lost(exc)
+        if task is not None and waiter is not None and waiter.done():
+            # A request was read and not begun: aiohttp would begin it without what it has just thrown away.
+            task.cancel()
 
     def data_received(self, data: bytes) -> None:
         valve = self._payload_parser
@@ -92,50 +111,52 @@ class Connection(web.RequestHandler):
             # A WebSocket. As aiohttp does it, without its questions.
             if data and not (self._force_close or self._close) and valve.feed_data(data)[0]:
                 self.close()
-        elif data and (self._backlog or self._resting is not None):
-            self._backlog += data
+        elif not data:
+            # aiohttp continues with the data kept in its parser.
+            super().data_received(data)
         else:
-            self._parse(data)
-
-    def _parse(self, data: bytes) -> None:
-        """In pieces, as long as their cost allows it and somebody takes what they bring; the rest waits."""
-        while True:
-            piece, data = data[:PIECE_BYTES], data[PIECE_BYTES:]
-            began_s = thread_time()
-            super().data_received(piece)
-            wait_s = self._cpu.take(TAKEN_OUT * (thread_time() - began_s), monotonic())
-            if wait_s:
-                self._rest(max(wait_s, LEAST_WAIT_S))
-            if not data or wait_s or self._reading_paused or self._buffer_paused:
-                break
-        if data:
-            self._backlog = data
-
-    def charge(self, cpu_s: float) -> None:
-        """What a request of this connection cost beside being parsed."""
-        if wait_s := self._cpu.take(cpu_s, monotonic()):
-            self._rest(max(wait_s, LEAST_WAIT_S))
-
-    def _rest(self, wait_s: float) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        self._pause_transport_reading()
-        self._resting = self._loop.call_later(wait_s, self._go_on)
+            self._backlog += data
+            if not self._is_resting and not self._is_held:
+                self._next = self._turns.wait(self._go_on)
+            if len(self._backlog) > BACKLOG_BYTES:
+                self._pause_transport_reading()
 
     def _go_on(self) -> None:
-        self._resting = None
-        if self._reading_paused or self._buffer_paused or self.transport is None:
-            # Whoever paused it lets it go on.
+        """Parse in pieces while the CPU budget lasts and aiohttp is not paused; the rest waits."""
+        self._next = None
+        if self._is_held or self.transport is None:
+            # The code that paused it resumes it.
             return
-        data, self._backlog = self._backlog, b""
-        if data:
-            self._parse(data)
+        data, self._backlog, at, cpu_s = self._backlog, b"", 0, 0.0
+        while at < len(data) and cpu_s < SLICE_S and not self._is_resting and not self._is_held:
+            began_s = thread_time()
+            super().data_received(data[at : at + PIECE_BYTES])
+            spent_s = TAKEN_OUT * (thread_time() - began_s)
+            at, cpu_s = at + PIECE_BYTES, cpu_s + spent_s
+            self.charge(spent_s)
+        self._backlog = data[at:]
         if not self._is_held:
             self._resume_transport_reading()
 
+    def charge(self, cpu_s: float) -> None:
+        """Charge the CPU time of reading a request."""
+        if wait_s := self._cpu.take(cpu_s, monotonic()):
+            if self._next is not None:
+                self._next.cancel()
+            self._pause_transport_reading()
+            self._next = self._loop.call_later(max(wait_s, LEAST_WAIT_S), self._rested)
+
+    def _rested(self) -> None:
+        self._next = self._turns.wait(self._go_on)
+
+    @property
+    def _is_resting(self) -> bool:
+        """It rests, or waits for its turn."""
+        return self._next is not None
+
     @property
     def _is_held(self) -> bool:
-        """By aiohttp, which waits until somebody takes what came."""
+        """Paused by aiohttp, until its buffered data is read."""
         return self._reading_paused or self._buffer_paused
 
     def resume_reading(self, resume_parser: bool = True) -> None:
@@ -144,26 +165,67 @@ class Connection(web.RequestHandler):
             super().resume_reading(resume_parser)
 
     def _resume_transport_reading(self) -> None:
-        """All that aiohttp does to read on ends here. It knows nothing of a rest."""
-        if self._resting is not None:
+        """aiohttp resumes reading only through this method. It does not know our delays and turns."""
+        if self._is_resting:
             return
         if self._backlog:
-            self._resting = self._loop.call_soon(self._go_on)
+            self._next = self._turns.wait(self._go_on)
         else:
             super()._resume_transport_reading()
+
+    @property
+    def _handler_waiter(self) -> asyncio.Future[None] | None:
+        """Set while a shutdown waits for the request that runs.
+
+        A future that is done is not returned: if the shutdown times out in the tick in which the request ends, aiohttp
+        would set the result of a cancelled future.
+        """
+        stopping = self._stopping
+        return None if stopping is None or stopping.done() else stopping
+
+    @_handler_waiter.setter
+    def _handler_waiter(self, stopping: asyncio.Future[None] | None) -> None:
+        self._stopping = stopping
 
     async def _handle_request(
         self, request: BaseRequest, start_time: float | None, request_handler: Callable[..., Awaitable[Any]]
     ) -> tuple[web.StreamResponse, bool]:
-        """Whoever asks without waiting for answers is charged for these too; all others wait for each anyway."""
-        began_s = thread_time()
-        answered = await super()._handle_request(request, start_time, request_handler)
-        if self._messages:
-            cpu_s = min(thread_time() - began_s, MAX_REQUEST_CPU_S)
-            if wait_s := self._cpu.take(cpu_s, monotonic()):
-                # To pause reading would not do: up to 32 requests wait here already.
-                await asyncio.sleep(max(wait_s, LEAST_WAIT_S))
+        """Pipelined requests are also charged for their responses; other callers wait for each response anyway."""
+        self._answer_s = 0.0
+        answered: tuple[web.StreamResponse, bool] = await self._weighed(
+            super()._handle_request(request, start_time, request_handler)
+        )
+        if self._messages and (wait_s := self._cpu.take(self._answer_s, monotonic())):
+            # To pause reading would not do: up to 32 requests wait here already.
+            await asyncio.sleep(max(wait_s, LEAST_WAIT_S))
         return answered
+
+    @coroutine
+    def _weighed(self, handling: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+        """Run it step by step, and take the time of each step from the budget of all; a WebSocket is not weighed."""
+        resume: Callable[[Any], Any] = handling.send
+        sent: BaseException | None = None
+        while True:
+            began_s = perf_counter()
+            try:
+                awaited = resume(sent)
+            except StopIteration as end:
+                answer: T = end.value
+                return answer
+            finally:
+                # An exception that was passed on must not hold the frame that holds it.
+                sent = None
+                spent_s = perf_counter() - began_s
+                self._answer_s += spent_s
+                self._turns.spend(spent_s)
+            try:
+                yield awaited
+                resume = handling.send
+            except BaseException as error:
+                resume, sent = handling.throw, error
+            else:
+                if self._payload_parser is not None:
+                    return (yield from handling.__await__())
 
     async def finish_response(
         self, request: BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -174,6 +236,13 @@ class Connection(web.RequestHandler):
         except TimeoutError:
             self._cut("answer")
             return resp, True
+
+    def log_exception(self, *told: Any, **more: Any) -> None:
+        """What is no HTTP is the peer's fault, and answered with 400: it is counted. A traceback would cost more."""
+        if isinstance(more.get("exc_info"), HttpProcessingError):
+            _CUT["malformed"].inc()
+        else:
+            super().log_exception(*told, **more)
 
     def _look_for_headers(self) -> None:
         if not self._request_count:
@@ -192,29 +261,36 @@ def charge(request: web.BaseRequest, cpu_s: float) -> None:
 
 
 class _Server(web.Server):
-    def __init__(self, addresses: AddressBook, settings: ServerSettings, *arguments: Any, **options: Any) -> None:
+    def __init__(
+        self, addresses: AddressBook, turns: FairQueue, settings: ServerSettings, *arguments: Any, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
         self._addresses = addresses
+        self._turns = turns
         self._settings = settings
 
     def __call__(self) -> web.RequestHandler:
-        return Connection(self._addresses, self._settings, self, loop=self._loop, **self._kwargs)
+        return Connection(self._addresses, self._turns, self._settings, self, loop=self._loop, **self._kwargs)
 
 
 class Runner(web.AppRunner):
-    """An AppRunner whose connections have deadlines, and places for each address."""
+    """An AppRunner whose connections have deadlines, places for each address, and one budget of time."""
 
-    __slots__ = ("_addresses", "_settings")
+    __slots__ = ("_addresses", "_settings", "_turns")
 
-    def __init__(self, app: web.Application, addresses: AddressBook, settings: ServerSettings, **options: Any) -> None:
+    def __init__(
+        self, app: web.Application, addresses: AddressBook, turns: FairQueue, settings: ServerSettings, **options: Any
+    ) -> None:
         super().__init__(app, **options)
         self._addresses = addresses
+        self._turns = turns
         self._settings = settings
 
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         return _Server(
             self._addresses,
+            self._turns,
             self._settings,
             made.request_handler,
             request_factory=made.request_factory,

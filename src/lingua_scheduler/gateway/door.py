@@ -1,11 +1,11 @@
-"""The door: whether a request is served, judged before anything is read or upgraded. Cheapest first: the name it
-calls us by, the page it comes from, how much its address has already."""
+"""Admission of requests, before anything is read or upgraded. Cheapest check first: the Host header, the origin of the
+page, the limits of the caller's address."""
 
-from time import monotonic
 from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback
@@ -17,9 +17,9 @@ from lingua_scheduler.telemetry import logs, metrics
 _log = logs.get()
 
 SOCKETS = ("/ws/session", "/ws/node")
-# Each of these takes a place for long, so their number is limited for each address.
+# Long-lived requests, whose number is limited per address.
 KNOCKS = (*SOCKETS, "/v1/node/register")
-# What a page of somebody else must not hold open, though it can read nothing of it.
+# What a page of another site must not hold open, even if it cannot read the response.
 STREAMS = ("/v1/watch",)
 _SAFE = (hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS)
 _FETCH_SITE = "Sec-Fetch-Site"
@@ -31,8 +31,8 @@ _REFUSED = metrics.by(metrics.DOOR_REFUSALS, "host", "origin", "fetch_site", "so
 _HELD = web.RequestKey("place_held", str)
 
 
-class Refused(NamedTuple):
-    """How a request is turned away."""
+class RejectedRequest(NamedTuple):
+    """A rejected request: how it is answered."""
 
     status: int
     code: HttpCode
@@ -41,7 +41,8 @@ class Refused(NamedTuple):
 
 
 class Door:
-    def __init__(self, settings: ServerSettings, addresses: AddressBook) -> None:
+    def __init__(self, settings: ServerSettings, addresses: AddressBook, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._hosts = HostRule(settings.allowed_hosts, settings.host)
         self.listens_on([settings.host])
         self._origins = OriginRule(settings.allowed_origins)
@@ -49,7 +50,7 @@ class Door:
         self._has_told_of_own = self._has_told_of_other = False
 
     def listens_on(self, addresses: list[str]) -> None:
-        """Where we can only be reached from this machine, only names of this machine are ours."""
+        """While listening only on loopback, only loopback names are accepted."""
         self._hosts.is_local = all(map(is_loopback, addresses))
 
     def caller(self, request: web.BaseRequest) -> Caller:
@@ -66,22 +67,22 @@ class Door:
         return self._addresses.caller(peer, forwarded)
 
     def toll(self, request: web.BaseRequest) -> Toll:
-        """What its address pays for what it costs to read a node that is not registered yet."""
-        return Toll(self._addresses, self.caller(request).meter)
+        """Charges the CPU time of reading a registration to the caller's address."""
+        return Toll(self._addresses, self.caller(request).meter, self._clock)
 
-    def judge(self, request: web.Request) -> Refused | None:
-        """None when it may come in; call `leave` when it has ended."""
+    def judge(self, request: web.Request) -> RejectedRequest | None:
+        """None if the request is admitted; call `leave` when it has ended."""
         headers, caller = request.headers, self.caller(request)
         host = headers.get(hdrs.HOST)
         if not self._hosts.admits(host, _local_address(request)):
             detail = (
-                f"{_shown(host)} is no name of this scheduler; if it is, add it to the setting server.allowed_hosts"
+                f"unknown host {_shown(host)}; if it names this scheduler, add it to the setting server.allowed_hosts"
             )
             return _refuse("host", 421, HttpCode.MISDIRECTED, detail, caller, host=_shown(host))
         resource = request.match_info.route.resource
         path = resource.canonical if resource is not None else ""
         if path in SOCKETS or path in STREAMS or request.method not in _SAFE:
-            refused = self._judge_page(request, host, caller)
+            refused = self._judge_page(request, caller)
             if refused is not None:
                 return refused
         return self._judge_address(request, path, caller)
@@ -90,29 +91,35 @@ class Door:
         if meter := request.get(_HELD):
             self._addresses.leave(meter)
 
-    def _judge_page(self, request: web.Request, host: str | None, caller: Caller) -> Refused | None:
-        # Several of them, which no browser sends, are none that could be allowed.
-        origins, site = request.headers.getall(hdrs.ORIGIN, ()), request.headers.get(_FETCH_SITE)
-        origin = ", ".join(origins) if origins else None
-        if self._origins.admits(origin, host, site, is_loopback(caller.address)):
+    def admits_page(self, request: web.Request) -> bool:
+        """Whether the page that sends it may use the scheduler; programs always may."""
+        host, site = request.headers.get(hdrs.HOST), request.headers.get(_FETCH_SITE)
+        return self._origins.admits(_origin(request), host, site, is_loopback(self.caller(request).address))
+
+    def _judge_page(self, request: web.Request, caller: Caller) -> RejectedRequest | None:
+        if self.admits_page(request):
             return None
+        origin, site = _origin(request), request.headers.get(_FETCH_SITE)
         if origin is None:
-            detail = f"pages of other sites may not do this ({_FETCH_SITE}: {site}); see server.allowed_origins"
+            detail = (
+                f"requests from pages of other sites are not allowed ({_FETCH_SITE}: {site}); see "
+                "server.allowed_origins"
+            )
             return _refuse("fetch_site", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller)
         shown = _shown(origin)
-        # A page of a file, or in a frame without an origin: nobody can tell which, so none can be allowed.
+        # A local file, or a frame without an origin: they cannot be told apart, so none can be allowed.
         step = "open the page from a web server" if shown == "null" else "add it to the setting server.allowed_origins"
-        detail = f"pages of {shown} may not use this scheduler; if they should, {step}"
+        detail = f"pages of {shown} are not allowed to use this scheduler; to allow them, {step}"
         return _refuse("origin", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller, origin=shown)
 
-    def _judge_address(self, request: web.Request, path: str, caller: Caller) -> Refused | None:
+    def _judge_address(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
         connection = request.protocol
         if isinstance(connection, Connection) and connection.is_one_too_many:
             return self._too_many(caller)
         if path not in KNOCKS:
             return None
-        if not self._addresses.knock(caller.meter, monotonic()):
-            detail = f"{caller.address} connects too often; the setting server.handshakes_per_address_s limits it"
+        if not self._addresses.knock(caller.meter, self._clock()):
+            detail = f"{caller.address} connects too often (server.handshakes_per_address_s); try again later"
             return _refuse("handshakes", 429, HttpCode.RATE_LIMITED, detail, caller, retry_after_s=_RETRY_AFTER_S)
         if path in SOCKETS and isinstance(connection, Connection) and caller != connection.caller:
             # The connection is the proxy's; its caller is counted by its sockets.
@@ -122,20 +129,20 @@ class Door:
             request[_HELD] = caller.meter
         return None
 
-    def _too_many(self, caller: Caller) -> Refused:
+    def _too_many(self, caller: Caller) -> RejectedRequest:
         most = self._addresses.max_sockets
-        detail = f"{caller.address} has {most} connections; the setting server.max_sockets_per_address limits it"
+        detail = f"{caller.address} has {most} connections (server.max_sockets_per_address); close some"
         return _refuse("sockets", 429, HttpCode.RATE_LIMITED, detail, caller, retry_after_s=_RETRY_AFTER_S)
 
     def _tell_of_proxy(self, peer: Caller) -> None:
-        """Once of each kind: no stranger who sends the header first keeps back the word about our own proxy."""
+        """Log once per kind: a header from an unknown sender must not suppress the warning about our own proxy."""
         if peer.meter:
             if not self._has_told_of_other:
                 self._has_told_of_other = True
                 _log.info("proxy.ignored", address=peer.address, setting="server.trusted_proxies")
         elif not self._has_told_of_own:
             self._has_told_of_own = True
-            # Nobody who comes through it is limited.
+            # Callers behind it have no limits.
             _log.warning("proxy.not_trusted", address=peer.address, setting="server.trusted_proxies")
 
 
@@ -148,10 +155,16 @@ def _refuse(
     *,
     retry_after_s: int | None = None,
     **told: str,
-) -> Refused:
+) -> RejectedRequest:
     _REFUSED[reason].inc()
     _log.warning("door.refused", reason=reason, address=caller.address, **told)
-    return Refused(status, code, detail, retry_after_s)
+    return RejectedRequest(status, code, detail, retry_after_s)
+
+
+def _origin(request: web.Request) -> str | None:
+    """Several of them, which no browser sends, are none that could be allowed."""
+    origins = request.headers.getall(hdrs.ORIGIN, ())
+    return ", ".join(origins) if origins else None
 
 
 def _shown(header: str | None) -> str:

@@ -1,4 +1,4 @@
-"""GET /ws/node: a node dials in, registers, beats and works."""
+"""GET /ws/node: the WebSocket endpoint for nodes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.attempts import AdvanceOutcome, Attempt
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
-from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse
-from lingua_scheduler.gateway.valve import WEIGHED_BYTES, Rates
+from lingua_scheduler.gateway.socket_pump import Frame, Manners, Sockets, refuse
+from lingua_scheduler.gateway.valve import WEIGHED_BYTES, SocketRates
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
 from lingua_scheduler.protocol.codec import UnreadableFrame
-from lingua_scheduler.protocol.links import NodePhase, node_refusal
 from lingua_scheduler.protocol.node import (
     AsrPartial,
     JobAck,
@@ -32,12 +32,14 @@ from lingua_scheduler.protocol.node import (
     NodeRegister,
     NodeRegisterAck,
 )
+from lingua_scheduler.protocol.node_dialogue import NodeDialogue
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.services.attempts.timings import now_ms
 from lingua_scheduler.services.attempts.work import Refusal
-from lingua_scheduler.services.dispatch.progress import Later, Progress, Report, attempt_of
-from lingua_scheduler.services.nodes.capabilities import excess, weight_of
-from lingua_scheduler.services.nodes.registry import NodeLink, Registry
+from lingua_scheduler.services.dispatch.progress import Later, PendingResult, Progress, attempt_of, is_extension
+from lingua_scheduler.services.nodes.capabilities import hint_about, refusal_of, weight_of
+from lingua_scheduler.services.nodes.connected import ConnectedNodes
+from lingua_scheduler.services.nodes.links import NodeLink
+from lingua_scheduler.services.nodes.quarantine_notices import remind
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
@@ -48,10 +50,10 @@ _log = logs.get()
 
 # What all slots of a large node have to say at once: acknowledgements, starts and results.
 BURST_S = 1.0
-# More than a node has slots. What comes on top waits in line, then in the node's own socket.
-MAX_UNDER_WAY = 256
 # After a heartbeat that came too fast nothing is read for so long; after one with thousands of pairs longer.
 TOO_FAST_S = 0.05
+# What a report costs behind the socket, about: a call of a script and its answer.
+STRAY_S = 0.0001
 
 _SOCKETS = metrics.SOCKETS.labels("node")
 _CUT_OFF = metrics.CUT_OFF.labels("unregistered")
@@ -59,29 +61,31 @@ _CUT_OFF = metrics.CUT_OFF.labels("unregistered")
 
 class NodeSocket:
     def __init__(
-        self, door: Door, sockets: Sockets, registry: Registry, progress: Progress, settings: Settings
+        self, door: Door, sockets: Sockets, connected: ConnectedNodes, progress: Progress, settings: Settings
     ) -> None:
         nodes = settings.nodes
         self._door = door
         self._sockets = sockets
-        self._registry = registry
+        self._connected = connected
         self._progress = progress
         self._max_nodes = settings.server.max_nodes
-        self._rates = Rates(nodes.max_frames_per_s, nodes.max_bytes_per_s, BURST_S)
-        self._most = OF_NODES._replace(size=nodes.max_message_bytes // 4, list_size=nodes.max_message_bytes)
+        self._rates = SocketRates(nodes.max_frames_per_s, nodes.max_bytes_per_s, BURST_S)
+        self._most = OF_NODES
         self._register_within_s = nodes.register_within_ms / 1000
         self.is_open = True
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         if not self.is_open:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
-        if len(self._registry) >= self._max_nodes:
-            raise web.HTTPServiceUnavailable(text=f"{self._max_nodes} nodes are connected, no more are taken here\n")
+        if len(self._connected.links) >= self._max_nodes:
+            raise web.HTTPServiceUnavailable(
+                text=f"{self._max_nodes} nodes are connected (server.max_nodes); try another instance\n"
+            )
         socket, outbox = await self._sockets.accept(request, self._rates)
         manners = self._sockets.manners(socket, outbox, "node")
         link_id = self._sockets.link_id()
         terms = _Terms(manners, self._most, self._door.toll(request))
-        conversation = _Conversation(self._registry, self._progress, outbox, terms, link_id)
+        conversation = _Conversation(self._connected, self._progress, outbox, terms, link_id)
         patience = asyncio.get_running_loop().call_later(self._register_within_s, conversation.give_up_waiting)
         _SOCKETS.inc()
         try:
@@ -96,12 +100,8 @@ class NodeSocket:
             patience.cancel()
             await conversation.close()
             if conversation.link is not None:
-                await self._registry.gone(conversation.link)
+                await self._connected.departures.gone(conversation.link)
         return socket
-
-
-# What a node says of its jobs; made once, because every frame is compared with it.
-_REPORTS = JobResult, JobAck, JobStarted, AsrPartial
 
 
 class _Terms(NamedTuple):
@@ -113,18 +113,16 @@ class _Terms(NamedTuple):
 
 
 class _Conversation:
-    """One node on one socket.
+    """One node on one socket: carries out what `NodeDialogue` allows."""
 
-    What it says of its jobs is put to Redis when it is parsed, of each job in the order in which it came. All else
-    waits in line: until Redis has answered what came before, and whatever comes behind waits for it.
-    """
-
-    def __init__(self, registry: Registry, progress: Progress, outbox: Outbox, terms: _Terms, link_id: str) -> None:
+    def __init__(
+        self, connected: ConnectedNodes, progress: Progress, outbox: Outbox, terms: _Terms, link_id: str
+    ) -> None:
         self._manners, self._most, self._toll = terms
         # A message that was read and has to wait for its turn, or why it cannot be read, and the frame it came in.
         self._latest: tuple[bytes, NodeIncoming | str] | None = None
         self._was_too_fast = False
-        self._registry = registry
+        self._connected = connected
         self._progress = progress
         self._outbox = outbox
         self._link_id = link_id
@@ -134,15 +132,8 @@ class _Conversation:
         self._has_asked = False
         self._is_in_line = False
         self._is_late = False
-        # Messages that Redis has not answered yet, or whose consequences have to be waited for.
-        self._under_way = 0
+        self._dialogue = NodeDialogue()
         self._all_settled: asyncio.Future[None] | None = None
-        # Jobs whose acknowledgement is one of them. Usually Redis keeps the order by itself, but a call that it sent
-        # elsewhere, or whose script it had forgotten, is made again, and would come behind a job_started that was
-        # sent right after it: the node would be told to drop what it runs. So the rest of such a job waits, also while
-        # an acknowledgement that failed is made again. A result ends its attempt wherever that stands, so it may pass a
-        # job_started, and be made again after those of other jobs.
-        self._unanswered: set[str] = set()
         self._follow_ups = Nursery("node_socket")
         # Replies come to the line to Redis; what is logged then still names the node.
         self._context = copy_context()
@@ -154,40 +145,40 @@ class _Conversation:
     def _close_if_late(self) -> None:
         if self._is_late and not self._has_asked and not self._is_in_line:
             _CUT_OFF.inc()
-            self._outbox.close(CloseCode.TRY_LATER, "no node_register came")
+            self._outbox.close(CloseCode.TRY_LATER, "node_register did not arrive in time")
 
     def too_fast(self) -> None:
-        """It is told nothing, since existing nodes know no such word; whoever runs it is."""
+        """Log it for the operator. The node gets no message, because existing nodes have none for this."""
         if not self._was_too_fast:
             self._was_too_fast = True
             _log.warning("node.too_fast", node_id=self.link.node_id if self.link else None)
 
     def take_at_once(self, frame: bytes, _is_text: bool) -> bool:
-        """Whatever Redis can be asked without waiting for its last answer; False for all else."""
+        """Handle a message whose call to Redis need not wait for the previous reply; False for all others."""
         link = self.link
-        if link is None or self._under_way >= MAX_UNDER_WAY or not self._progress.is_ready:
+        if link is None or not self._dialogue.is_open or not self._progress.is_ready:
             return False
         try:
             message = self._read(frame)
         except UnreadableFrame as error:
             self._latest = frame, str(error)
             return False
-        if not isinstance(message, _REPORTS) or message.job_id in self._unanswered:
+        if not self._dialogue.passes(message):
             self._latest = frame, message
             return False
-        if isinstance(message, AsrPartial):
-            self._progress.partial(link, message)
-            return True
         try:
-            if isinstance(message, JobResult):
-                report = Report(link, message, frame)
-                self._await(self._progress.ask_to_end(report), partial(self._ended, report))
-            else:
-                attempt = attempt_of(link, message)
-                answer = self._progress.ask_to_advance(link, attempt, message)
-                self._await(answer, partial(self._advanced, link, attempt, message))
-                if isinstance(message, JobAck):
-                    self._unanswered.add(message.job_id)
+            match message:
+                case JobResult():
+                    report = PendingResult(link, message, frame)
+                    self._progress.end(report).add_done_callback(partial(self._ended, report), context=self._context)
+                    self._dialogue.asked(message)
+                case JobAck() | JobStarted():
+                    attempt = attempt_of(link, message)
+                    answer = self._progress.advance(link, attempt, message)
+                    answer.add_done_callback(partial(self._advanced, link, attempt, message), context=self._context)
+                    self._dialogue.asked(message)
+                case AsrPartial():
+                    self._progress.partial(link, message)
         except RedisAway:
             return False
         return True
@@ -204,8 +195,7 @@ class _Conversation:
             return
         if message is None:
             return
-        phase = NodePhase.CONNECTED if self.link is None else NodePhase.REGISTERED
-        if complaint := node_refusal(phase, message):
+        if complaint := self._dialogue.refusal(message):
             self._manners.refuse(complaint)
             return
         try:
@@ -247,30 +237,29 @@ class _Conversation:
             message = self._read(frame)
             if isinstance(message, NodeRegister):
                 self._has_asked = True
-                excess(message.language_capabilities)
+                refusal_of(message.language_capabilities)
             return message
         finally:
             self._toll.pay(thread_time() - began_s)
 
     async def settle(self) -> None:
         """Wait until nothing is under way. Nothing is begun meanwhile: a frame is being worked on, or was the last."""
-        if self._under_way:
+        if self._dialogue.under_way:
             self._all_settled = asyncio.get_running_loop().create_future()
             await self._all_settled
 
     async def close(self) -> None:
         await self._follow_ups.close()
 
-    def _await(self, answer: asyncio.Future[Any], act: Callable[[Any], None]) -> None:
-        self._under_way += 1
-        answer.add_done_callback(act, context=self._context)
-
     def _advanced(
         self, link: NodeLink, attempt: Attempt, message: JobAck | JobStarted, answer: asyncio.Future[Any]
     ) -> None:
         again = None
         try:
-            self._progress.advanced(link, attempt, message, answer.result())
+            outcome = answer.result()
+            self._progress.advanced(link, attempt, message, outcome)
+            if outcome is not AdvanceOutcome.ADVANCED or is_extension(message):
+                self._strayed(link)
         except RedisAway:
             again = partial(self._progress.insist_on_advance, link, attempt, message)
         except asyncio.CancelledError:
@@ -279,15 +268,16 @@ class _Conversation:
             self._surprised(error)
         finally:
             if again is None:
-                self._unanswered.discard(message.job_id)
-                self._one_settled()
+                self._answered(message)
             else:
                 self._follow_ups.start(self._follow_up(message, again))
 
-    def _ended(self, report: Report, answer: asyncio.Future[Any]) -> None:
+    def _ended(self, report: PendingResult, answer: asyncio.Future[Any]) -> None:
         rest: bool | Later = True
         try:
             rest = self._progress.ended(report, answer.result())
+            if rest is False:
+                self._strayed(report.link)
         except RedisAway:
             rest = partial(self._progress.insist, report)
         except asyncio.CancelledError:
@@ -296,9 +286,18 @@ class _Conversation:
             self._surprised(error)
         finally:
             if isinstance(rest, bool):
-                self._one_settled()
+                self._answered(report.message)
             else:
                 self._follow_ups.start(self._follow_up(report.message, rest))
+
+    def _strayed(self, link: NodeLink) -> None:
+        """A report changed nothing. Redis was asked all the same, and the node could send them without end."""
+        self._manners.spend(STRAY_S)
+        wait_s = link.pace.stray()
+        if wait_s is None:
+            self._manners.cut_off("strays", "too many messages about jobs that the node does not have; connect again")
+        elif wait_s:
+            self._manners.rest(wait_s)
 
     async def _follow_up(
         self, message: JobResult | JobAck | JobStarted, rest: Callable[[], Coroutine[Any, Any, object]]
@@ -310,25 +309,24 @@ class _Conversation:
         except Exception as error:
             self._surprised(error)
         finally:
-            self._unanswered.discard(message.job_id)
-            self._one_settled()
+            self._answered(message)
 
-    def _one_settled(self) -> None:
-        self._under_way -= 1
-        if not self._under_way and self._all_settled is not None:
+    def _answered(self, message: JobResult | JobAck | JobStarted) -> None:
+        self._dialogue.answered(message)
+        if not self._dialogue.under_way and self._all_settled is not None:
             if not self._all_settled.done():
                 self._all_settled.set_result(None)
             self._all_settled = None
 
     def _surprised(self, error: Exception) -> None:
         _log.error("frame.surprised", side="node", exc_info=error)
-        self._outbox.close(CloseCode.TRY_LATER, "something went wrong here; connect again")
+        self._outbox.close(CloseCode.TRY_LATER, "internal error; connect again")
 
     def _put_off(self, message: NodeIncoming, error: RedisAway) -> None:
         _log.warning("node.message_refused", kind=type(message).__name__, error=str(error))
-        refuse(self._outbox, "node", "Redis is away", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+        refuse(self._outbox, "node", "Redis is unavailable", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
         if isinstance(message, NodeRegister):
-            self._outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
+            self._outbox.close(CloseCode.TRY_LATER, "Redis is unavailable; connect again")
 
     async def _handle(self, message: NodeIncoming, frame: bytes) -> None:
         if isinstance(message, NodeRegister):
@@ -339,11 +337,11 @@ class _Conversation:
             return
         match message:
             case NodeHeartbeat():
-                if await self._registry.heartbeat(link, message) is BeatOutcome.PUT_OFF:
+                if await self._connected.heartbeats.take(link, message) is BeatOutcome.PUT_OFF:
                     # Reading it alone costs something, so it is read more slowly.
                     await asyncio.sleep(TOO_FAST_S * weight_of(message.language_capabilities))
                 if link.profile.acknowledges:
-                    link.peer.post(NodeHeartbeatAck(node_id=link.node_id, timestamp=int(now_ms())))
+                    link.peer.post(NodeHeartbeatAck(node_id=link.node_id, timestamp=int(wall_ms())))
             case JobAck() | JobStarted():
                 await self._progress.insist_on_advance(link, attempt_of(link, message), message)
             case JobResult():
@@ -355,23 +353,26 @@ class _Conversation:
 
     async def _register(self, message: NodeRegister) -> None:
         if self.link is not None and message.node_id not in (None, self.link.node_id):
-            refuse(self._outbox, "node", f"this connection is registered as {self.link.node_id} already")
+            refuse(self._outbox, "node", f"this connection is already registered as {self.link.node_id}")
             return
         if self.link is not None:
             message.node_id = self.link.node_id
             if not self.link.pace.may_change(message.language_capabilities):
-                self._manners.refuse("this connection has registered again too often")
+                self._manners.refuse("this connection registered too often")
                 return
-        registered = await self._registry.register(self._outbox, self._link_id, message)
+        registered = await self._connected.registry.register(self._outbox, self._link_id, message)
         if isinstance(registered, Refusal):
             self._turn_away(registered)
             return
         self.link = registered
+        self._dialogue.is_registered = True
         logs.bind(node_id=registered.node_id)
         self._context = copy_context()
         self._outbox.post(
             NodeRegisterAck(node_id=registered.node_id, message="registered successfully", status="registering")
         )
+        registered.hint(hint_about(message.language_capabilities))
+        remind(registered, wall_ms())
 
     def _turn_away(self, refusal: Refusal) -> None:
         """An unregistered node would wait for work for ever; one that comes back may find the reason gone."""

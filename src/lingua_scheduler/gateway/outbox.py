@@ -1,5 +1,5 @@
-"""The way out of a socket: one write for each tick. The transport's own buffer is the queue, bounded here, so nobody
-waits for a reader."""
+"""Send buffer of a socket, with one write per event-loop iteration. The transport's own buffer is the queue, bounded
+here, so no sender waits for a slow reader."""
 
 import asyncio
 import socket as sockets
@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from aiohttp import web
 
-from lingua_scheduler.gateway.inlet import Inlet
+from lingua_scheduler.gateway.frame_tap import FrameTap
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
@@ -20,9 +20,9 @@ from lingua_scheduler.telemetry.tasks import Nursery
 _TEXT = 0x81  # a whole text frame
 _PING = b"\x89\x00"
 _PONG = b"\x8a"
-# How long a peer may take to read what was sent and to answer the goodbye.
+# Maximum time for a peer to read what was sent and to answer the close frame.
 CLOSE_TIMEOUT_S = 3.0
-# A peer that is not pinged is asked by the system after a minute of silence, three times; where it can be told so.
+# TCP keep-alive for peers that are not pinged: three probes after a minute of silence, where the system supports it.
 _KEEPALIVE = tuple(
     (getattr(sockets, option), value)
     for option, value in (
@@ -35,7 +35,7 @@ _KEEPALIVE = tuple(
 )
 # Up to here joining frames is cheaper than handing over each for itself.
 _JOIN_BELOW_BYTES = 8_192
-# What only tells how things go waits so long for company: the steps of an utterance come close together.
+# Progress messages wait this long to be batched: the steps of an utterance come close together.
 PATIENCE_S = 0.02
 # With this much unread a peer is slow: it can do without partials, and counts towards what all have not read.
 _SLOW_BYTES = 65_536
@@ -47,7 +47,7 @@ _FLUSH_BYTES = 65_536
 
 
 class Flusher:
-    """Writes at the end of a tick what was posted in it: a write is a call of the system, whatever it carries."""
+    """Batches writes: all messages of one event-loop iteration leave in one system call per socket."""
 
     def __init__(self) -> None:
         self._waiting: list[Outbox] = []
@@ -55,7 +55,7 @@ class Flusher:
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:
-        """Kept, because looking it up costs a call of the system each time."""
+        """Kept, because looking it up costs a system call each time."""
         return asyncio.get_running_loop()
 
     def add(self, outbox: "Outbox") -> None:
@@ -81,7 +81,7 @@ class Flusher:
 
 
 class Unread:
-    """What all peers together have not read: when it is too much, those who have most waiting are cut off."""
+    """Limit of unread output of all sockets together: above it the sockets with the most are disconnected."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -125,7 +125,6 @@ class Outbox:
         "_answer",
         "_closers",
         "_flusher",
-        "_inlet",
         "_is_closing",
         "_is_doubted",
         "_is_in_hurry",
@@ -134,6 +133,7 @@ class Outbox:
         "_pending",
         "_pong",
         "_socket",
+        "_tap",
         "_transport",
         "_unread",
         "address",
@@ -145,7 +145,7 @@ class Outbox:
     def __init__(
         self,
         socket: web.WebSocketResponse,
-        inlet: Inlet,
+        tap: FrameTap,
         transport: asyncio.Transport,
         max_bytes: int,
         flusher: Flusher,
@@ -153,7 +153,7 @@ class Outbox:
         unread: "Unread",
     ) -> None:
         self._socket = socket
-        self._inlet = inlet
+        self._tap = tap
         self._transport = transport
         self._max_bytes = max_bytes
         self._flusher = flusher
@@ -161,7 +161,7 @@ class Outbox:
         self._unread = unread
         # What its peer had not read when we last looked, if that was much.
         self.unread = 0
-        # Headers and payloads that leave at the end of this tick, or in a moment if none of them is in a hurry.
+        # Headers and payloads to be written at the end of this iteration, or up to PATIENCE_S later if none is urgent.
         self._pending: list[bytes] = []
         self._is_in_hurry = False
         self.pending_bytes = 0
@@ -171,7 +171,7 @@ class Outbox:
         self._is_doubted = False
         self._is_pinged = True
         self._pong: asyncio.Future[None] | None = None
-        # Where the peer comes from, and what the limits of its address are counted under; set by whoever needs to know.
+        # Address of the peer, and the key under which its limits are counted; set where they are needed.
         self.address = self.meter = ""
 
     @property
@@ -190,25 +190,34 @@ class Outbox:
             return False
         length = len(payload)
         unread = transport.get_write_buffer_size()
-        if (unread > _SLOW_BYTES or self.unread) and not self._unread.note(self, unread):
+        # Most have read all.
+        if (unread or self.unread or self.pending_bytes + length > self._max_bytes) and not self._takes(length, unread):
             return False
-        if unread + self.pending_bytes + length > self._max_bytes:
-            # Only what the system does not take at once says anything about the reader.
-            self.flush()
-            if transport.get_write_buffer_size() + length > self._max_bytes:
-                metrics.OVERFLOWS.inc()
-                self.close(CloseCode.TOO_SLOW, "messages are not being read; connect again")
-                return False
         if not may_wait:
             if not self._is_in_hurry:
                 self._is_in_hurry = True
                 self._flusher.add(self)
         elif not self._pending:
             self._flusher.add_patient(self)
-        self._pending += (text_header(length), payload)
+        # The header of most messages, without a call.
+        header = pack("!BBH", _TEXT, 126, length) if 126 <= length < 65_536 else text_header(length)
+        self._pending += (header, payload)
         self.pending_bytes += length
         if self.pending_bytes >= _FLUSH_BYTES:
             self.flush()
+        return True
+
+    def _takes(self, length: int, unread: int) -> bool:
+        """Whether a peer that has not read everything may get so much more."""
+        if (unread > _SLOW_BYTES or self.unread) and not self._unread.note(self, unread):
+            return False
+        if unread + self.pending_bytes + length > self._max_bytes:
+            # Only what the system does not take at once says anything about the reader.
+            self.flush()
+            if self._transport.get_write_buffer_size() + length > self._max_bytes:
+                metrics.OVERFLOWS.inc()
+                self.close(CloseCode.TOO_SLOW, "the peer reads too slowly; connect again")
+                return False
         return True
 
     def pong(self, payload: bytes) -> None:
@@ -224,7 +233,7 @@ class Outbox:
             self._flusher.add(self)
 
     def flush(self) -> None:
-        """Hand over what is pending; whoever closes the socket must have done so before. The dead get nothing."""
+        """Write what is pending; must be called before the socket is closed. A closed transport is skipped."""
         if self._answer is not None:
             self._pending.append(_PONG + bytes((len(self._answer),)) + self._answer)
             self._answer = None
@@ -244,7 +253,7 @@ class Outbox:
         return self.unread
 
     def cut_off(self) -> None:
-        """Free what waits here, at once: a goodbye would only wait behind it."""
+        """Abort at once and free the buffer: a close frame would only wait behind it."""
         metrics.OVERFLOWS.inc()
         self._is_closing = True
         self.unread = 0
@@ -260,7 +269,7 @@ class Outbox:
             async with asyncio.timeout(CLOSE_TIMEOUT_S):
                 await self._socket.close(code=code, message=reason.encode())
         except TimeoutError:
-            # A peer that does not read cannot be told, and would keep its socket and its buffer for ever.
+            # A peer that does not read never gets the close frame, and would keep its socket and its buffer for ever.
             self._transport.abort()
 
     async def answers(self, within_s: float) -> bool:
@@ -277,15 +286,15 @@ class Outbox:
         return pong.done()
 
     def ping_if_silent(self) -> None:
-        """Nothing came since the last look: ask. Nothing came then either: nobody is there."""
+        """Ping if nothing was received since the last check; abort if there was no answer to the previous ping."""
         if self._is_closing or self._transport.is_closing() or not self._is_pinged:
             return
-        if self._inlet.is_unread:
+        if self._tap.is_unread:
             # It talks too much rather than too little. It may have answered, so it is asked anew when it is read again.
             self._is_doubted = False
             return
-        if self._inlet.was_heard:
-            self._inlet.was_heard = self._is_doubted = False
+        if self._tap.was_heard:
+            self._tap.was_heard = self._is_doubted = False
         elif self._is_doubted:
             self._transport.abort()
         else:
@@ -294,8 +303,8 @@ class Outbox:
 
     @property
     def is_heard(self) -> bool:
-        """Whether anything came since the last look of `ping_if_silent`, or before it and nobody has asked since."""
-        return self._inlet.was_heard or self._inlet.is_unread or not self._is_doubted
+        """Whether anything was received since the last check of `ping_if_silent`, or no ping is unanswered."""
+        return self._tap.was_heard or self._tap.is_unread or not self._is_doubted
 
     def ping(self, is_on: bool) -> None:
         self._is_pinged = is_on

@@ -1,23 +1,23 @@
-"""How much CPU a connection costs us, and how long it has to rest for that."""
+"""CPU limit of one connection: measures its CPU time and computes how long to pause reading."""
 
 from collections.abc import Callable
 from time import perf_counter, thread_time
 
 from lingua_scheduler.domain.guards.rates import Bucket
 
-# So much CPU a connection that was quiet may use before it has to rest; of that, half before it is weighed exactly.
+# CPU burst of a connection before it is paused; after half of it, CPU time is measured exactly.
 CPU_BURST_S = 0.02
 # A connection that is read more slowly gets a turn this often, not one for each frame.
 LEAST_WAIT_S = 0.02
-# So long after its last rest a connection is weighed exactly.
+# CPU time is measured exactly for this long after the last pause.
 EXACT_FOR_S = 10.0
 
 
 class Scales:
-    """Weighs by the time that passes, and only who seems to cost too much by the CPU it really took.
+    """Measures elapsed time first, and CPU time only of connections that seem too expensive.
 
-    To ask for CPU time is a call of the system, to ask for the time is not. But on a busy machine time
-    also passes because others run, and nobody has to rest for that.
+    Reading CPU time is a system call, reading the clock is not. But on a busy machine time also passes because other
+    programs run, and a connection must not be paused for that.
     """
 
     __slots__ = ("_bucket", "_exact_since_s", "_share", "clock")
@@ -26,7 +26,7 @@ class Scales:
         self._share = share
         self._bucket = Bucket(share, CPU_BURST_S / 2)
         self._exact_since_s: float | None = None
-        # Read before and after; `take` is told the difference.
+        # Read before and after; `take` gets the difference.
         self.clock: Callable[[], float] = perf_counter
 
     def take(self, spent_s: float, now_s: float) -> float:

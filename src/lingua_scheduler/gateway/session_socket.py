@@ -1,4 +1,4 @@
-"""GET /ws/session: a client talks and listens."""
+"""GET /ws/session: the WebSocket endpoint for clients."""
 
 import asyncio
 from time import monotonic
@@ -6,12 +6,13 @@ from typing import TypeGuard
 
 from aiohttp import web
 
+from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
-from lingua_scheduler.gateway.sockets import Frame, Manners, Sockets, refuse
-from lingua_scheduler.gateway.valve import Rates
+from lingua_scheduler.gateway.socket_pump import Frame, Manners, Sockets, refuse
+from lingua_scheduler.gateway.valve import SocketRates
 from lingua_scheduler.protocol import binary, codec
 from lingua_scheduler.protocol.bulk import OF_CLIENTS
 from lingua_scheduler.protocol.codec import UnreadableFrame
@@ -30,10 +31,10 @@ from lingua_scheduler.protocol.session import (
     Utterance,
 )
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.services.attempts.timings import now_ms
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
+from lingua_scheduler.services.sessions.terms import languages_used
 from lingua_scheduler.settings import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics
@@ -43,11 +44,11 @@ PROTOCOL_VERSION = "1.0"
 BURST_S = 2.0
 # Likewise a socket that opens one session after the other.
 OPENS_BURST_S = 4
-# A socket is looked at so many times in the time it may be without a session.
+# Number of checks in the time a socket may be without a session.
 IDLE_LOOKS = 2
 TOO_MANY = "this address has {most} open sessions (sessions.max_per_address); try again later"
-NO_SESSION = "there is no such session; send session_init first"
-# So many ids that are not its own may a socket name; it learns nothing from any of them.
+NO_SESSION = "unknown session; send session_init first"
+# Number of foreign session ids a socket may name before it is closed; it learns nothing from the answers.
 MAX_GUESSES = 10
 # Word that the gateway's former socket is gone may be on its way; a session that does not exist is looked for as long.
 LOOK_AGAIN_S = (0.0, 0.05, 0.15, 0.4)
@@ -61,7 +62,7 @@ _OF_A_SESSION = (AudioChunk, Utterance, ClientHeartbeat, SessionClose, TtsStarte
 
 
 class NotYours(Exception):
-    """A socket spoke for a session that does not exist, or is not its own: to the peer that is the same."""
+    """The socket named a session that does not exist or is not its own; the peer gets the same answer."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(NO_SESSION)
@@ -76,11 +77,12 @@ class SessionSocket:
         self._sockets = sockets
         self._sessions = sessions
         self._intake = intake
+        self._openings = intake.openings
         self._settings = settings
         self.max_per_socket = settings.max_per_socket
         self.opens_per_s = settings.max_opens_per_s
         self.most = OF_CLIENTS._replace(size=settings.max_message_bytes)
-        self._rates = Rates(settings.max_frames_per_s, settings.max_bytes_per_s, BURST_S)
+        self._rates = SocketRates(settings.max_frames_per_s, settings.max_bytes_per_s, BURST_S)
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         if not self._intake.is_open:
@@ -103,13 +105,13 @@ class SessionSocket:
             _SOCKETS.dec()
             talk.end()
             for session in talk.spoke_for.values():
-                self._intake.detached(session, outbox)
+                self._openings.detached(session, outbox)
         return socket
 
     async def open(self, outbox: Outbox, message: SessionInit) -> Session | None:
         here = self._sessions.find_by_token(message.resume_token) if message.resume_token else None
         if here is not None and self.is_held(here):
-            await self._intake.let_go_if_taken(here, outbox)
+            await self._openings.let_go_if_taken(here, outbox)
         # Who comes back to a session that is here takes no place more.
         is_here = message.resume_token and self._sessions.find_by_token(message.resume_token) is not None
         meter = "" if is_here else outbox.meter
@@ -124,9 +126,9 @@ class SessionSocket:
             session = await self._open(outbox, message)
             return session
         except RedisAway:
-            refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+            refuse(outbox, "session", "Redis is unavailable; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
             # The browser page tries again after a close alone; on an open socket it would wait for ever.
-            outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
+            outbox.close(CloseCode.TRY_LATER, "Redis is unavailable; connect again")
             return None
         finally:
             self._sessions.settle_place(meter, session)
@@ -135,9 +137,9 @@ class SessionSocket:
         return self._sessions.is_held(session)
 
     def handle_message(self, outbox: Outbox, message: SessionIncoming) -> Session | None:
-        """Anything but an opening; the session it spoke for, if any. Raises NotYours."""
+        """Handle any message but `session_init`. Returns the session it was about, if any. Raises NotYours."""
         if not isinstance(message, _OF_A_SESSION):
-            outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not serve rooms yet"))
+            outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not support rooms"))
             return None
         # To close what is closing already is no mistake: its acknowledgement is on the way.
         session = self._find(outbox, message.session_id, may_be_closing=isinstance(message, SessionClose))
@@ -152,8 +154,8 @@ class SessionSocket:
                     if session.is_gateway:
                         outbox.close(CloseCode.TRY_LATER, refusal.message[:100])
             case ClientHeartbeat():
-                self._intake.renew(session)
-                outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(now_ms())))
+                self._openings.renew(session)
+                outbox.post(ServerHeartbeat(session_id=session.session_id, timestamp=int(wall_ms())))
             case SessionClose():
                 self._intake.close(session)
             case TtsStarted():
@@ -166,7 +168,7 @@ class SessionSocket:
         frame = binary.decode_binary(data)
         session = self._find(outbox, frame.session_id)
         if isinstance(frame, binary.AudioChunkFrame):
-            sent_ms = binary.whole_timestamp(frame.timestamp, now_ms())
+            sent_ms = binary.whole_timestamp(frame.timestamp, wall_ms())
             self._intake.chunk(session, frame.seq, frame.audio, frame.is_final, sent_ms)
         else:
             self._intake.chunk(session, frame.seq, b"", True)
@@ -183,11 +185,11 @@ class SessionSocket:
         try:
             for pause_s in LOOK_AGAIN_S:
                 await asyncio.sleep(pause_s)
-                if await self._intake.adopt_by_id(session_id, outbox) is not None:
+                if await self._openings.adopt_by_id(session_id, outbox) is not None:
                     return True
         except RedisAway:
-            refuse(outbox, "session", "Redis is away; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
-            outbox.close(CloseCode.TRY_LATER, "Redis is away; connect again")
+            refuse(outbox, "session", "Redis is unavailable; try again shortly", ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
+            outbox.close(CloseCode.TRY_LATER, "Redis is unavailable; connect again")
             return False
         refuse(outbox, "session", NO_SESSION, ErrorCode.INVALID_SESSION)
         outbox.close(CloseCode.TRY_LATER, NO_SESSION)
@@ -207,31 +209,34 @@ class SessionSocket:
         if session.peer is not outbox:
             if not session.is_open_to(outbox):
                 raise NotYours(session_id)
-            self._intake.attach(session, outbox)
+            self._openings.attach(session, outbox)
         return session
 
     async def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
         known = None
         if message.resume_token:
-            known = self._sessions.find_by_token(message.resume_token) or await self._intake.adopt(message, outbox)
+            known = self._sessions.find_by_token(message.resume_token) or await self._openings.adopt(message, outbox)
         if known is not None:
             outbox.post(self._ack(known, message, "session resumed", is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
             if self._sessions.find(known.session_id) is None:
-                # It was over already; the goodbye got lost with the socket.
+                # It was closed already; the acknowledgement was lost with the socket.
                 outbox.post(SessionCloseAck(session_id=known.session_id))
                 return None
             return known
-        session = await self._intake.open(outbox, message)
+        session = await self._openings.open(outbox, message)
         if isinstance(session, Refusal):
             refuse(outbox, "session", session.message, session.code)
             if session.code is not ErrorCode.INVALID_MESSAGE:
                 outbox.close(CloseCode.TRY_LATER, session.message[:100])
             return None
-        outbox.post(self._ack(session, message, "session created"))
+        ack = self._ack(session, message, "session created")
+        ack.unserved = await self._openings.unserved(session)
+        outbox.post(ack)
         return session
 
     def _ack(self, session: Session, init: SessionInit, told: str, is_resumed: bool = False) -> SessionInitAck:
+        used = self._openings.languages.used(session.terms)
         return SessionInitAck(
             session_id=session.session_id,
             message=told,
@@ -246,11 +251,12 @@ class SessionSocket:
             resumed=is_resumed,
             next_seq=session.conversation.next_seq if is_resumed else None,
             next_utterance_index=session.conversation.next_index if is_resumed else None,
+            languages_used=None if used is None else languages_used(used),
         )
 
 
 class _Talk:
-    """One socket of a client: its frames in order."""
+    """One WebSocket of a client; handles its frames in order."""
 
     __slots__ = (
         "_guesses",
@@ -277,7 +283,7 @@ class _Talk:
         self.spoke_for: dict[str, Session] = {}
 
     def take_at_once(self, data: bytes, is_text: bool) -> bool:
-        """Whatever needs nobody else's answer; False for an opening."""
+        """Handle a message that needs no await; False for `session_init`."""
         session = None
         try:
             if is_text:
@@ -325,7 +331,7 @@ class _Talk:
         return self._manners.weigh(data, codec.decode_session, self._handler.most)
 
     def _may_be_elsewhere(self, message: SessionIncoming) -> TypeGuard[Utterance]:
-        """A socket that speaks for a session which was not opened on it."""
+        """Whether the utterance is for a session that may have been opened on another socket."""
         if not isinstance(message, Utterance) or self.spoke_for:
             return False
         return self._handler.may_be_elsewhere(self._outbox, message.session_id)
@@ -351,7 +357,7 @@ class _Talk:
             self._idle_looks += 1
         if self._idle_looks >= IDLE_LOOKS:
             _IDLE_SOCKETS.inc()
-            told = "its sessions are over" if self.spoke_for else "no session_init came"
+            told = "no open session for too long" if self.spoke_for else "session_init did not arrive in time"
             self._outbox.close(CloseCode.TRY_LATER, told)
         else:
             self.close_when_idle(look_every_s)
@@ -364,7 +370,7 @@ class _Talk:
         }
 
     def _has_room(self) -> bool:
-        """Whether one more session may be opened on this socket; if not, its client is told."""
+        """Whether one more session may be opened on this socket; if not, the client gets an error."""
         most = self._handler.max_per_socket
         if len(self.spoke_for) < most:
             return True
@@ -378,7 +384,7 @@ class _Talk:
         return False
 
     async def _wait_to_open(self) -> None:
-        """Nothing is lost: what comes after the opening waits too, at the client in the end."""
+        """Rate limit for opening sessions. Nothing is lost: later frames wait too, in the end at the client."""
         wait_s = self._opens.take(1, monotonic())
         if wait_s:
             _THROTTLED.inc()
@@ -389,25 +395,28 @@ class _Talk:
         return any(session.is_gateway for session in self.spoke_for.values())
 
     def _refuse(self, error: UnreadableFrame, size: int) -> None:
-        """The gateway would wait for ever for the result of an utterance that cannot be read."""
+        """Close the API gateway's socket: it would wait for ever for the result of an unreadable utterance."""
         self._manners.refuse(str(error), size)
         if self._is_gateway or (not self.spoke_for and str(error).startswith("utterance:")):
-            self._outbox.close(CloseCode.TRY_LATER, "the frame cannot be read")
+            self._outbox.close(CloseCode.TRY_LATER, "unreadable frame")
 
     def too_fast(self) -> None:
-        """Nothing is lost: what we do not read waits at the client, and nobody else waits with it."""
+        """Back-pressure: stop reading for a while. Nothing is lost: unread frames wait at the client."""
         for session in self.spoke_for.values():
             self._handler.ask_to_pause(session)
 
     def _missed(self, session_id: str) -> None:
-        """The same answer whether there is such a session or not. One it had itself, and lost, is no guess."""
+        """The same answer whether the session exists or not.
+
+        A session the socket itself had and lost is not a guess.
+        """
         refuse(self._outbox, "session", NO_SESSION, ErrorCode.INVALID_SESSION)
         if session_id in self.spoke_for:
             return
         metrics.SESSION_MISSES.inc()
         self._guesses.add(session_id)
         if len(self._guesses) >= MAX_GUESSES:
-            self._outbox.close(CloseCode.GUESSING, "too many sessions were named that are not this socket's")
+            self._outbox.close(CloseCode.GUESSING, "too many frames named sessions of other sockets")
 
     def _spoke_for(self, session: Session | None) -> None:
         if session is not None:

@@ -1,4 +1,4 @@
-"""Telling framed Opus from raw PCM16, how long either lasts, and speech from silence, from the bytes alone."""
+"""Audio detection from the bytes: framed Opus or raw PCM16, duration, and speech or silence."""
 
 from operator import mul
 from typing import Literal, NamedTuple

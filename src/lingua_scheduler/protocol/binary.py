@@ -74,7 +74,7 @@ def _session_id(frame: bytes, start: int, end: int) -> str:
 
 def _require_bytes(frame: bytes, needed_bytes: int) -> None:
     if len(frame) < needed_bytes:
-        raise UnreadableFrame(f"the binary frame is cut short: {len(frame)} of at least {needed_bytes} bytes")
+        raise UnreadableFrame(f"the binary frame is truncated: {len(frame)} of at least {needed_bytes} bytes")
 
 
 def encode_audio_chunk(

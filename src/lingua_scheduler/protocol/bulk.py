@@ -1,14 +1,14 @@
-"""How much a frame may hold besides its speech, looked at before it is read: small things cost more than their size."""
+"""Limits of a frame besides its speech, checked before parsing: many small objects cost more than their size."""
 
 import re
 from typing import NamedTuple
 
-# What is shorter may hold whatever it likes.
+# Shorter messages are not checked.
 SMALL_BYTES = 4_096
 # Speech may have any length that a frame may have; the field is looked for by its name.
 _SPEECH = (b'"audio"', b'"payload"', b'"tts_audio"')
 _BEGINNING = 1_024
-# What stands between the name and the text. Nobody writes more white space than this, and to pass over it takes time.
+# Between the name and the text. No peer writes more white space than this, and skipping it takes time.
 _TEXT = re.compile(rb'[ \t\r\n]{0,64}:[ \t\r\n]{0,64}"')
 # A node that lists its languages and pairs says more than any other.
 _LISTS = (b'"node_register"', b'"node_heartbeat"')
@@ -52,10 +52,10 @@ def brackets_of(frame: bytes, most: Bulk, what: str = "frame") -> int:
     if most.list_size and any(name in frame for name in _LISTS):
         size, brackets = most.list_size, most.list_brackets
     if rest > size:
-        raise TooMuch(f"the {what} has {rest} bytes besides its speech, {size} are allowed")
+        raise TooMuch(f"the {what} has {rest} bytes besides its speech; at most {size} are allowed")
     found = frame.count(b"[") + frame.count(b"{")
     if found > brackets:
-        raise TooMuch(f"the {what} has {found} objects and lists, {brackets} are allowed")
+        raise TooMuch(f"the {what} has {found} objects and lists; at most {brackets} are allowed")
     return found
 
 

@@ -1,6 +1,6 @@
-"""What instances tell each other: one struct a message, as MessagePack with a tag."""
+"""Messages between instances (letters), one struct each, as tagged MessagePack."""
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import msgspec
 
@@ -20,7 +20,7 @@ class BusMessage(msgspec.Struct, frozen=True, tag_field="kind"):
 
     @property
     def carries_speech(self) -> bool:
-        """Whether somebody's speech or words are in it."""
+        """Whether it contains speech or text."""
         return False
 
 
@@ -63,14 +63,54 @@ class CancelAttempt(_AboutAttempt, frozen=True, tag="cancel_attempt"):
     reason: str
 
 
-AnyMessage: TypeAlias = Assign | AttemptLost | Finished | CancelAttempt
-KINDS = frozenset(str(message.__struct_config__.tag) for message in (Assign, AttemptLost, Finished, CancelAttempt))
+class ForwardedRequest(BusMessage, frozen=True, omit_defaults=True, tag="forwarded_request"):
+    """To the instance that has what an HTTP request is about: answer it. Its sender has read and checked it."""
+
+    request_id: str
+    # The instance that has it; another one may adopt the letter, and has not.
+    owner: str
+    # As in the OpenAPI document: "POST /v1/job/done".
+    operation: str
+    path: dict[str, str] = {}
+    query: bytes = b""
+    body: bytes = b""
+    # The caller's, as the sender saw it: a node may be known by it.
+    address: str = ""
+
+    @property
+    def lane(self) -> str:
+        return self.request_id
+
+    @property
+    def carries_speech(self) -> bool:
+        return True
+
+
+class ForwardedAnswer(BusMessage, frozen=True, omit_defaults=True, tag="forwarded_answer"):
+    """To the instance that forwarded a request. Status 0: this instance does not have what it is about."""
+
+    request_id: str
+    status: int
+    body: bytes = b""
+    retry_after_s: int = 0
+
+    @property
+    def lane(self) -> str:
+        return self.request_id
+
+    @property
+    def carries_speech(self) -> bool:
+        return True
+
+
+AnyMessage: TypeAlias = Assign | AttemptLost | Finished | CancelAttempt | ForwardedRequest | ForwardedAnswer
+KINDS = frozenset(str(message.__struct_config__.tag) for message in get_args(AnyMessage))
 
 encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)
 
 
-class Unreadable(Exception):
+class UnreadableLetter(Exception):
     """A letter of a known kind whose body is not what it should be."""
 
 
@@ -78,4 +118,4 @@ def decode(body: bytes) -> AnyMessage:
     try:
         return _decoder.decode(body)
     except msgspec.DecodeError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableLetter(str(error)) from None

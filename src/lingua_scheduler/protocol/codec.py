@@ -1,4 +1,4 @@
-"""Frames to messages and back. What cannot be read is refused in one sentence that quotes no speech."""
+"""Encodes and decodes frames. An unreadable frame is rejected with one sentence that quotes no speech."""
 
 import difflib
 import re
@@ -23,7 +23,7 @@ B = TypeVar("B")
 
 
 class UnreadableFrame(ValueError):
-    """A frame that is no message we know; its text is one sentence that may be told to the peer."""
+    """A frame that is not a known message; its text is one sentence that may be sent to the peer."""
 
 
 class _UnknownType(UnreadableFrame):
@@ -74,12 +74,14 @@ class _Reader(Generic[M]):
     def __init__(self, union: Any) -> None:
         self._decoder: msgspec.json.Decoder[M] = msgspec.json.Decoder(union)
         self._known_types = [str(message.__struct_config__.tag) for message in get_args(union)]
+        # Messages whose fields say how deep they go; what they do not know is skipped and not kept.
+        self._flat_types = frozenset(message for message in get_args(union) if not _may_be_deep(message))
 
     def read(self, frame: bytes | str, is_flat: bool = False) -> M:
         """Of a flat frame it is known already that it is not nested too deeply."""
         try:
             message = self._decoder.decode(frame)
-            if is_flat or not _is_too_deep(frame):
+            if is_flat or type(message) in self._flat_types or not _is_too_deep(frame):
                 return message
             refusal = UnreadableFrame(_TOO_DEEP.format(what="frame"))
         except _DECODE_ERRORS as error:
@@ -109,13 +111,30 @@ class _Reader(Generic[M]):
         if not isinstance(error, msgspec.ValidationError):
             # The envelope skips over what it does not know, so only the full reading met this.
             return UnreadableFrame(_about_the_frame(error))
-        return UnreadableFrame(f"{wire_type}: {_about_the_field(str(error))}")
+        return UnreadableFrame(f"{wire_type}: {about_the_field(str(error))}")
 
     def _about_the_type(self, wire_type: str) -> str:
         quoted = wire_type[:_MAX_QUOTED_CHARS]
         nearest = difflib.get_close_matches(quoted, self._known_types, n=1)
-        hint = f', did you mean "{nearest[0]}"?' if nearest else ""
+        hint = f'; did you mean "{nearest[0]}"?' if nearest else ""
         return f'unknown type "{quoted}"{hint}'
+
+
+def _may_be_deep(message: type[msgspec.Struct]) -> bool:
+    """Whether a field may hold JSON of any shape."""
+    seen, todo = set(), [msgspec.inspect.type_info(message)]
+    while todo:
+        kind = todo.pop()
+        if isinstance(kind, msgspec.inspect.AnyType):
+            return True
+        if isinstance(kind, msgspec.inspect.StructType) and kind.cls not in seen:
+            seen.add(kind.cls)
+            todo += (field.type for field in kind.fields)
+        todo += (
+            getattr(kind, inner) for inner in ("type", "item_type", "key_type", "value_type") if hasattr(kind, inner)
+        )
+        todo += getattr(kind, "types", ())
+    return False
 
 
 def _is_too_deep(frame: bytes | str) -> bool:
@@ -138,7 +157,7 @@ def _is_too_deep(frame: bytes | str) -> bool:
         if not kept:
             return False
         kept = kept.replace(b"[]", b"")
-    # Of what is deep only some is left, or somebody wants to keep us busy: one walk instead of a hundred.
+    # Little is left, or the frame was made to be slow to check: one scan instead of a hundred.
     return max(accumulate(map(_STEPS.__getitem__, kept)), default=0) + _SHALLOW > _MAX_DEPTH
 
 
@@ -166,7 +185,7 @@ def _about_the_frame(error: Exception, what: str = "frame") -> str:
             return f"the {what} is not JSON: {error}"
 
 
-def _about_the_field(complaint: str) -> str:
+def about_the_field(complaint: str, what: str = "field") -> str:
     """Rewords msgspec, which names fields and kinds; it quotes a value only when the type is unknown."""
     place = _PLACE.search(complaint)
     path = place["path"] if place else ""
@@ -174,9 +193,9 @@ def _about_the_field(complaint: str) -> str:
     missing = _MISSING_FIELD.fullmatch(fault)
     if missing:
         path = f"{path}.{missing['field']}".removeprefix(".")
-        return f'field "{path}" is missing'
+        return f'{what} "{path}" is missing'
     fault = fault.replace("`", "")
-    return f'field "{path}" is wrong: {fault[:1].lower()}{fault[1:]}'
+    return f'invalid {what} "{path}": {fault[:1].lower()}{fault[1:]}'
 
 
 _session_reader: _Reader[SessionIncoming] = _Reader(SessionIncoming)
@@ -266,7 +285,7 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk =
         is_about_a_field = isinstance(error, msgspec.ValidationError) and (
             _PLACE.search(said) or _MISSING_FIELD.fullmatch(said)
         )
-        refusal = UnreadableFrame(_about_the_field(said) if is_about_a_field else _about_the_frame(error, "body"))
+        refusal = UnreadableFrame(about_the_field(said) if is_about_a_field else _about_the_frame(error, "body"))
     # Outside the handler, for the same reason as above.
     try:
         raise refusal

@@ -1,17 +1,22 @@
-"""What callers say and hear over HTTP, one struct a body. What is told of a field here is told in the OpenAPI document.
+"""Request and response bodies of the HTTP API, one struct each. Field descriptions here go into the OpenAPI document.
 
-Bodies are read tolerantly: unknown fields are ignored, and an optional field may be absent or null."""
+Reading is tolerant: unknown fields are ignored, and an optional field may be absent or null."""
 
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
+from lingua_scheduler.domain.watching.picture import Level
 from lingua_scheduler.protocol.node import JobAssign, JobCancel, NodeControl
-from lingua_scheduler.protocol.shapes import Count, JobError, Name, Names, Number, Text
+from lingua_scheduler.protocol.pairs import EXPECTED
+from lingua_scheduler.protocol.pairs import SCHEMA as PAIRS_SCHEMA
+from lingua_scheduler.protocol.shapes import BootId, Count, JobError, Name, Names, Number, Text
 
 NODE_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
-LANGUAGE = r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$"
+LANGUAGE = r"^[a-z]{2,3}(-([A-Za-z0-9]-)?[A-Za-z0-9]{2,8})*$"
+# As a node may write it (docs/languages.md).
+_TAG = r"^[A-Za-z]{2,3}([-_]([A-Za-z0-9][-_])?[A-Za-z0-9]{2,8})*$"
 MAX_LANGUAGE_CHARS = 35
 MAX_POLL_MS = 30_000
 _MAX_JOBS = 1_000_000
@@ -22,21 +27,25 @@ def _told(description: str, *examples: Any) -> Meta:
 
 
 NodeId = Annotated[str, Meta(pattern=NODE_ID)]
-Language = Annotated[str, Meta(pattern=LANGUAGE, max_length=MAX_LANGUAGE_CHARS)]
+Language = Annotated[str, Meta(pattern=_TAG, max_length=MAX_LANGUAGE_CHARS)]
 # What one node may declare is less, and checked where it is read, so that it hears the limit and what it met.
 Languages = Annotated[list[Language], Meta(max_length=4_096)]
 JobId = Annotated[str, Meta(min_length=1, max_length=128)]
-Pairs = Annotated[list[Name | dict[str, Any]], Meta(max_length=65_536)]
+Pairs = Annotated[
+    Annotated[list[Name | dict[str, Any] | Names], Meta(max_length=65_536)]
+    | Annotated[dict[str, Any], Meta(max_length=4_096)],
+    Meta(extra_json_schema=PAIRS_SCHEMA),
+]
 _Extra = Annotated[dict[str, Any], Meta(max_length=1024)]
 CallbackUrl = Annotated[str, Meta(max_length=2048)]
 
 
 class Body(msgspec.Struct, kw_only=True, gc=False):
-    """What a caller sends."""
+    """Base of request bodies."""
 
 
 class Answer(msgspec.Struct, kw_only=True, gc=False):
-    """What a caller gets; every field is always there."""
+    """Base of response bodies; every field is always present."""
 
 
 # The fleet
@@ -46,41 +55,67 @@ class NodeAbout(Answer, kw_only=True):
     node_id: str
     state: Annotated[str, _told("registering, ready, degraded or draining", "ready")]
     shard: int
-    max_jobs: Annotated[int, _told("Slots: how many jobs it may hold at once")]
-    held: Annotated[int, _told("Slots that are taken")]
-    free: Annotated[int | None, _told("Slots that are free; null while it takes no work")]
-    alive_until_ms: Annotated[int, _told("It counts as gone at this time (epoch ms), unless it is heard of before")]
-    quarantined_for_ms: Annotated[int | None, _told("How long it gets no work after repeated failures; usually null")]
-    unavailable_for_ms: Annotated[dict[str, int], _told("Services it said it lacks, and for how long it is believed")]
+    max_jobs: Annotated[int, _told("Slots: maximum concurrent jobs")]
+    held: Annotated[int, _told("Slots in use")]
+    free: Annotated[int | None, _told("Free slots; null while the node accepts no jobs")]
+    alive_until_ms: Annotated[int, _told("Time at which it counts as gone unless it sends a heartbeat, epoch ms")]
+    quarantined_for_ms: Annotated[
+        int | None, _told("Time left of its quarantine after repeated failures; usually null")
+    ]
+    unavailable_for_ms: Annotated[
+        dict[str, int], _told("Services it reported as missing, and for how long it gets no jobs that need them")
+    ]
     pairs: Annotated[list[str], _told("Language pairs it serves, src:tgt; empty when it is wide")]
     version: str
     platform: str
     services: list[str]
     wide_pairs: Annotated[
         int,
-        _told("Of a wide node, which serves more than 256 pairs, how many; 0 otherwise; /v1/pools names the languages"),
+        _told("Number of pairs if it is a wide node (more than 256 pairs), else 0; /v1/pools names the languages"),
     ]
+    level: Annotated[Level | None, _told("The verdict on it: notice, warning or critical; null when it is well")]
 
 
 class NodeLanguages(Answer, kw_only=True):
     asr: list[str]
     semantic: list[str]
     tts: list[str]
-    translations: Annotated[list[str] | None, _told("Pairs it translates, src:tgt; null stands for any")]
+    translations: Annotated[list[str] | None, _told("Pairs it translates, src:tgt; null = any pair")]
 
 
 class LeaseAbout(Answer, kw_only=True):
     job_id: str
     attempt_id: int
-    state: Annotated[str, _told("The state of the job; empty when only its slot is still taken", "RUNNING")]
-    deadline_ms: Annotated[int, _told("When this attempt is given up, epoch ms")]
+    state: Annotated[str, _told("State of the job; empty if only its slot is still in use", "RUNNING")]
+    deadline_ms: Annotated[int, _told("Deadline of this attempt, epoch ms")]
+
+
+class NodeErrorAbout(Answer, kw_only=True):
+    at_ms: int
+    reason: Annotated[str, _told("Error code of the node, or the scheduler's reason", "JOB_TIMEOUT")]
+    job_id: str
+
+
+class NodeLately(Answer, kw_only=True):
+    """Its attempts of the last hour, by all instances together; counted within seconds."""
+
+    done: int
+    failed: int
+    failed_percent: float | None
+    mean_ms: Annotated[int | None, _told("Mean time of the attempts that were done; null when there were none")]
+    slowest_ms: int | None
+    real_time_factor: Annotated[
+        float | None, _told("Time taken per time of audio; below 1 it keeps up with speech", "0.4")
+    ]
+    errors: Annotated[list[NodeErrorAbout], _told("Its last errors, newest first, at most 10")]
 
 
 class NodeDetail(NodeAbout, kw_only=True):
     instance_id: Annotated[str, _told("The scheduler instance it is connected to")]
     acknowledges: Annotated[bool, _told("Whether it acknowledges a job before it starts")]
     languages: NodeLanguages
-    jobs: Annotated[list[LeaseAbout], _told("What it holds, the nearest deadline first")]
+    jobs: Annotated[list[LeaseAbout], _told("Its leases, nearest deadline first")]
+    lately: NodeLately
 
 
 class NodeList(Answer, kw_only=True):
@@ -113,36 +148,41 @@ class Status(Answer, kw_only=True):
     version: str
     uptime_seconds: float
     redis: RedisAbout
-    sessions: Annotated[int, _told("Sessions of this instance, or of all its workers, as the next three")]
+    sessions: Annotated[
+        int,
+        _told(
+            "Sessions of this instance; with several workers, of all of them. The same holds for the next three fields"
+        ),
+    ]
     nodes_connected: Annotated[int, _told("Nodes connected to this instance")]
-    jobs_waiting: Annotated[int, _told("Jobs that wait here for a free slot")]
+    jobs_waiting: Annotated[int, _told("Jobs waiting here for a free slot")]
     jobs_ended: Annotated[dict[str, int], _told("Jobs that ended here since it started, by state")]
-    slots: Annotated[Slots, _told("Of the whole fleet")]
-    nodes: Annotated[list[NodeAbout], _told("The whole fleet")]
-    workers: Annotated[list[WorkerAbout], _told("Those that serve this port together; empty when it is one process")]
+    slots: Annotated[Slots, _told("Nodes of the whole fleet")]
+    nodes: Annotated[list[NodeAbout], _told("All nodes of all instances")]
+    workers: Annotated[list[WorkerAbout], _told("Workers that share this port; empty if there is only one process")]
 
 
 class WidePool(Answer, kw_only=True):
-    name: Annotated[str, _told("The same name always stands for the same languages", "*:0123456789abcdef:text")]
-    sources: Annotated[list[str], _told("Languages that are understood")]
-    text: Annotated[list[str], _told("Languages these can be translated into")]
-    speech: Annotated[list[str], _told("Those of them that are also spoken")]
-    translations: Annotated[dict[str, list[str]] | None, _told("Source to targets; null: any source into any target")]
-    nodes: Annotated[int, _told("How many nodes serve all of it")]
+    name: Annotated[str, _told("Name of the pool, derived from its languages", "*:0123456789abcdef:text")]
+    sources: Annotated[list[str], _told("Source languages")]
+    text: Annotated[list[str], _told("Target languages")]
+    speech: Annotated[list[str], _told("Target languages that are also spoken (TTS)")]
+    translations: Annotated[dict[str, list[str]] | None, _told("Targets by source; null = any source into any target")]
+    nodes: Annotated[int, _told("Number of nodes that serve all of them")]
 
 
 class PoolList(Answer, kw_only=True):
     pairs: Annotated[
         dict[str, dict[str, int]],
-        _told("How many nodes serve a pair, as speech and as text; pairs that only wide nodes serve are in wide"),
+        _told(
+            "Nodes that accept jobs, per pair, for speech and for text; pairs that only wide nodes serve are in `wide`"
+        ),
     ]
-    wide: Annotated[
-        list[WidePool], _told("Nodes that serve more than 256 pairs each, by their languages: any source to any target")
-    ]
-    leader: Annotated[str | None, _told("The instance that builds the map for all; null when nobody leads")]
-    version: Annotated[int, _told("Of the published map; 0 when there is none")]
+    wide: Annotated[list[WidePool], _told("Wide nodes (more than 256 pairs each), grouped by their languages")]
+    leader: Annotated[str | None, _told("The leader: the instance that builds the pool map; null if there is none")]
+    version: Annotated[int, _told("Version of the published pool map; 0 if there is none")]
     generated_by: str
-    generated_at_ms: Annotated[int, _told("When it was built or last found to be right, epoch ms")]
+    generated_at_ms: Annotated[int, _told("When the map was built or last confirmed, epoch ms")]
 
 
 class PoolMember(Answer, kw_only=True):
@@ -157,75 +197,93 @@ class PoolMember(Answer, kw_only=True):
 class PoolDetail(Answer, kw_only=True):
     src: str
     tgt: str
-    speech: Annotated[int, _told("Nodes that translate the pair and speak the target")]
-    text: Annotated[int, _told("Nodes that translate the pair")]
+    speech: Annotated[int, _told("Nodes that accept jobs, translate the pair and speak the target")]
+    text: Annotated[int, _told("Nodes that accept jobs and translate the pair")]
     slots: int
     free: int
-    nodes: Annotated[list[PoolMember], _told("Who serves the pair, the first 1000 of them")]
-    missing: Annotated[dict[str, str], _told("What nobody serves, and why: a sentence for speech, text or both")]
+    nodes: Annotated[list[PoolMember], _told("Nodes that serve the pair, the first 1000")]
+    missing: Annotated[dict[str, str], _told("Why no node serves the pair: a sentence for speech, text or both")]
 
 
 class DrainAnswer(Answer, kw_only=True):
     node_id: str
-    outcome: Annotated[str, _told("drained, or kept when it was draining already", "drained")]
-    running: Annotated[int, _told("Jobs it still holds; ask for the node to see this fall to 0")]
-    jobs: Annotated[list[LeaseAbout], _told("Those jobs, the nearest deadline first")]
+    outcome: Annotated[str, _told("drained, or kept if it was already draining", "drained")]
+    running: Annotated[int, _told("Number of jobs still running")]
+    jobs: Annotated[list[LeaseAbout], _told("Those jobs, nearest deadline first")]
 
 
 class ResumeAnswer(Answer, kw_only=True):
     node_id: str
-    outcome: Annotated[str, _told("resumed, or kept when it was not draining", "resumed")]
+    outcome: Annotated[str, _told("resumed, or kept if it was not draining", "resumed")]
+
+
+class ReleaseAnswer(Answer, kw_only=True):
+    node_id: str
+    outcome: Annotated[str, _told("released, or kept if it was in no quarantine", "released")]
 
 
 class EvictAnswer(Answer, kw_only=True):
     node_id: str
     outcome: Annotated[str, _told("Always evicted", "evicted")]
-    jobs: Annotated[list[str], _told("Jobs it held; they go to other nodes, if any may have them")]
+    jobs: Annotated[list[str], _told("Number of jobs it was running; they are retried on other nodes")]
 
 
 # Nodes that are driven over HTTP
 
 
 class NodeSays(Body, kw_only=True):
-    """What a node tells of itself, at registration and with a heartbeat."""
+    """Description of a node, in its registration and its heartbeats."""
 
     health: Annotated[
-        Name | None, _told("ok, ready or healthy: it takes work. Any other word: no new work until this changes", "ok")
+        Name | None, _told("ok, ready or healthy: it accepts jobs. Any other value: no new jobs until it changes", "ok")
     ] = None
-    semantic_langs: Annotated[Languages | None, _told("Languages it repairs", ["en", "zh"])] = None
-    asr_langs: Annotated[Languages | None, _told("Languages it hears; left out: the same as semantic_langs")] = None
+    semantic_langs: Annotated[
+        Languages | None, _told("Languages it repairs (semantic repair of recognised text)", ["en", "zh"])
+    ] = None
+    asr_langs: Annotated[Languages | None, _told("Languages it recognises (ASR); default: semantic_langs")] = None
     nmt_pairs: Annotated[
-        Pairs | None, _told('Pairs it translates, "en:zh" or {"src": "en", "tgt": "zh"}; none: any pair', ["en:zh"])
+        Pairs | None, _told(f"Pairs it translates, written as {EXPECTED}; absent = any pair", ["en:zh"])
     ] = None
-    tts_langs: Annotated[Languages | None, _told("Languages it speaks", ["zh"])] = None
+    tts_langs: Annotated[Languages | None, _told("Languages it speaks (TTS)", ["zh"])] = None
     max_concurrent_jobs: Annotated[
-        Annotated[int, Meta(ge=0, le=_MAX_JOBS)] | None, _told("Slots: how many jobs it takes at once", 2)
+        Annotated[int, Meta(ge=0, le=_MAX_JOBS)] | None, _told("Slots: concurrent jobs it accepts", 2)
     ] = None
     current_load: Annotated[
-        Number | None, _told("Jobs it counts itself; for people, since slots are counted from leases")
+        Number | Annotated[dict[Name, Number | None], Meta(max_length=16)] | None,
+        _told(
+            "Load of its processors as shares from 0 to 1, shown to operators and compared with "
+            "`nodes.max_cpu_percent` and the like; keys cpu, memory, gpu, gpu_memory. A plain number is ignored: slots "
+            "are counted from leases",
+            {"gpu": 0.52, "cpu": 0.33},
+        ),
     ] = None
     callback_url: Annotated[
-        CallbackUrl | None, _told("We POST every message here; left out or empty: the node polls")
+        CallbackUrl | None, _told("URL to which the scheduler POSTs every message; absent or empty = the node polls")
     ] = None
-    boot_id: Annotated[Name | None, _told("One for each process of the node: who repeats it may take its id over")] = (
-        None
-    )
+    boot_id: Annotated[
+        BootId | None,
+        _told(
+            "Unique id of the node's process; a registration with the same one may take over the node id. Without "
+            "one, a registration from the same address counts as the same process"
+        ),
+    ] = None
     heartbeat_interval_ms: Annotated[
-        Annotated[int, Meta(ge=1, le=86_400_000)] | None, _told("How often it will beat or poll")
+        Annotated[int, Meta(ge=1, le=86_400_000)] | None, _told("Interval at which it sends heartbeats or polls")
     ] = None
     running_job_ids: Annotated[
-        Annotated[list[JobId], Meta(max_length=10_000)] | None, _told("What it really runs, if it wants this compared")
+        Annotated[list[JobId], Meta(max_length=10_000)] | None,
+        _told("Jobs it is running; if given, they are compared with its leases"),
     ] = None
 
 
 class NodeRegistration(NodeSays, kw_only=True):
-    node_id: Annotated[NodeId | None, _told("Left out: it is given one", "node-http-1")] = None
-    version: Annotated[Name, _told("Of the node's own program")] = ""
+    node_id: Annotated[NodeId | None, _told("Absent = the scheduler assigns one", "node-http-1")] = None
+    version: Annotated[Name, _told("Version of the node's software")] = ""
     platform: Name = "http"
 
 
 class NodeBeat(NodeSays, kw_only=True):
-    """What is left out stays as it was."""
+    """A heartbeat. Absent fields keep their values."""
 
     node_id: Annotated[NodeId, _told("As registered", "node-http-1")]
 
@@ -234,45 +292,63 @@ class NodeWelcome(Answer, kw_only=True):
     ok: bool
     node_id: str
     state: Annotated[str, _told("registering (no pair can be served yet), ready or degraded", "ready")]
-    heartbeat_interval_ms: Annotated[int, _told("Beat or poll at least this often; gone after three times this")]
+    heartbeat_interval_ms: Annotated[
+        int, _told("Send a heartbeat or poll at least this often; after three times this without one it counts as gone")
+    ]
 
 
 class NodePoll(Body, kw_only=True):
     node_id: Annotated[NodeId, _told("As registered", "node-http-1")]
-    boot_id: Name | None = None
+    boot_id: BootId | None = None
     wait_ms: Annotated[
-        Annotated[int, Meta(ge=0, le=MAX_POLL_MS)] | None, _told("How long to wait for something to do", 20_000)
+        Annotated[int, Meta(ge=0, le=MAX_POLL_MS)] | None, _told("Maximum time to wait for a message", 20_000)
     ] = None
 
 
 class PollAnswer(Answer, kw_only=True):
-    assignments: Annotated[list[JobAssign], _told("Jobs to acknowledge, do, and answer")]
-    cancels: Annotated[list[JobCancel], _told("Jobs to stop, if they still run")]
+    assignments: Annotated[list[JobAssign], _told("Jobs to acknowledge, process and answer")]
+    cancels: Annotated[list[JobCancel], _told("Jobs to stop if they are still running")]
     controls: list[NodeControl]
 
 
 class AttemptSays(Body, kw_only=True):
-    """What a node says of one attempt: all three must be those of its order."""
+    """Identifies one attempt; all three fields must match the job as it was sent."""
 
-    job_id: Annotated[JobId, _told("", "job-0-i-1a2b3c4d-1")]
+    job_id: Annotated[JobId, _told("", "job-0-1a2b3c4d-1")]
     attempt_id: Annotated[Count, _told("", 1)]
     node_id: Annotated[NodeId, _told("", "node-http-1")]
-    boot_id: Name | None = None
+    boot_id: BootId | None = None
 
 
 class JobAcked(AttemptSays, kw_only=True):
     pass
 
 
-class JobDone(AttemptSays, kw_only=True):
+class AttemptEnd(AttemptSays, kw_only=True):
+    """How an attempt ended. A failure is described by `error`, or in short by `reason`."""
+
+    status: Annotated[
+        Name | None, _told("Absent or ok: the job is done. Any other value: it failed, as with /v1/job/fail", "ok")
+    ] = None
+    reason: Annotated[
+        Text | None,
+        _told("Why it failed: an error code, or words, which count as PROCESSING_ERROR", "MODEL_LOAD_FAILED"),
+    ] = None
+    error: Annotated[
+        JobError | None,
+        _told("Decides whether the job is retried on another node", {"code": "NODE_OVERLOADED", "message": "busy"}),
+    ] = None
+    processing_time_ms: Number | None = None
+
+
+class JobDone(AttemptEnd, kw_only=True):
     """The same optional fields as in `job_result`."""
 
-    text_asr: Annotated[Text | None, _told("What was heard", "hello")] = None
+    text_asr: Annotated[Text | None, _told("Recognised text", "hello")] = None
     text_translated: Annotated[Text | None, _told("", "你好")] = None
-    tts_audio: Annotated[str | None, _told("Speech, base64")] = None
+    tts_audio: Annotated[str | None, _told("Translated speech, base64")] = None
     tts_format: Name | None = None
-    extra: Annotated[_Extra | None, _told('`{"reason": "ASR_EMPTY"}`: there was nothing to hear')] = None
-    processing_time_ms: Number | None = None
+    extra: Annotated[_Extra | None, _told('`{"reason": "ASR_EMPTY"}` if no speech was recognised')] = None
     asr_quality_level: Name | None = None
     reason_codes: Names | None = None
     quality_score: Number | None = None
@@ -280,12 +356,8 @@ class JobDone(AttemptSays, kw_only=True):
     segments_meta: Any = None
 
 
-class JobFailed(AttemptSays, kw_only=True):
-    error: Annotated[
-        JobError | None,
-        _told("The code decides whether another node is tried", {"code": "NODE_OVERLOADED", "message": "busy"}),
-    ] = None
-    processing_time_ms: Number | None = None
+class JobFailed(AttemptEnd, kw_only=True):
+    pass
 
 
 class Ok(Answer, kw_only=True):

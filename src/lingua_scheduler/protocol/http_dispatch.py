@@ -1,10 +1,10 @@
-"""Translating one utterance over HTTP: what a caller asks, and what it is answered."""
+"""Translating one utterance over HTTP: request and response bodies."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lingua_scheduler.protocol.shapes import Count, Shape
+from lingua_scheduler.protocol.shapes import Count, LanguagesUsed, Shape
 
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 _Key = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -14,19 +14,19 @@ _Rate = Annotated[int, Meta(ge=8_000, le=192_000)]
 
 
 class DispatchOptions(Shape, kw_only=True):
-    """`require_tts: false` asks for text alone; `strict` for the preferred node or none.
+    """`require_tts: false` requests text only; `strict` accepts only the preferred node.
 
-    `timeout_ms` is how long the call may wait for a node, not how long the node may take."""
+    `timeout_ms` limits the wait for a node, not the time the node takes; 0 = do not wait."""
 
     require_tts: bool | None = None
     preferred_node_id: _Name | None = None
     strict: bool | None = None
     affinity_key: _Key | None = None
-    timeout_ms: Annotated[int, Meta(ge=1, le=60_000)] | None = None
+    timeout_ms: Annotated[int, Meta(ge=0, le=60_000)] | None = None
 
 
 class F2fDispatch(Shape, kw_only=True):
-    """One utterance; the audio comes with it (base64), or as `audio_ref`, which only the node understands."""
+    """One utterance, with its audio (base64) or an `audio_ref`, which only the node interprets."""
 
     session_id: _Name
     src_lang: _Code
@@ -41,15 +41,19 @@ class F2fDispatch(Shape, kw_only=True):
 
 
 class F2fDispatched(Shape, kw_only=True):
-    """The job has a slot on this node; later attempts may be on others."""
+    """The job has a slot on this node; later attempts may use other nodes.
+
+    `note` says why the preferred node was not taken; it is absent otherwise."""
 
     job_id: str
     node_id: str
     attempt_id: Count
+    languages_used: LanguagesUsed
+    note: str | None = None
 
 
 class ResultQuery(Shape, kw_only=True):
-    """`wait_ms` waits for the job to end; 0 answers at once."""
+    """`wait_ms` is the maximum time to wait for the job to end; 0 answers immediately."""
 
     wait_ms: Annotated[int, Meta(ge=0, le=30_000)] = 0
 

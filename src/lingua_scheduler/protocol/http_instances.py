@@ -1,4 +1,4 @@
-"""What HTTP and the command line tell of instances and dead letters; never what a letter says."""
+"""Bodies about instances and dead letters, for HTTP and the CLI; never the content of a letter."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from msgspec import Meta
 
 class InstanceAbout(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str
-    # Stopped: it said goodbye. Dead: it did not.
+    # Stopped: it shut down properly. Dead: it did not.
     state: Literal["alive", "stopped", "dead"]
     host: str
     pid: int
@@ -53,7 +53,7 @@ class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LetterChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which dead letters: some by id, or all of them."""
+    """Selects dead letters: by id, or all of them."""
 
     letter_ids: Annotated[list[Annotated[str, Meta(max_length=256)]], Meta(max_length=1000)] = []
     all: bool = False

@@ -1,4 +1,4 @@
-"""What the HTTP pages about jobs take and answer. An explanation is also kept, in this form, on a job's record."""
+"""Bodies about jobs. An explanation is also stored in this form in the job's record."""
 
 from typing import Annotated
 
@@ -6,14 +6,36 @@ import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.watching.failures import FailedJob
 
 LIST_MAX = 500
+
+_Pair = Annotated[str, Meta(max_length=64, pattern="^[^:]+:[^:]+$", description="A language pair, such as en:de")]
+_SinceS = Annotated[int, Meta(ge=1, le=30 * 86_400, description="Only what happened in the last so many seconds")]
 
 
 class JobsQuery(msgspec.Struct, frozen=True, kw_only=True):
     state: JobState | None = None
     session_id: Annotated[str, Meta(max_length=128)] | None = None
+    node_id: Annotated[str, Meta(max_length=128)] | None = None
+    pair: _Pair | None = None
+    since_s: _SinceS | None = None
     limit: Annotated[int, Meta(ge=1, le=LIST_MAX)] = 50
+
+
+class FailuresQuery(msgspec.Struct, frozen=True, kw_only=True):
+    since_s: _SinceS | None = None
+    node_id: Annotated[str, Meta(max_length=128)] | None = None
+    session_id: Annotated[str, Meta(max_length=128)] | None = None
+    pair: _Pair | None = None
+    code: Annotated[str, Meta(max_length=64)] | None = None
+    tenant_id: Annotated[str, Meta(max_length=256)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=LIST_MAX)] = 50
+
+
+class FailureList(msgspec.Struct, frozen=True, kw_only=True):
+    # The newest first.
+    failures: list[FailedJob]
 
 
 class HistoryLine(msgspec.Struct, frozen=True):
@@ -25,7 +47,7 @@ class HistoryLine(msgspec.Struct, frozen=True):
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """`times_ms` says when it was created, dispatched, accepted …, as far as it was (ms, Redis's clock)."""
+    """`times_ms` has the times at which the job entered each state (ms, Redis's clock)."""
 
     job_id: str
     state: str
@@ -55,7 +77,7 @@ class CandidateView(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job is, or was, where it is: a sentence, and what was found when the nodes were looked at."""
+    """Why a job is or was in its state: a headline, and the verdict on each candidate node."""
 
     headline: str
     looked_at_ms: int = 0
@@ -65,7 +87,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """`then` was found when it waited, failed or was retried; `now` is a look at this moment."""
+    """`then` was recorded when the job waited, failed or was retried; `now` is the present situation."""
 
     job_id: str
     state: str

@@ -1,10 +1,12 @@
-"""What a node and the scheduler say to each other, one struct a message."""
+"""Messages between a node and the scheduler, one struct each."""
 
 from typing import Annotated, Any
 
 from msgspec import Meta
 
+from lingua_scheduler.protocol.pairs import SCHEMA as PAIRS_SCHEMA
 from lingua_scheduler.protocol.shapes import (
+    BootId,
     CapabilityByType,
     Count,
     ErrorMessage,
@@ -52,15 +54,16 @@ class ResourceUsage(Shape, kw_only=True):
 class LanguageCapabilities(Shape, kw_only=True):
     """At most 256 languages in a list and 16 384 translations; more is refused as `INVALID_CAPABILITY_SCHEMA`.
 
-    A node that names no `semantic_languages` gets no jobs: semantic repair of what was heard is required (setting
-    `pools.admission`). `nmt_capabilities` has several shapes in the field; `shapes.translation_pairs` reads them. None
-    stands for any pair.
+    A node without `semantic_languages` gets no jobs: semantic repair of recognised text is required (setting
+    `pools.admission`). `nmt_capabilities` are the pairs it translates; absent, null or empty means any pair. All forms
+    of the schema are read. An unreadable entry is left out, and the node gets an `error`; if every entry is unreadable,
+    the registration is refused as `INVALID_CAPABILITY_SCHEMA`.
     """
 
     asr_languages: _Languages | None = None
     tts_languages: _Languages | None = None
     semantic_languages: _Languages | None = None
-    nmt_capabilities: Any = None
+    nmt_capabilities: Annotated[Any, Meta(extra_json_schema=PAIRS_SCHEMA)] = None
     semantic_core_ready: bool | None = None
 
 
@@ -68,7 +71,7 @@ class LanguageCapabilities(Shape, kw_only=True):
 
 
 class NodeRegister(Message, kw_only=True, tag="node_register"):
-    """Right after open; the first time without an id, after a reconnect with the one it was given."""
+    """The first message after connecting; without an id the first time, with the assigned id after a reconnect."""
 
     node_id: Name | None = None
     version: Name
@@ -84,12 +87,12 @@ class NodeRegister(Message, kw_only=True, tag="node_register"):
     language_capabilities: LanguageCapabilities | None = None
     running_job_ids: _JobIds | None = None
     max_concurrent_jobs: Count | None = None
-    boot_id: Name | None = None
+    boot_id: BootId | None = None
     heartbeat_interval_ms: Number | None = None
 
 
 class NodeHeartbeat(Message, kw_only=True, tag="node_heartbeat"):
-    """On a reconnect it may come before `node_register`."""
+    """After a reconnect it may arrive before `node_register`."""
 
     node_id: Name
     timestamp: Number
@@ -116,15 +119,21 @@ class JobAck(Message, kw_only=True, tag="job_ack"):
 
 
 class JobStarted(Message, kw_only=True, tag="job_started"):
+    """The node works on the job. Repeated with `extend_ms`, it asks for so much time from now on.
+
+    The deadline moves at most to `job.deadline_ms` after the dispatch. Older schedulers ignore `extend_ms`.
+    """
+
     job_id: Name
     attempt_id: Count
     node_id: Name
     session_id: Name
     trace_id: Name
+    extend_ms: Count | None = None
 
 
 class JobResult(Message, kw_only=True, tag="job_result"):
-    """`tts_audio` stays base64: the scheduler passes it on and never listens to it."""
+    """The result of a job. `tts_audio` stays base64: the scheduler passes it on without decoding it."""
 
     job_id: Name
     attempt_id: Count
@@ -182,7 +191,7 @@ class NodeHeartbeatAck(Message, kw_only=True, tag="node_heartbeat_ack"):
 
 
 class LanguageCandidates(Shape, kw_only=True):
-    """What the node's language identification should choose from."""
+    """Languages for the node's language identification to choose from."""
 
     candidates: list[str]
 
@@ -230,7 +239,7 @@ class JobCancel(Message, kw_only=True, tag="job_cancel"):
 
 
 class JobGrant(Message, kw_only=True, tag="job_grant"):
-    """The answer to `job_ack`: `granted`, or `stale` when the attempt is no longer the node's own."""
+    """The answer to `job_ack`: `granted`, or `stale` if the attempt no longer belongs to the node."""
 
     job_id: str
     attempt_id: Count
@@ -238,7 +247,7 @@ class JobGrant(Message, kw_only=True, tag="job_grant"):
 
 
 class ResultAck(Message, kw_only=True, tag="result_ack"):
-    """The result is in Redis, so the node may forget it."""
+    """The result is stored in Redis; the node may discard it."""
 
     job_id: str
     attempt_id: Count

@@ -1,4 +1,4 @@
-"""The wire as an AsyncAPI document with JSON Schemas, read from the structs that are also the codec."""
+"""The AsyncAPI document with JSON Schemas, generated from the structs of the codec."""
 
 from functools import cache
 from typing import Any, NamedTuple, get_args
@@ -28,23 +28,24 @@ _CHANNELS = (
     _Channel(
         "session",
         "a client",
-        "Clients talk and listen here. `session_init` comes first; later frames name the session it was given.",
+        "Endpoint for clients. The first message is `session_init`; later messages name the session from its "
+        "acknowledgement.",
         SessionIncoming,
         SessionOutgoing,
     ),
     _Channel(
         "node",
         "a node",
-        "Nodes dial in here. `node_register` comes first; before it only heartbeats are tolerated.",
+        "Endpoint for nodes. The first message is `node_register`; before it only heartbeats are accepted.",
         NodeIncoming,
         NodeOutgoing,
     ),
 )
 
 _DESCRIPTION = """\
-What clients and nodes say to the scheduler (`receive`) and hear from it (`send`).
+The messages that clients and nodes send to the scheduler (`receive`) and get from it (`send`).
 
-A text frame is one JSON object, told apart by `type`. Reading is tolerant: unknown fields are ignored, and an \
+A text frame is one JSON object; its `type` names the message. Reading is tolerant: unknown fields are ignored, and an \
 optional field may be absent or null. Writing is sparse: optional fields without a value are left out. Integers are \
 written without a fraction, bytes as base64. Peers pass over a `type` they do not know, because more may be added.
 
@@ -158,7 +159,7 @@ def _operation(channel: _Channel, action: str) -> Document:
     return {
         "action": action,
         "channel": {"$ref": f"#/channels/{channel.name}"},
-        "summary": f"What {channel.peer} {'says' if is_incoming else 'hears'}",
+        "summary": f"Messages {'from' if is_incoming else 'to'} {channel.peer}",
         "messages": [{"$ref": f"#/channels/{channel.name}/messages/{name}"} for name in names],
     }
 

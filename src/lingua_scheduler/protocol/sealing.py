@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 # For a rotation: the one in use, and the one before or after it.
 MOST_KEYS = 2
-# Neither MessagePack nor JSON begins with it, so sealed and unsealed bytes are told apart.
+# Neither MessagePack nor JSON begins with it, so it identifies sealed bytes.
 _MARK = b"\xc1"
 _ID_BYTES = 4
 _NONCE_BYTES = 12
@@ -27,7 +27,7 @@ class OtherKey(Exception):
 
 
 class BrokenSeal(Exception):
-    """It is damaged, or belongs elsewhere."""
+    """It is damaged, belongs elsewhere, or is missing where it is required."""
 
 
 class Keyring:
@@ -58,7 +58,8 @@ class Keyring:
 
 
 class TokenSeal:
-    """Seals with a key made of a session's resume token, which nobody has when client and session are gone.
+    """Encrypts with a key derived from a session's resume token, which no longer exists once client and session are
+    gone.
 
     AES-SIV, because the same outcome may be parked twice and must look the same then: it needs no nonce.
     """
@@ -97,7 +98,7 @@ def read_keys(text: str) -> Keyring:
         # The line itself may be a key with a mistake in it, and is not shown.
         raise ValueError(f"a line is not a key of {2 * KEY_BYTES} hexadecimal digits")
     if not 1 <= len(set(keys)) <= MOST_KEYS:
-        raise ValueError(f"it holds {len(set(keys))} keys; 1 or {MOST_KEYS} are expected")
+        raise ValueError(f"it contains {len(set(keys))} keys; expected 1 or {MOST_KEYS}")
     return Keyring([bytes.fromhex(key) for key in dict.fromkeys(keys)])
 
 

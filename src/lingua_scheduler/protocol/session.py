@@ -1,4 +1,4 @@
-"""What a client and the scheduler say to each other, one struct a message."""
+"""Messages between a client and the scheduler, one struct each."""
 
 from typing import Any, ClassVar
 
@@ -6,6 +6,7 @@ from lingua_scheduler.protocol.shapes import (
     Count,
     ErrorMessage,
     FeatureFlags,
+    LanguagesUsed,
     Message,
     Name,
     Names,
@@ -22,7 +23,7 @@ from lingua_scheduler.protocol.shapes import (
 
 
 class SessionInit(Message, kw_only=True, tag="session_init"):
-    """The first frame after open, and again after every reconnect."""
+    """The first message after connecting, and after every reconnect."""
 
     client_version: Name
     platform: Name
@@ -55,7 +56,7 @@ class AudioChunk(Message, kw_only=True, tag="audio_chunk"):
 
 
 class Utterance(Message, kw_only=True, tag="utterance"):
-    """A whole utterance at once, as the mobile app and the API gateway send it."""
+    """A whole utterance in one message, as the mobile app and the API gateway send it."""
 
     session_id: Name
     utterance_index: Count
@@ -89,7 +90,7 @@ class SessionClose(Message, kw_only=True, tag="session_close"):
 
 
 class TtsStarted(Message, kw_only=True, tag="tts_started"):
-    """A result without text has no group, so neither has its playback."""
+    """Playback of a result has started. A result without text has no group, so its playback has none either."""
 
     session_id: Name
     trace_id: Name | None = None
@@ -98,6 +99,8 @@ class TtsStarted(Message, kw_only=True, tag="tts_started"):
 
 
 class TtsPlayEnded(Message, kw_only=True, tag="tts_play_ended"):
+    """Playback of a result has ended."""
+
     session_id: Name
     trace_id: Name | None = None
     group_id: Name | None = None
@@ -161,14 +164,18 @@ class SessionInitAck(Message, kw_only=True, tag="session_init_ack"):
     negotiated_sample_rate: SampleRate
     negotiated_channel_count: Count
     resume_token: str | None = None
-    # Of a session that goes on: what the client should send next.
+    # Of a resumed session: what the client should send next.
     resumed: bool = False
     next_seq: Count | None = None
     next_utterance_index: Count | None = None
+    # Absent while no node serves what was asked for.
+    languages_used: LanguagesUsed | None = None
+    # Why no connected node serves these languages now; absent if one does. One may still connect.
+    unserved: str | None = None
 
 
 class TranslationResult(Message, kw_only=True, tag="translation_result"):
-    """Missing texts and audio are written as ""; `tts_audio` is the node's base64, passed through."""
+    """The translation of an utterance. Missing texts and audio are ""; `tts_audio` is the node's base64, unchanged."""
 
     session_id: str
     utterance_index: Count
@@ -212,6 +219,9 @@ class MissingResult(Message, kw_only=True, tag="missing_result"):
     trace_id: str | None = None
     # As in `translation_result`.
     late: bool = False
+    # Of `job_failed`: an error code, such as JOB_TIMEOUT or JOB_CANCELLED, and a sentence.
+    code: str | None = None
+    detail: str | None = None
 
 
 class UiEvent(Message, kw_only=True, tag="ui_event"):
@@ -229,7 +239,10 @@ class UiEvent(Message, kw_only=True, tag="ui_event"):
 
 
 class Backpressure(Message, kw_only=True, tag="backpressure"):
-    """Only ever with the action PAUSE: any other freezes the browser for good."""
+    """Back-pressure: asks the client to pause.
+
+    The action is always PAUSE, because existing browser clients stop for ever on any other.
+    """
 
     action: str
     resume_after_ms: Number

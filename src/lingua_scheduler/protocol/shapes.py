@@ -1,8 +1,6 @@
-"""What both sides of the wire share: the base of every message, the numbers, and the nested objects."""
+"""Shared by client and node messages: the base struct, number types and nested objects."""
 
-import re
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -21,6 +19,10 @@ Number = Annotated[int, Meta(ge=-_MAX_EXACT_INT, le=_MAX_EXACT_INT)] | float
 Name = Annotated[str, Meta(max_length=256)]
 Names = Annotated[list[Name], Meta(max_length=1024)]
 Text = Annotated[str, Meta(max_length=65_536)]
+
+# What stands for the boot id of a node that gives none: its address. No peer may claim it.
+NO_BOOT_ID = "address:"
+BootId = Annotated[str, Meta(max_length=256, pattern=f"^(?!{NO_BOOT_ID})")]
 
 
 class Shape(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -49,7 +51,7 @@ class JobError(Shape, kw_only=True):
 
 
 class FeatureFlags(Shape, kw_only=True):
-    """What a client wants to be told of a voice, or done with it; flags that are not known here are left out."""
+    """Optional speech features that a client requests; unknown flags are ignored."""
 
     emotion_detection: bool | None = None
     voice_style_detection: bool | None = None
@@ -59,8 +61,18 @@ class FeatureFlags(Shape, kw_only=True):
     persona_adaptation: bool | None = None
 
 
+class LanguagesUsed(Shape, kw_only=True):
+    """The language tags under which nodes serve what was asked for (docs/languages.md)."""
+
+    src_lang: str
+    tgt_lang: str
+    lang_a: str | None = None
+    lang_b: str | None = None
+    auto_langs: list[str] | None = None
+
+
 class PipelineChoice(Shape, kw_only=True):
-    """The stages a client asks for; what it leaves open is the scheduler's choice."""
+    """The stages a client requests; for absent ones the scheduler decides."""
 
     use_asr: bool
     use_nmt: bool
@@ -120,80 +132,3 @@ class NetworkTimings(Shape, kw_only=True):
     scheduler_to_node_ms: Number | None = None
     node_to_scheduler_ms: Number | None = None
     scheduler_to_web_ms: Number | None = None
-
-
-_PAIR_KEYS = (("from", "to"), ("src_lang", "tgt_lang"), ("src", "tgt"))
-_ARROWS = re.compile(r"\s*(?:->|→|:)\s*")
-# Two codes of 35 characters, an arrow, and spaces. Looking for an arrow takes the square of the spaces.
-_MAX_PAIR_CHARS = 256
-
-# Between codes a hyphen is ambiguous, except that languages are lower case (zh) and their subtags are not
-# (Hant, TW): zh-Hant-en is a pair, zh-Hant and zh-TW are one language each.
-_CODE = r"([a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-[A-Z]{2})?)"
-_HYPHENATED_PAIR = re.compile(f"{_CODE}-{_CODE}")
-
-
-class Translations(NamedTuple):
-    """What a node declares."""
-
-    # Directed pairs, or None when it declares none, which stands for any pair.
-    pairs: list[tuple[str, str]] | None
-    # Which entry is the first without a readable pair.
-    unreadable: int | None
-
-
-def translation_pairs(nmt_capabilities: object) -> list[tuple[str, str]] | None:
-    """The directed pairs a node declares, or None when it declares none, which stands for any pair.
-
-    Unreadable entries are skipped; a list without a readable one declares nothing.
-    """
-    return read_translations(nmt_capabilities).pairs
-
-
-def read_translations(nmt_capabilities: object) -> Translations:
-    """As `translation_pairs`, for those who do not bear with an entry that cannot be read."""
-    pairs: list[tuple[str, str]] = []
-    unreadable: int | None = None
-    for place, entry in enumerate(_entries(nmt_capabilities)):
-        before = len(pairs)
-        pairs += [pair for candidate in _candidates(entry) if (pair := _pair(candidate)) is not None]
-        if unreadable is None and len(pairs) == before:
-            unreadable = place
-    return Translations(pairs or None, unreadable)
-
-
-def count_translations(nmt_capabilities: object, most: int) -> int:
-    """How many pairs are declared, without reading any; not counted to the end when there are more than `most`."""
-    entries = _entries(nmt_capabilities)
-    return len(entries) if len(entries) > most else sum(len(_candidates(entry)) for entry in entries)
-
-
-def _entries(nmt_capabilities: object) -> list[Any]:
-    return nmt_capabilities if isinstance(nmt_capabilities, list) else [nmt_capabilities]
-
-
-def _candidates(entry: object) -> Sequence[Any]:
-    if isinstance(entry, dict):
-        listed = entry.get("supported_pairs")
-        if isinstance(listed, list):
-            return listed
-    return (entry,)
-
-
-def _pair(candidate: object) -> tuple[str, str] | None:
-    if isinstance(candidate, str):
-        return _pair_of_text(candidate.strip()) if len(candidate) <= _MAX_PAIR_CHARS else None
-    if isinstance(candidate, dict):
-        for source_key, target_key in _PAIR_KEYS:
-            source, target = candidate.get(source_key), candidate.get(target_key)
-            if isinstance(source, str) and isinstance(target, str) and source and target:
-                return source, target
-    return None
-
-
-def _pair_of_text(text: str) -> tuple[str, str] | None:
-    sides = _ARROWS.split(text)
-    if len(sides) == 2 and all(sides):
-        return sides[0], sides[1]
-    match = _HYPHENATED_PAIR.fullmatch(text)
-    return (match[1], match[2]) if match else None

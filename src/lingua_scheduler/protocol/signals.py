@@ -1,4 +1,4 @@
-"""What instances tell each other without a promise: a signal may be lost, and whoever misses it finds out later."""
+"""Signals between instances. A signal may be lost; the receiver then finds out later by itself."""
 
 from enum import StrEnum
 
@@ -22,7 +22,7 @@ class JobsWait(msgspec.Struct, frozen=True, tag="jobs_wait"):
 
 
 class SlotFreed(msgspec.Struct, frozen=True, tag="slot_freed"):
-    """A slot of this pool became free, and nobody here waits for it."""
+    """A slot of this pool became free, and no job waits for it here."""
 
     instance: str
     pool: str
@@ -42,9 +42,11 @@ class MapPublished(msgspec.Struct, frozen=True, tag="map_published"):
 
 
 class AttemptAdvanced(msgspec.Struct, frozen=True, tag="attempt_advanced"):
-    """To the job's owner alone: the node has accepted or started it."""
+    """To the job's owner alone: the node has accepted or started it, or asked for more time."""
 
     attempt: Attempt
+    # How long it has from now on, if the node asked for it.
+    allowed_ms: int = 0
 
 
 class PartialHeard(msgspec.Struct, frozen=True, tag="partial_heard"):
@@ -55,7 +57,7 @@ class PartialHeard(msgspec.Struct, frozen=True, tag="partial_heard"):
 
 
 class DataLost(msgspec.Struct, frozen=True, tag="data_lost"):
-    """Redis has forgotten what it knew: whoever holds nodes should write them again."""
+    """Redis has lost its data: instances should write their nodes again."""
 
     instance: str
 
@@ -63,7 +65,7 @@ class DataLost(msgspec.Struct, frozen=True, tag="data_lost"):
 class NodeVerb(StrEnum):
     PING = "ping"  # does it still answer?
     SUPERSEDE = "supersede"  # it is connected elsewhere by now
-    EVICT = "evict"  # somebody evicted it
+    EVICT = "evict"  # an operator evicted it
 
 
 class AskHolder(msgspec.Struct, frozen=True, tag="ask_holder"):
@@ -76,11 +78,17 @@ class AskHolder(msgspec.Struct, frozen=True, tag="ask_holder"):
 
 
 class HolderSays(msgspec.Struct, frozen=True, tag="holder_says"):
-    """The answer, to whoever asked alone: whether the node is still there on that connection."""
+    """The answer, only to the asking instance: whether the node still responds on that connection."""
 
     node_id: str
     link: str
     is_there: bool
+
+
+class RequestWithdrawn(msgspec.Struct, frozen=True, tag="request_withdrawn"):
+    """To the instance to which an HTTP request was forwarded: its caller has left."""
+
+    request_id: str
 
 
 Signal = (
@@ -94,6 +102,7 @@ Signal = (
     | PartialHeard
     | AskHolder
     | HolderSays
+    | RequestWithdrawn
 )
 
 DECODER = msgspec.json.Decoder(Signal)

@@ -1,4 +1,4 @@
-"""Long speech in a frame, read and written apart from the other fields: base64 is the greater part of the work then."""
+"""Long speech in a frame, decoded and encoded apart from the other fields, because base64 is most of the work."""
 
 import binascii
 import re
@@ -9,7 +9,7 @@ import pybase64
 # What is shorter is quicker in one piece: a frame to be read, and speech to be written.
 LONG_FRAME_BYTES = 6_144
 LONG_AUDIO_BYTES = 2_048
-# Whoever writes much before the speech is read in one piece.
+# A frame with much before its speech is parsed in one piece.
 _LATEST_BEGIN = 1_024
 
 # A quote inside a string has a backslash before it, so this is the name of a field, and a text follows.

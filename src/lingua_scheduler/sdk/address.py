@@ -22,7 +22,7 @@ class Addresses:
     def __init__(self, given: str | Sequence[str], path: str) -> None:
         self._urls = [socket_url(address, path) for address in ([given] if isinstance(given, str) else given)]
         if not self._urls:
-            raise BadAddress("no address is given; try ws://127.0.0.1:5010")
+            raise BadAddress("the address is empty; try ws://127.0.0.1:5010")
         self._at = 0
 
     def __len__(self) -> int:
@@ -31,6 +31,11 @@ class Addresses:
     @property
     def url(self) -> str:
         return self._urls[self._at]
+
+    @property
+    def place(self) -> str:
+        """Host and port, for logs: a URL may contain a password."""
+        return urlsplit(self.url).netloc.rpartition("@")[2]
 
     def turn(self) -> None:
         self._at = (self._at + 1) % len(self._urls)
@@ -47,7 +52,9 @@ def _with(address: str, schemes: dict[str, str], path: str) -> str:
     except ValueError:  # brackets that do not close, a port that is none
         usable = False
     if not usable:
-        raise BadAddress(f"{address!r} is not an address; try ws://127.0.0.1:5010 or http://127.0.0.1:5010")
+        # Commands take both kinds of address, each with an option of its own.
+        redis = " of a scheduler: that is an address of Redis, for --redis-url" if address.startswith("redis") else ""
+        raise BadAddress(f"{address!r} is not an address{redis}; try ws://127.0.0.1:5010 or http://127.0.0.1:5010")
     base = parts.path.rstrip("/")
     for known in ("/ws/node", "/ws/session"):
         base = base.removesuffix(known)

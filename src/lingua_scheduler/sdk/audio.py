@@ -6,7 +6,7 @@ from itertools import accumulate
 from math import gcd
 from typing import NamedTuple, Self
 
-# What clients send, and what they play whatever the voice's own rate is.
+# Sample rate of clients, for sending and playback; speech of other rates is resampled.
 SAMPLE_RATE = 16_000
 # How much a client sends at a time.
 CHUNK_MS = 200

@@ -6,14 +6,15 @@ import time
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import aiohttp
 import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.pools.languages import AUTO
-from lingua_scheduler.domain.sessions.sequence import Received
+from lingua_scheduler.domain.sessions.received_frames import Received
 from lingua_scheduler.domain.sessions.terms import TWO_WAY_AUTO
 from lingua_scheduler.protocol import binary
 from lingua_scheduler.protocol.session import (
@@ -32,7 +33,7 @@ from lingua_scheduler.protocol.session import (
 )
 from lingua_scheduler.protocol.shapes import ErrorMessage, PipelineChoice
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
-from lingua_scheduler.sdk.line import Line, SessionFailed
+from lingua_scheduler.sdk.line import SessionFailed, SessionLine
 from lingua_scheduler.sdk.recording import paced
 from lingua_scheduler.sdk.results import Failed, Gap, Heard, NoText, Partial, Reading, Result, Translation
 from lingua_scheduler.sdk.spoken import Chunk, Spoken
@@ -45,6 +46,7 @@ __all__ = [
     "NoText",
     "Partial",
     "Result",
+    "Resumption",
     "SessionFailed",
     "Translation",
     "paced",
@@ -53,12 +55,20 @@ __all__ = [
 # The scheduler keeps a session for a while after its socket is gone; after that there is nothing to resume.
 RESUME_WITHIN_S = 25.0
 MAX_PAUSE_S = 10.0
+RECONNECTS = Backoff(0.1, 5.0, jitter=1.0)
 # After audio was refused, that long nothing is said.
 REFUSED_PAUSE_S = 1.0
-# What nobody has read yet. When it is full, partials and steps are left out, and outcomes wait in the connection.
+# Unread messages. When it is full, partial results and steps are dropped, and outcomes wait in the connection.
 MAX_UNREAD = 1_000
 
 TEXT_ALONE = PipelineChoice(use_asr=True, use_nmt=True, use_tts=False)
+
+
+class Resumption(NamedTuple):
+    """The first chunk that the scheduler asked for, and the number of the next utterance it cuts from the chunks."""
+
+    next_seq: int
+    next_index: int
 
 
 class Client:
@@ -79,7 +89,7 @@ class Client:
         both_ways: tuple[str, str] | None = None,
         partials: bool = False,
     ) -> None:
-        self._line = Line(address)
+        self._line = SessionLine(address)
         self._init = SessionInit(
             client_version="lingua-python-1",
             platform=platform,
@@ -105,12 +115,20 @@ class Client:
         self.is_finished = False
         self.session_id = ""
         self.use_binary_frame = False
-        self.times_resumed = 0
+        # Why no connected node serves these languages, when the session was opened; empty if one does.
+        self.unserved = ""
+        # Where the session went on each time it was resumed; a handover may have cut the sentence being spoken in two.
+        self.resumptions: list[Resumption] = []
+
+    @property
+    def times_resumed(self) -> int:
+        return len(self.resumptions)
 
     async def __aenter__(self) -> Self:
         ack = await self._line.open(self._init)
         self.session_id = ack.session_id
         self.use_binary_frame = ack.use_binary_frame
+        self.unserved = ack.unserved or ""
         self._init.resume_token = ack.resume_token
         self._is_up = True
         self._keeping = asyncio.create_task(self._keep())
@@ -194,7 +212,7 @@ class Client:
             if result is not None:
                 yield result
         if not self.is_finished:
-            raise SessionFailed("the scheduler hung up before everything was translated")
+            raise SessionFailed("the scheduler closed the connection before everything was translated")
 
     async def heard(self, *, steps: bool = False) -> AsyncIterator[Heard]:
         """The messages behind the results, as they come, until everything is said or the session is lost.
@@ -222,7 +240,7 @@ class Client:
             if self._failure is not None:
                 raise self._failure
             if self._is_over or self._is_finishing:
-                raise SessionFailed("the session is over; nothing more can be said in it")
+                raise SessionFailed("the session has ended; open a new one")
             if (pause_s := self._paused_until_s - time.monotonic()) > 0:
                 await asyncio.sleep(pause_s)
             elif has_room():
@@ -262,7 +280,7 @@ class Client:
         except SessionFailed as error:
             self._failure = error
         except Exception as error:
-            # Nobody awaits this task, so whoever listens is told.
+            # This task is not awaited, so the error goes to the reader.
             self._failure = SessionFailed(f"the client failed: {type(error).__name__}: {error}")
             self._failure.__cause__ = error
         finally:
@@ -284,7 +302,7 @@ class Client:
             case SessionCloseAck():
                 self.is_finished = self._is_over = True
             case ErrorMessage(code=ErrorCode.NODE_OVERLOADED.value) if self._init.resume_token is not None:
-                # Something was not taken, and only the acknowledgement of a session that goes on says what is missing.
+                # Something was not accepted; the acknowledgement of the resumed session tells what is missing.
                 self._paused_until_s = time.monotonic() + REFUSED_PAUSE_S
                 await asyncio.sleep(REFUSED_PAUSE_S)
                 await self._resume()
@@ -314,13 +332,13 @@ class Client:
         self._is_up = False
         ack = await self._reconnect()
         if not ack.resumed:
-            raise SessionFailed("the scheduler does not know the session any more; what was said is lost")
-        self.times_resumed += 1
+            raise SessionFailed("the scheduler no longer knows the session; untranslated speech is lost")
+        self.resumptions.append(Resumption(ack.next_seq or 0, ack.next_utterance_index or 0))
         for message in self._spoken.unanswered:
             await self._line.post(message)
         for chunk in self._spoken.chunks_from(ack.next_seq or 0):
             await self._post_chunk(chunk)
-        # Nothing came between the last of them and this: whoever speaks now is next.
+        # Nothing came between the last of them and this: the next utterance follows directly.
         self._is_up = True
         if self._is_finishing:
             await self.finish()
@@ -329,7 +347,7 @@ class Client:
 
     async def _reconnect(self) -> SessionInitAck:
         give_up_at_s = time.monotonic() + RESUME_WITHIN_S
-        pause_s = 0.1
+        failures = 0
         while True:
             try:
                 # What came after one that is still missing comes again, and is known then.
@@ -338,9 +356,9 @@ class Client:
                 return await self._line.connect(init)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if time.monotonic() > give_up_at_s:
-                    raise SessionFailed(f"the connection broke and did not come back: {error}") from error
-            await asyncio.sleep(random.uniform(0, pause_s))
-            pause_s = min(pause_s * 2, 5.0)
+                    raise SessionFailed(f"the connection was lost and could not be restored: {error}") from error
+            failures += 1
+            await asyncio.sleep(RECONNECTS.pause_s(failures, random.random()))
 
 
 def _is_step(message: Heard) -> bool:

@@ -1,4 +1,4 @@
-"""The audio of a job, whatever its form: framed Opus, raw PCM16 or a WAV file."""
+"""Decodes the audio of a job: framed Opus, raw PCM16 or a WAV file."""
 
 import importlib
 from typing import Any
@@ -33,16 +33,14 @@ def decode(sound: bytes, audio_format: str, sample_rate: int) -> Audio:
             except wav.BadSound as error:
                 raise CannotDecode(f"the audio is not a WAV file: {error}") from None
         case _:
-            raise CannotDecode(
-                f"audio in the format {audio_format[:32]!r} cannot be read here; send opus, pcm16 or wav"
-            )
+            raise CannotDecode(f"unsupported audio format {audio_format[:32]!r}; send opus, pcm16 or wav")
 
 
 def _opus(sound: bytes) -> Audio:
     try:
         opus: Any = importlib.import_module("opuslib_next")
     except Exception as error:  # the library below it may be missing, which it tells in its own way
-        raise NoDecoder("Opus cannot be read here; pip install 'lingua-scheduler[opus]'") from error
+        raise NoDecoder("Opus is not supported by this installation; pip install 'lingua-scheduler[opus]'") from error
     decoder = opus.Decoder(SAMPLE_RATE, 1)
     decoded = bytearray()
     at = 0
@@ -51,6 +49,6 @@ def _opus(sound: bytes) -> Audio:
         try:
             decoded += decoder.decode(sound[at + 2 : at + 2 + length], _MAX_PACKET_SAMPLES)
         except opus.OpusError as error:
-            raise CannotDecode("a packet of the audio is not Opus") from error
+            raise CannotDecode("the audio contains a packet that is not Opus") from error
         at += 2 + length
     return Audio(bytes(decoded), SAMPLE_RATE)

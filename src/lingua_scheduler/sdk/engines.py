@@ -59,7 +59,7 @@ class Translator(Protocol):
 
 
 class Speaker(Protocol):
-    """Text to speech, at whatever rate the voice has."""
+    """Text to speech, at the sample rate of the voice."""
 
     @property
     def languages(self) -> Sequence[str]: ...

@@ -1,21 +1,24 @@
-"""The jobs of one node: asked for before they start, worked on in slots, their results kept until they arrived."""
+"""The jobs of one node: acknowledged before they start, run in slots, results kept until they are confirmed."""
 
 import asyncio
 import base64
+import contextlib
 import time
-import traceback
 from collections.abc import Awaitable, Callable
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs.losses import exception_name
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobAssign, JobGrant, JobResult, JobStarted, ResultAck
 from lingua_scheduler.protocol.shapes import JobError, Message
 from lingua_scheduler.sdk.engines import Engine, EngineRefused, ModelNotAvailable, Translation
+from lingua_scheduler.sdk.failures import BrokenContract, description_of, stage_of
 from lingua_scheduler.sdk.partials import Partials
+from lingua_scheduler.sdk.time_limits import asking_with
 from lingua_scheduler.sdk.tracing import job_span
 
-# Results kept until the scheduler has them; one that is not acknowledged by then is of no use any more.
+# Results kept until the scheduler has them; one that is not acknowledged by then is dropped.
 MAX_KEPT_RESULTS = 64
 GRANT_WITHIN_MS = 5_000
 
@@ -23,20 +26,20 @@ Say = Callable[[Message], Awaitable[None]]
 Tell = Callable[[str, str], None]
 
 
-class Attempt(NamedTuple):
+class AttemptKey(NamedTuple):
     job_id: str
     number: int
 
 
 class _Running:
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: AttemptKey) -> None:
         self.attempt = attempt
         self.task: asyncio.Task[None] | None = None
         self.partials: Partials | None = None
         self.is_wanted = True
 
 
-class Jobs:
+class NodeJobs:
     def __init__(self, engine: Engine, say: Say, tell: Tell) -> None:
         self._engine = engine
         self._say = say
@@ -44,8 +47,10 @@ class Jobs:
         # What takes a slot, and what is still to be waited for: a job that is over sends its result.
         self._running: dict[str, _Running] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._grants: dict[Attempt, asyncio.Future[bool]] = {}
-        self._kept: dict[Attempt, JobResult] = {}
+        # Requests for more time on their way.
+        self._asking: set[asyncio.Future[None]] = set()
+        self._grants: dict[AttemptKey, asyncio.Future[bool]] = {}
+        self._kept: dict[AttemptKey, JobResult] = {}
         self.node_id = ""
         self.done = 0
 
@@ -62,14 +67,14 @@ class Jobs:
         return list(self._kept.values())
 
     async def assigned(self, job: JobAssign, free: int) -> None:
-        """`free`: how many jobs may run, whatever the scheduler believes."""
-        attempt = Attempt(job.job_id, job.attempt_id)
+        """`free`: maximum number of running jobs; further ones are refused."""
+        attempt = AttemptKey(job.job_id, job.attempt_id)
         known = self._running.get(job.job_id)
         if known is not None and known.is_wanted:
             await self._again(job, known)
             return
         if known is not None or len(self._running) >= free:
-            why = "all slots are taken" if known is None else "it was cancelled and still runs here"
+            why = "all slots are in use" if known is None else "it was cancelled and is still running"
             self._tell("refused", f"{job.job_id}: {why}")
             await self._say(self._failure(job, ErrorCode.NODE_OVERLOADED, why, began_s=time.monotonic()))
             return
@@ -84,12 +89,12 @@ class Jobs:
     async def _again(self, job: JobAssign, running: _Running) -> None:
         """The scheduler lost sight of us meanwhile: what runs already counts for the later attempt."""
         if job.attempt_id > running.attempt.number:
-            running.attempt = Attempt(job.job_id, job.attempt_id)
+            running.attempt = AttemptKey(job.job_id, job.attempt_id)
             await self._say(JobAck(**self._about(job)))
             await self._say(JobStarted(**self._about(job)))
 
     def granted(self, message: JobGrant) -> None:
-        attempt = Attempt(message.job_id, message.attempt_id)
+        attempt = AttemptKey(message.job_id, message.attempt_id)
         if message.verdict == "stale":
             self._kept.pop(attempt, None)
         grant = self._grants.get(attempt)
@@ -97,7 +102,7 @@ class Jobs:
             grant.set_result(message.verdict == "granted")
 
     def acknowledged(self, message: ResultAck) -> None:
-        self._kept.pop(Attempt(message.job_id, message.attempt_id), None)
+        self._kept.pop(AttemptKey(message.job_id, message.attempt_id), None)
 
     def cancel(self, job_id: str) -> None:
         """Its result is not wanted any more. Only async engines can be stopped; a thread keeps its slot to its end."""
@@ -111,10 +116,10 @@ class Jobs:
             await asyncio.wait(list(self._tasks), timeout=within_s)
 
     def abandon(self) -> None:
-        """Whoever is still at work is left alone; nothing of it is sent."""
+        """Abandon jobs that still run; their results are not sent."""
         for running in self._running.values():
             self._unwanted(running)
-        # A second time, when the first has been heard: who waits for a thread leaves it to itself.
+        # Cancelled twice: after the second time a task no longer waits for its thread.
         for task in self._tasks:
             asyncio.get_running_loop().call_soon(task.cancel)
 
@@ -145,9 +150,9 @@ class Jobs:
         await self._say(result)
 
     async def _may_start(self, job: JobAssign) -> bool:
-        """Ask before starting: an assignment that waited in a buffer past its lease is somebody else's by now."""
+        """Acknowledge before starting: a job that waited in a buffer past its lease may belong to another node."""
         grant: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        attempt = Attempt(job.job_id, job.attempt_id)
+        attempt = AttemptKey(job.job_id, job.attempt_id)
         self._grants[attempt] = grant
         try:
             await self._say(JobAck(**self._about(job)))
@@ -164,25 +169,41 @@ class Jobs:
         await self._say(JobStarted(**self._about(job)))
         partials = running.partials = Partials(lambda text: self._show(job, text), job.partial_update_interval_ms)
         try:
-            with job_span(job, self.node_id):
+            asking = partial(self._ask_for_time, asyncio.get_running_loop(), job, running)
+            with job_span(job, self.node_id), asking_with(asking):
                 made = await self._engine.translate(job, partials)
             result = self._success(job, made, began_s)
         except EngineRefused as error:
-            self._tell("engine refused", f"{error.code}: {error.reason}")
+            self._tell("engine refused", f"{_where(job, error)}: {error.code}: {error.reason}")
             details = None
             if isinstance(error, ModelNotAvailable):
                 details = {"service_id": error.service_id, "reason": error.reason}
             result = self._failure(job, error.code, error.reason, began_s, details)
         except Exception as error:
-            # Where it broke, and not what it said: that may be somebody's words.
-            self._tell("engine failed", f"{type(error).__name__} {_place(error)}")
-            why = f"the engine failed: {type(error).__name__}"
-            result = self._failure(job, ErrorCode.PROCESSING_ERROR, why, began_s)
+            self._tell("engine failed", f"{_where(job, error)}: {description_of(error)}")
+            # To others the type alone, unless the message is ours.
+            told = str(error) if isinstance(error, BrokenContract) else type(error).__name__
+            why = f"the engine failed: {told}"
+            stage = stage_of(error).stage
+            details = {"exception": exception_name(type(error))} | ({"stage": stage} if stage else {})
+            result = self._failure(job, ErrorCode.PROCESSING_ERROR, why, began_s, details)
         else:
             if made.stage_ms:
                 self._tell("measured", _told(job, made))
         await partials.close()
         return result
+
+    def _ask_for_time(self, loop: asyncio.AbstractEventLoop, job: JobAssign, running: _Running, seconds: float) -> None:
+        """Called by an engine, in any thread."""
+        with contextlib.suppress(RuntimeError):  # of a loop that has ended
+            loop.call_soon_threadsafe(self._extend, job, running, max(1, round(seconds * 1000)))
+
+    def _extend(self, job: JobAssign, running: _Running, more_ms: int) -> None:
+        if self._running.get(job.job_id) is running and running.is_wanted:
+            about = self._about(job) | {"attempt_id": running.attempt.number}
+            asking = asyncio.ensure_future(self._say(JobStarted(**about, extend_ms=more_ms)))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
 
     async def _show(self, job: JobAssign, text: str) -> None:
         await self._say(
@@ -207,6 +228,9 @@ class Jobs:
         }
 
     def _success(self, job: JobAssign, made: Translation, began_s: float) -> JobResult:
+        if not isinstance(made, Translation):
+            got = "None" if made is None else type(made).__name__
+            raise BrokenContract(f"translate() of an engine must return Translation, got {got}")
         for text in (made.text_source, made.text_translated):
             text.encode()  # what cannot be sent is the engine's failure
         extra: dict[str, Any] = {} if made.text_source else {"reason": "ASR_EMPTY"}
@@ -237,9 +261,9 @@ class Jobs:
         )
 
 
-def _place(error: Exception) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+def _where(job: JobAssign, error: Exception) -> str:
+    stage = stage_of(error).stage
+    return f"{job.job_id} {stage}" if stage else job.job_id
 
 
 def _told(job: JobAssign, made: Translation) -> str:

@@ -1,4 +1,4 @@
-"""A client's connection: made at the first address that answers, and made again as often as one asks."""
+"""A client's connection: to the first address that responds, reconnected on demand."""
 
 import asyncio
 import contextlib
@@ -12,14 +12,14 @@ from lingua_scheduler.protocol.session import SessionInit, SessionInitAck, Sessi
 from lingua_scheduler.protocol.shapes import ErrorMessage, Message
 from lingua_scheduler.sdk.address import Addresses
 
-# A process that is frozen takes connections and says nothing.
+# A frozen process accepts connections but sends nothing.
 ACK_WITHIN_S = 10.0
 # A connection that does not answer a ping within half of this again leads nowhere.
 PING_EVERY_S = 6.0
-# A goodbye that is not answered is not waited for any longer.
+# Maximum wait for the close frame of the peer.
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=2.0)
 
-# The scheduler will not hear of our session any more (docs/errors.md).
+# After this close code the scheduler no longer accepts our session (docs/errors.md).
 _GUESSING = 4007
 
 _TRY_LATER = frozenset({ErrorCode.SCHEDULER_DEPENDENCY_DOWN, ErrorCode.NODE_OVERLOADED})
@@ -33,14 +33,14 @@ class _NotNow(ConnectionError):
     """The session was not acknowledged, and may be if one asks again."""
 
 
-class Line:
+class SessionLine:
     def __init__(self, address: str | Sequence[str]) -> None:
         self.addresses = Addresses(address, "/ws/session")
         self._http: aiohttp.ClientSession | None = None
         self.socket: aiohttp.ClientWebSocketResponse | None = None
 
     async def open(self, init: SessionInit) -> SessionInitAck:
-        """At the first address that answers; the last failure is told."""
+        """Connect to the first address that answers; raises the last failure."""
         self._http = aiohttp.ClientSession()
         try:
             for _ in range(len(self.addresses) - 1):
@@ -76,15 +76,17 @@ class Line:
         """The next message we understand; None when the connection ends, and may be made again."""
         if self.socket is None:
             return None
-        async for frame in self.socket:
-            if frame.type is not aiohttp.WSMsgType.TEXT:
-                continue
-            with contextlib.suppress(codec.UnreadableFrame):  # of a newer scheduler, perhaps
-                message = codec.decode_for_client(frame.data)
-                if message is not None:
-                    return message
+        # aiohttp answers pings while it reads, and the connection may break under that.
+        with contextlib.suppress(aiohttp.ClientError, ConnectionError):
+            async for frame in self.socket:
+                if frame.type is not aiohttp.WSMsgType.TEXT:
+                    continue
+                with contextlib.suppress(codec.UnreadableFrame):  # of a newer scheduler, perhaps
+                    message = codec.decode_for_client(frame.data)
+                    if message is not None:
+                        return message
         if self.socket.close_code == _GUESSING:
-            raise SessionFailed("the scheduler closed the connection: it named sessions that are not its own")
+            raise SessionFailed("the scheduler closed the connection, because it named sessions of other connections")
         return None
 
     async def close(self) -> None:
@@ -109,7 +111,7 @@ class Line:
                 raise _NotNow(f"{code}: {ack.message}")
             case ErrorMessage():
                 raise SessionFailed(f"the scheduler did not open a session: {ack.code}: {ack.message}")
-        raise SessionFailed("the scheduler did not open a session: it said something else")
+        raise SessionFailed("the scheduler did not open a session: it sent an unexpected message")
 
     async def _hang_up(self) -> None:
         socket, self.socket = self.socket, None

@@ -1,4 +1,4 @@
-"""How busy this machine is, in percent, as a heartbeat reports it."""
+"""The load of this machine, in percent, for heartbeats."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ class Processors:
 
 
 def memory_percent() -> float:
-    """0 where nobody can say."""
+    """0 if it is unknown."""
     try:
         lines = _MEMINFO.read_text().splitlines()
     except OSError:

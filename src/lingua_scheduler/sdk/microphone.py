@@ -135,13 +135,15 @@ class _Recorder:
                 elif heard_nothing and not self._is_stopped:
                     await self._complaining
                     why = self._complaint.decode(errors="replace").strip().splitlines() or ["it said nothing"]
-                    raise NoMicrophone(f"{self.name} records nothing ({why[-1]}); is a microphone there?") from None
+                    raise NoMicrophone(
+                        f"{self.name} records nothing ({why[-1]}); check that a microphone is connected"
+                    ) from None
                 return
 
     async def stop(self) -> None:
         assert self._process.stdout is not None
         if self._is_stopped or self._process.stdout.at_eof():
-            # It is leaving; a signal to one that has just left would confuse whoever waits for its end.
+            # It is ending; a signal to a process that has just ended would confuse the code that waits for it.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), STOP_WITHIN_S)
         self._is_stopped = True
@@ -168,7 +170,7 @@ async def _recorder() -> _Recorder:
             )
             return _Recorder(name, process)
     raise NoMicrophone(
-        "nothing here can record; pip install 'lingua-scheduler[microphone]', or install arecord (alsa-utils) or sox"
+        "no recorder is installed; pip install 'lingua-scheduler[microphone]', or install arecord (alsa-utils) or sox"
     )
 
 
@@ -213,4 +215,4 @@ def _device() -> _Device | None:
     try:
         return _Device(sounddevice.RawInputStream)
     except sounddevice.PortAudioError as error:
-        raise NoMicrophone(f"the microphone cannot be opened: {error}; is one there?") from error
+        raise NoMicrophone(f"the microphone cannot be opened: {error}; check that one is connected") from error

@@ -1,17 +1,20 @@
-"""A node: dials in, says what it can do, works on jobs, comes back after every interruption, leaves in peace."""
+"""A node: connects, registers its abilities, processes jobs, reconnects after interruptions, and stops gracefully."""
 
 import asyncio
 import contextlib
+import logging
 import random
 import secrets
 import shutil
 import signal
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Protocol, runtime_checkable
 
 import aiohttp
 
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import (
     JobAssign,
@@ -24,8 +27,9 @@ from lingua_scheduler.protocol.node import (
 )
 from lingua_scheduler.protocol.shapes import ErrorMessage, Message
 from lingua_scheduler.sdk import load, portrait
-from lingua_scheduler.sdk.address import Addresses
+from lingua_scheduler.sdk.address import Addresses, BadAddress
 from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.checks import must_be_abilities
 from lingua_scheduler.sdk.engines import (
     Abilities,
     Engine,
@@ -41,13 +45,18 @@ from lingua_scheduler.sdk.engines import (
     Translator,
     Unsupported,
 )
-from lingua_scheduler.sdk.jobs import MAX_KEPT_RESULTS, Jobs, Tell
+from lingua_scheduler.sdk.failures import BrokenContract, description_of, whole_description_of
+from lingua_scheduler.sdk.jobs import MAX_KEPT_RESULTS, NodeJobs, Tell
 from lingua_scheduler.sdk.pipeline import PassThrough, Pipeline
+from lingua_scheduler.sdk.time_limits import more_time
+from lingua_scheduler.sdk.watching import trouble_of
 
 __all__ = [
     "MAX_KEPT_RESULTS",
     "Abilities",
     "Audio",
+    "BadAddress",
+    "BrokenContract",
     "Engine",
     "EngineRefused",
     "Identifier",
@@ -63,20 +72,26 @@ __all__ = [
     "Translation",
     "Translator",
     "Unsupported",
+    "more_time",
     "run_node",
 ]
 
-FIRST_RETRY_S = 0.2
-LAST_RETRY_S = 5.0
-# A process that is frozen takes connections and says nothing.
+# Full jitter, so that a fleet does not come back all at once.
+RECONNECTS = Backoff(0.2, 5.0, jitter=1.0)
+# A frozen process accepts connections but sends nothing.
 CONNECT_WITHIN_S = 10.0
 # A connection that does not answer a ping within half of this again leads nowhere.
 PING_EVERY_S = 6.0
-# A goodbye that is not answered is not waited for any longer.
+# Maximum wait for the close frame of the peer.
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=2.0)
 # Running jobs may take this long when the node is asked to leave, and then their results to be acknowledged.
 FINISH_WITHIN_S = 30.0
 ACKNOWLEDGED_WITHIN_S = 2.0
+# The logger of events for which no `on_event` was given; failures of the engine are errors.
+_LOGGER = logging.getLogger("lingua.node")
+_LEVELS = {"engine failed": logging.ERROR} | dict.fromkeys(
+    ("engine refused", "refused", "away", "error", "quarantined"), logging.WARNING
+)
 NOTHING = Abilities((), (), (), translates=(), slots=0)
 
 
@@ -108,10 +123,12 @@ class Node:
         self._engine = engine
         self._given = abilities
         if abilities is None and not isinstance(engine, Describes):
-            raise TypeError("say what the node can do: Node(address, engine, Abilities(…)), or give a Pipeline")
+            raise TypeError("missing abilities: use Node(address, engine, Abilities(…)), or pass a Pipeline")
         self._identity = portrait.Identity(node_id, secrets.token_hex(8), heartbeat_interval_s)
-        self._tell = on_event or _say_nothing
-        self._jobs = Jobs(engine, self._send, self._tell)
+        if abilities is not None:
+            must_be_abilities(abilities)
+        self._tell = on_event or _log
+        self._jobs = NodeJobs(engine, self._send, self._tell)
         self._processors = load.Processors()
         self._has_gpu = shutil.which("nvidia-smi") is not None
         self._socket: aiohttp.ClientWebSocketResponse | None = None
@@ -119,6 +136,7 @@ class Node:
         self._waits_for_audio: JobAssign | None = None
         self._leaving = asyncio.Event()
         self._was_registered = False
+        self._is_loaded = False
         self.is_draining = False
 
     @property
@@ -130,26 +148,54 @@ class Node:
     def jobs_done(self) -> int:
         return self._jobs.done
 
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    @property
+    def given_abilities(self) -> Abilities | None:
+        """None: the engine is asked."""
+        return self._given
+
+    async def load(self) -> None:
+        """Load the engine's models, if it has a method `load`. The node connects afterwards, so no job comes before."""
+        if not self._is_loaded and callable(load := getattr(self._engine, "load", None)):
+            self._tell("loading", self._engine.name)
+            try:
+                await load()
+            except Exception as error:
+                self._tell("engine failed", f"load: {whole_description_of(error)}")
+                raise
+            self._tell("loaded", self._engine.name)
+        self._is_loaded = True
+
     async def run(self) -> None:
-        """Stay connected: full jitter, so that a fleet does not come back all at once."""
-        retry_s = FIRST_RETRY_S
+        """Load, then stay connected."""
+        failures = 0
+        loading = asyncio.create_task(self.load())
+        leaving = asyncio.create_task(self._leaving.wait())
         try:
+            await asyncio.wait((loading, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if loading.done():
+                loading.result()
             async with aiohttp.ClientSession() as http:
                 while not self._leaving.is_set():
                     self._was_registered = False
                     try:
                         await self._converse(http)
                     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                        self._tell("away", str(error) or type(error).__name__)
+                        self._tell("away", why_away(error, self._addresses.place))
                     if self._was_registered:
-                        retry_s = FIRST_RETRY_S
+                        failures = 0
                     else:
                         self._addresses.turn()
                     if self._leaving.is_set():
                         break
-                    await _first_of(self._leaving.wait(), random.uniform(0, retry_s))
-                    retry_s = min(retry_s * 2, LAST_RETRY_S)
+                    failures += 1
+                    await _first_of(self._leaving.wait(), RECONNECTS.pause_s(failures, random.random()))
         finally:
+            loading.cancel()
+            leaving.cancel()
             self._jobs.abandon()
 
     async def serve(self, finish_within_s: float = FINISH_WITHIN_S) -> None:
@@ -159,13 +205,18 @@ class Node:
         tasks: list[asyncio.Task[None]] = [asyncio.create_task(self.run())]
 
         def ask() -> None:
+            running = len(self._jobs.running_ids)
+            if asked.is_set():
+                self._tell("stopping", "at once, because of a second signal")
+            else:
+                self._tell("stopping", f"{running} running jobs finish first" if running else "no job is running")
             tasks.append(asyncio.create_task(self.stop(0 if asked.is_set() else finish_within_s)))
             asked.set()
 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, ask)
         try:
-            await tasks[0]  # and whatever ended it is told
+            await tasks[0]  # raises the exception that ended it
             await asyncio.wait(tasks)
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -174,9 +225,9 @@ class Node:
                 task.cancel()
 
     async def drain(self) -> None:
-        """Take no more jobs; what runs goes on, and the node stays connected."""
+        """Take no more jobs; running jobs continue, and the node stays connected."""
         if not self.is_draining:
-            self._tell("draining", f"{len(self._jobs.running_ids)} jobs still run")
+            self._tell("draining", f"{len(self._jobs.running_ids)} jobs are still running")
             await self._take_no_more()
 
     async def resume(self) -> None:
@@ -279,8 +330,10 @@ class Node:
                 await self.drain()
             case NodeControl(command="resume"):
                 await self.resume()
+            case NodeControl(command="quarantined" | "recovered"):
+                self._tell(message.command, (message.reason or "")[:300])
             case NodeControl():
-                self._tell("error", f"the scheduler's command {message.command[:32]!r} is not known here")
+                self._tell("error", f"unknown command of the scheduler: {message.command[:32]!r}")
             case ErrorMessage():
                 self._tell("error", f"{message.code}: {message.message}")
 
@@ -317,7 +370,7 @@ class Node:
             return self._engine.abilities()
         except Exception as error:
             # An engine that cannot even say what it can do gets no work, and may recover.
-            self._tell("engine failed", f"{type(error).__name__} while it said what it can do")
+            self._tell("engine failed", f"abilities: {description_of(error)}")
             return NOTHING
 
     async def _send(self, message: Message) -> None:
@@ -329,13 +382,40 @@ class Node:
             await socket.send_str(codec.encode(message).decode())
 
 
+def why_away(error: Exception, place: str) -> str:
+    """Why there is no connection, in words for the node's log."""
+    if isinstance(error, aiohttp.WSServerHandshakeError):
+        return f"{place} answered HTTP {error.status} and opened no WebSocket"
+    trouble = trouble_of(error)
+    if trouble.is_absent:
+        return f"no scheduler answers at {place} ({trouble.reason})"
+    return f"{place} cannot be used: {trouble.reason}; {trouble.advice}"
+
+
 def run_node(node: Node) -> None:
     """Serve until SIGTERM or Ctrl-C; for a script's last line."""
+    if caught := _CAUGHT.get():
+        caught(node)
+        return
     asyncio.run(node.serve())
 
 
-def _say_nothing(event: str, detail: str) -> None:
-    pass
+@contextlib.contextmanager
+def catching(caught: Callable[[Node], None]) -> Iterator[None]:
+    """While a file is only looked at, `run_node` hands its node to `caught` and does not serve."""
+    token = _CAUGHT.set(caught)
+    try:
+        yield
+    finally:
+        _CAUGHT.reset(token)
+
+
+_CAUGHT: ContextVar[Callable[[Node], None] | None] = ContextVar("caught", default=None)
+
+
+def _log(event: str, detail: str) -> None:
+    """Without `on_event`: failures and warnings are shown by Python's logging even if it is not configured."""
+    _LOGGER.log(_LEVELS.get(event, logging.INFO), "%s: %s", event, detail)
 
 
 async def _first_of(wait: Awaitable[object], timeout_s: float) -> None:

@@ -1,4 +1,4 @@
-"""What was understood so far, on its way out: the latest alone, and not too often."""
+"""Partial results: coalesced to the latest, and rate limited."""
 
 import asyncio
 import contextlib
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Partials:
-    """Called by an engine from any thread; whatever it does, one text waits at most."""
+    """Called by an engine from any thread; at most one text waits, the latest."""
 
     def __init__(self, send: Callable[[str], Awaitable[None]], interval_ms: float) -> None:
         self._send = send
@@ -18,7 +18,7 @@ class Partials:
 
     def __call__(self, text: str) -> None:
         self._latest = text
-        with contextlib.suppress(RuntimeError):  # of a loop that has ended; then nobody listens
+        with contextlib.suppress(RuntimeError):  # of a loop that has ended; there is no reader then
             self._loop.call_soon_threadsafe(self._wake)
 
     async def close(self) -> None:
@@ -29,7 +29,7 @@ class Partials:
         await self._send_latest()
 
     def drop(self) -> None:
-        """Nobody wants more of it."""
+        """No further partial results are wanted."""
         self._is_open = False
         if self._sending is not None:
             self._sending.cancel()

@@ -1,17 +1,19 @@
 """Recogniser, repairer, translator and speaker as one engine: it does what a job asks for, stage by stage."""
 
 import functools
-import inspect
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, Protocol, TypeVar
 
-from lingua_scheduler.domain.pools.languages import AUTO
+from lingua_scheduler.domain.jobs.losses import STAGES
+from lingua_scheduler.domain.pools.languages import AUTO, tag_of
 from lingua_scheduler.domain.sessions.terms import TWO_WAY_AUTO
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
+from lingua_scheduler.sdk.calling import EngineCalls
+from lingua_scheduler.sdk.checks import must_be_engine
 from lingua_scheduler.sdk.decoding import CannotDecode, NoDecoder, decode
 from lingua_scheduler.sdk.engines import (
     Abilities,
@@ -28,6 +30,7 @@ from lingua_scheduler.sdk.engines import (
     Unsupported,
     to_nobody,
 )
+from lingua_scheduler.sdk.failures import at_stage
 from lingua_scheduler.sdk.threads import Threads
 
 T = TypeVar("T")
@@ -75,25 +78,46 @@ class Pipeline:
         self._translators: list[Translator] = _several(translator)
         self._speakers: list[Speaker] = _several(speaker)
         self._threads = Threads(slots, name)
+        self._calls = EngineCalls(self._threads)
+        self._check()
+
+    def _check(self) -> None:
+        """Raises BrokenContract, with a sentence about the first engine that cannot be used."""
+        for engines, method, declares in (
+            (self._recognisers, "recognise", "languages"),
+            (self._repairers, "repair", "languages"),
+            (self._translators, "translate", "pairs"),
+            (self._speakers, "speak", "languages"),
+        ):
+            for engine in engines:
+                must_be_engine(engine, method, declares)
+
+    async def load(self) -> None:
+        """Load the models of all engines that have a method `load`, one after the other."""
+        for engine in (*self._recognisers, *self._repairers, *self._translators, *self._speakers):
+            if callable(load := getattr(engine, "load", None)):
+                await self._calls.call(load)
 
     def abilities(self) -> Abilities:
         """What can be done now, and nothing else."""
+        self._check()
         recognises = _union(engine.languages for engine in self._recognisers)
         pairs = _union(engine.pairs for engine in self._translators)
+        heard = set(map(_tag, recognises))
         return Abilities(
             recognises=recognises,
             repairs=_union(engine.languages for engine in self._repairers),
             speaks=_union(engine.languages for engine in self._speakers),
-            translates=[pair for pair in pairs if pair[0] in recognises],
+            translates=[pair for pair in pairs if _tag(pair[0]) in heard],
             slots=self._slots,
             services=self._services(),
         )
 
     async def translate(self, job: JobAssign, partial: Partial) -> Translation:
-        """One utterance. Raises EngineRefused when it cannot be done, and whatever a broken engine raises."""
+        """One utterance. Raises EngineRefused when it cannot be done, and any exception of a broken engine."""
         wanted = job.pipeline
         if not wanted.use_asr:
-            raise Unsupported("a job without recognition has no text to begin with")
+            raise Unsupported("a job without recognition has no text to translate")
         stages = _Stages()
         with stages.measured("asr"):
             audio = await self._decode(job)
@@ -101,13 +125,24 @@ class Pipeline:
             text = await self._recognise(audio, source, partial if job.enable_streaming_asr else to_nobody)
         if not text:
             return Translation("", stage_ms=stages.took_ms)
+        return await self._go_on(text, (source, target), job, stages)
+
+    async def from_text(self, text: str, job: JobAssign) -> Translation:
+        """The stages after recognition, for a self-test."""
+        return await self._go_on(text, (job.src_lang, job.tgt_lang), job, _Stages())
+
+    async def _go_on(self, text: str, pair: tuple[str, str], job: JobAssign, stages: "_Stages") -> Translation:
+        wanted, (source, target) = job.pipeline, pair
+        stages.texts.append(text)
         if wanted.use_semantic:
             with stages.measured("semantic"):
                 text = await self._repair(text, source)
+                stages.texts.append(text)
         translated = ""
         if wanted.use_nmt:
             with stages.measured("nmt"):
                 translated = await self._translate(text, source, target)
+                stages.texts.append(translated)
         speech = b""
         if wanted.use_tts:
             with stages.measured("tts"):
@@ -138,26 +173,26 @@ class Pipeline:
 
     async def _identify(self, audio: Audio, candidates: Sequence[str]) -> str:
         if not candidates:
-            raise Unsupported("the job says neither which language is spoken nor which it may be")
+            raise Unsupported("the job names neither the spoken language nor candidates for it")
         if len(candidates) == 1:
             return candidates[0]
         for engine in self._recognisers:
             if isinstance(engine, Identifier):
-                found: str = await self._ask(engine, "asr", engine.identify, audio, candidates)
+                found: str = await self._ask(engine, "asr", "identify", audio, candidates)
                 if found not in candidates:
-                    raise EngineRefused("the recogniser heard a language that was not to choose from")
+                    raise EngineRefused("the recogniser returned a language that is not among the candidates")
                 return found
-        raise Unsupported(f"no recogniser here can tell {' from '.join(candidates)}; name the spoken language")
+        raise Unsupported(f"no recogniser of this node can tell {' from '.join(candidates)}; name the spoken language")
 
     async def _recognise(self, audio: Audio, language: str, partial: Partial) -> str:
-        engine = _knowing(self._recognisers, "asr", language)
-        text: str = await self._ask(engine, "asr", engine.recognise, audio, language, partial)
+        engine, name = _knowing(self._recognisers, "asr", language)
+        text: str = await self._ask(engine, "asr", "recognise", audio, name, partial)
         return text.strip()
 
     async def _repair(self, text: str, language: str) -> str:
         for engine in self._repairers:
-            if language in engine.languages:
-                repaired: str = await self._ask(engine, "semantic", engine.repair, text, language)
+            if (name := _own_name(language, engine.languages)) is not None:
+                repaired: str = await self._ask(engine, "semantic", "repair", text, name)
                 return repaired
         return text
 
@@ -165,30 +200,23 @@ class Pipeline:
         if source == target:
             return text
         for engine in self._translators:
-            if (source, target) in engine.pairs:
-                translated: str = await self._ask(engine, "nmt", engine.translate, text, source, target)
-                return translated
+            for pair in engine.pairs:
+                if (_tag(pair[0]), _tag(pair[1])) == (source, target):
+                    translated: str = await self._ask(engine, "nmt", "translate", text, *pair)
+                    return translated
         raise _lacking("nmt", f"{source} to {target}", self._translators)
 
     async def _speak(self, text: str, language: str) -> bytes:
         if not text:
             return b""
-        engine = _knowing(self._speakers, "tts", language)
-        speech: Audio = await self._ask(engine, "tts", engine.speak, text, language)
+        engine, name = _knowing(self._speakers, "tts", language)
+        speech: Audio = await self._ask(engine, "tts", "speak", text, name)
         if speech.sample_rate != SAMPLE_RATE:
             speech = await self._threads.run(lambda: speech.at(SAMPLE_RATE))
         return speech.samples
 
-    async def _ask(self, engine: object, kind: str, method: Callable[..., Any], *arguments: object) -> Any:
-        """Await an async method, and run a plain one in a thread."""
-        try:
-            if inspect.iscoroutinefunction(method):
-                return await method(*arguments)
-            made = await self._threads.run(functools.partial(method, *arguments))
-            return await made if inspect.isawaitable(made) else made
-        except EngineRefused as error:
-            error.service_id = error.service_id or _service_id(engine, kind)
-            raise
+    async def _ask(self, engine: object, kind: str, method: str, *arguments: object) -> Any:
+        return await self._calls.ask(engine, _service_id(engine, kind), method, *arguments)
 
     def _services(self) -> list[Service]:
         kinds: dict[str, Sequence[object]] = {
@@ -207,11 +235,14 @@ class Pipeline:
 class _Stages:
     def __init__(self) -> None:
         self.took_ms: dict[str, float] = {}
+        # What was recognised and made of it, which must not be told when a stage fails.
+        self.texts: list[str] = []
 
     @contextmanager
     def measured(self, stage: str) -> Iterator[None]:
         began_s = time.monotonic()
-        yield
+        with at_stage(STAGES[stage], self.texts):
+            yield
         self.took_ms[stage] = round((time.monotonic() - began_s) * 1000, 1)
 
 
@@ -223,16 +254,29 @@ class _KnowsLanguages(Protocol):
 K = TypeVar("K", bound=_KnowsLanguages)
 
 
-def _knowing(engines: Sequence[K], kind: str, language: str) -> K:
+def _knowing(engines: Sequence[K], kind: str, language: str) -> tuple[K, str]:
+    """The first engine that knows a language, and its own name for it."""
     for engine in engines:
-        if language in engine.languages:
-            return engine
+        if (name := _own_name(language, engine.languages)) is not None:
+            return engine, name
     raise _lacking(kind, language, engines)
+
+
+def _own_name(language: str, names: Sequence[str]) -> str | None:
+    """An engine may write `EN` or `zh_CN`; jobs come with `en` and `zh-CN`."""
+    return next((name for name in names if _tag(name) == language), None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _tag(name: str) -> str:
+    return tag_of(name) or name
 
 
 def _lacking(kind: str, what: str, engines: Sequence[object]) -> ModelNotAvailable:
     """What was declared a heartbeat ago may be gone by now; another node does the job."""
-    return ModelNotAvailable(f"no {kind} for {what} here now", _service_id(engines[0], kind) if engines else "")
+    return ModelNotAvailable(
+        f"no {kind} for {what} is available on this node", _service_id(engines[0], kind) if engines else ""
+    )
 
 
 def _service_id(engine: object, kind: str) -> str:

@@ -1,4 +1,4 @@
-"""How a node presents itself: what it can do and how busy it is, as messages."""
+"""Builds a node's registration and heartbeats: its abilities and its load."""
 
 import os
 import platform
@@ -12,9 +12,10 @@ from lingua_scheduler.sdk import load
 from lingua_scheduler.sdk.engines import Abilities, Service
 
 KINDS = ("asr", "semantic", "nmt", "tts")
-# A node can: ask before it starts, take audio as a binary frame after its job, stop taking jobs when it is told to; and
-# it hands every field of a job to its engines, which may use what nodes of other makers would trip over.
-ADVANCED_FEATURES = ("job_ack", "binary_audio", "drain", "lid", "context_text", "semantic", "turns")
+# A node can: ask before it starts, take audio as a binary frame after its job, stop taking jobs when it is told to, and
+# log that it is quarantined; it hands every field of a job to its engines, which may use what nodes of other makers
+# would trip over.
+ADVANCED_FEATURES = ("job_ack", "binary_audio", "drain", "lid", "context_text", "semantic", "turns", "quarantine")
 
 
 class Identity(NamedTuple):

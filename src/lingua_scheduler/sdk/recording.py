@@ -24,7 +24,7 @@ SURELY_SILENT = 0.02
 SURELY_HEARD = 0.1
 
 
-class Part(NamedTuple):
+class RecordedPart(NamedTuple):
     """`audio` is empty where a sentence has ended."""
 
     begins_ms: float
@@ -40,7 +40,7 @@ async def paced(pcm16: bytes, *, is_fast: bool = False) -> AsyncIterator[bytes]:
         yield part.audio
 
 
-async def played(pcm16: bytes, *, is_fast: bool = False) -> AsyncIterator[Part]:
+async def played(pcm16: bytes, *, is_fast: bool = False) -> AsyncIterator[RecordedPart]:
     """The same, with the place of each chunk in the recording."""
     loop = asyncio.get_running_loop()
     # An hour of speech takes seconds to look through.
@@ -54,7 +54,7 @@ async def played(pcm16: bytes, *, is_fast: bool = False) -> AsyncIterator[Part]:
             await asyncio.sleep(AFTER_FINAL_S)
 
 
-def parts_of(pcm16: bytes) -> Iterator[Part]:
+def parts_of(pcm16: bytes) -> Iterator[RecordedPart]:
     """Every sample that is not in the middle of a pause, once and in order."""
     begins = 0
     for pause_begins, pause_ends in pauses_in(pcm16):
@@ -62,7 +62,7 @@ def parts_of(pcm16: bytes) -> Iterator[Part]:
         if pause_begins > 0:
             yield from _chunks(pcm16, begins, ends)
             if pause_ends < len(pcm16):
-                yield Part(ends / BYTES_A_MS, b"")
+                yield RecordedPart(ends / BYTES_A_MS, b"")
         begins = pause_ends - BEFORE_SPEECH_MS * BYTES_A_MS if pause_ends < len(pcm16) else len(pcm16)
     yield from _chunks(pcm16, begins, len(pcm16))
 
@@ -93,6 +93,6 @@ def _levels(pcm16: bytes) -> list[float]:
     return [math.sqrt(sum(map(mul, frame, frame)) / len(frame)) for frame in frames]
 
 
-def _chunks(pcm16: bytes, begins: int, ends: int) -> Iterator[Part]:
+def _chunks(pcm16: bytes, begins: int, ends: int) -> Iterator[RecordedPart]:
     for place in range(begins, ends, CHUNK_BYTES):
-        yield Part(place / BYTES_A_MS, pcm16[place : min(place + CHUNK_BYTES, ends)])
+        yield RecordedPart(place / BYTES_A_MS, pcm16[place : min(place + CHUNK_BYTES, ends)])

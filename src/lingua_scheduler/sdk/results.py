@@ -3,6 +3,7 @@
 import base64
 from typing import NamedTuple
 
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_scheduler.sdk.audio import Audio
 from lingua_scheduler.sdk.decoding import decode
@@ -43,11 +44,15 @@ class NoText(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """No node could translate it. `code` and `hint` say why, when the scheduler did."""
+    """No node could translate it, or not in time, or it was cancelled; `code` and `hint` say why."""
 
     utterance_index: int
     code: str = ""
     hint: str = ""
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.code == ErrorCode.JOB_CANCELLED
 
 
 class Gap(NamedTuple):
@@ -85,6 +90,9 @@ class Reading:
                 return NoText(heard.utterance_index, heard.reason)
             case MissingResult(reason="job_failed"):
                 event = self._failures.pop(heard.utterance_index, None)
+                if heard.code is not None:
+                    return Failed(heard.utterance_index, heard.code, heard.detail or "")
+                # A scheduler of an older release.
                 return Failed(heard.utterance_index, *(_why(event) if event else ()))
             case MissingResult():
                 return Gap(heard.utterance_index, heard.reason)

@@ -1,4 +1,4 @@
-"""What a client has said, kept in case a connection swallows it."""
+"""The audio a client has sent, kept to be sent again after a lost connection."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.protocol.session import Utterance
 
-# Two minutes of PCM16; what is older has been heard, or nobody waits for it any more.
+# Two minutes of PCM16; older audio has been translated or is no longer needed.
 MAX_REMEMBERED_BYTES = 4_000_000
 MAX_REMEMBERED_CHUNKS = 20_000
 # Whole utterances under way at once.

@@ -6,6 +6,8 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
 from typing import Any, TypeVar
 
 R = TypeVar("R")
@@ -24,13 +26,14 @@ class Threads:
 
     async def run(self, call: Callable[[], R]) -> R:
         """Its result. Who is cancelled meanwhile waits for its end all the same: a thread cannot be stopped, and what
-        it takes up is taken. A second cancellation is obeyed: then somebody is leaving."""
+        it takes up is taken. A second cancellation is obeyed: then the node is stopping."""
         done: Future[R] = Future()
         self._busy += 1
         if self._busy > self._started and self._started < self._most:
             self._started += 1
             threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
-        self._waiting.put((done, call))
+        # What an engine finds in its context, such as how to ask for more time, is there in the thread too.
+        self._waiting.put((done, partial(copy_context().run, call)))
         ended = asyncio.wrap_future(done)
         try:
             return await asyncio.shield(ended)
@@ -59,6 +62,6 @@ class Threads:
 
 
 def _nobody_asks(ended: "asyncio.Future[Any]") -> None:
-    """An error that nobody looks at is complained about."""
+    """Retrieve the error, because asyncio complains about errors that are never retrieved."""
     if not ended.cancelled():
         ended.exception()

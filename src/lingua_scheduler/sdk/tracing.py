@@ -1,4 +1,4 @@
-"""A node's part of a trace: when the scheduler is traced, a job is a span of whatever OpenTelemetry the node has."""
+"""A node's part of a trace: when the scheduler is traced, each job is a span in the OpenTelemetry setup of the node."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

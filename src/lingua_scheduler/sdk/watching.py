@@ -1,4 +1,4 @@
-"""Following a scheduler over GET /v1/watch: one picture, then what changes, through every interruption."""
+"""Follows a scheduler over GET /v1/watch: one picture, then changes; reconnects after interruptions."""
 
 import asyncio
 import os
@@ -10,6 +10,7 @@ from typing import NamedTuple
 import aiohttp
 import msgspec
 
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.watching.following import Change, OutOfStep, Seen, Whole
 from lingua_scheduler.domain.watching.picture import Event
 from lingua_scheduler.sdk.address import page_url
@@ -17,8 +18,7 @@ from lingua_scheduler.sdk.address import page_url
 CONNECT_WITHIN_S = 5.0
 # The scheduler gives a sign of life every 15 s.
 SILENT_S = 40.0
-FIRST_RETRY_S = 1.0
-LAST_RETRY_S = 15.0
+RETRIES = Backoff(1.0, 15.0, jitter=0.25)
 MAX_MESSAGE_BYTES = 64 * 2**20
 
 Failures = (aiohttp.ClientError, OSError, TimeoutError)
@@ -32,7 +32,7 @@ class Unreadable(Refused):
     """Not what a scheduler sends."""
 
 
-class Message(NamedTuple):
+class StreamMessage(NamedTuple):
     """One message of a stream of server-sent events."""
 
     event: str
@@ -49,10 +49,11 @@ class Interrupted(NamedTuple):
     reason: str
     pause_s: float
     is_refusal: bool
+    trouble: "Trouble | None" = None
 
 
 class SomeEvents(msgspec.Struct, frozen=True):
-    """What a watcher of events alone is told."""
+    """The message to a watcher of events only."""
 
     events: list[Event]
 
@@ -68,7 +69,7 @@ class Reader:
         self._body: list[bytes] = []
         self._bytes = 0
 
-    def feed(self, chunk: bytes) -> list[Message]:
+    def feed(self, chunk: bytes) -> list[StreamMessage]:
         messages = []
         *ends, rest = chunk.split(b"\n")
         for end in ends:
@@ -80,12 +81,12 @@ class Reader:
         self._parts.append(rest)
         self._bytes += len(rest)
         if self._bytes > MAX_MESSAGE_BYTES:
-            raise Unreadable(f"a message has more than {MAX_MESSAGE_BYTES} bytes")
+            raise Unreadable(f"a message is larger than {MAX_MESSAGE_BYTES} bytes")
         return messages
 
-    def _line(self, line: bytes) -> Message | None:
+    def _line(self, line: bytes) -> StreamMessage | None:
         if not line:
-            message = Message(self._event or "message", b"\n".join(self._body)) if self._body else None
+            message = StreamMessage(self._event or "message", b"\n".join(self._body)) if self._body else None
             self._event, self._body, self._bytes = "", [], 0
             return message
         name, _, value = line.partition(b":")
@@ -100,21 +101,45 @@ class Reader:
         return None
 
 
-def understood(message: Message) -> Whole | Change | SomeEvents | None:
+def understood(message: StreamMessage) -> Whole | Change | SomeEvents | None:
     """None: of a kind that a newer scheduler may send."""
     kinds: dict[str, type[Whole | Change | SomeEvents]] = {"picture": Whole, "change": Change, "events": SomeEvents}
     kind = kinds.get(message.event)
     try:
         return None if kind is None else msgspec.json.decode(message.body, type=kind)
     except msgspec.DecodeError as error:
-        raise Unreadable(f"a {message.event} cannot be read: {error}") from None
+        raise Unreadable(f"unreadable {message.event}: {error}") from None
+
+
+class Trouble(NamedTuple):
+    """Why there is no connection, and what to do about it."""
+
+    reason: str
+    advice: str
+    # No server is there; otherwise one is, or the name is wrong.
+    is_absent: bool = False
+
+
+def trouble_of(error: Exception) -> Trouble:
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return Trouble(f"the host name {error.host} is unknown", "correct it")
+        case aiohttp.ClientConnectorCertificateError():
+            why = getattr(error.certificate_error, "verify_message", "") or str(error.certificate_error)
+            advice = "name the file of its authority in SSL_CERT_FILE, or use the name that stands in the certificate"
+            return Trouble(f"its certificate is not trusted ({why})", advice)
+        case aiohttp.ClientConnectorSSLError() | aiohttp.ServerDisconnectedError() | aiohttp.ClientResponseError():
+            return Trouble(
+                "it does not speak the protocol of the URL", "check the port, and http against https, ws against wss"
+            )
+    return Trouble(reason_of(error), "start one with: lingua serve", is_absent=True)
 
 
 def reason_of(error: Exception) -> str:
-    """Why nobody could be reached, in as few words as it takes."""
-    if isinstance(error, aiohttp.ClientConnectorError):
+    """A short reason why the connection failed."""
+    if isinstance(error, aiohttp.ClientConnectorError) and not isinstance(error, aiohttp.ClientSSLError):
         number = error.os_error.errno or 0
-        # A name that nobody knows has a number of another kind.
+        # An unknown host name has an error number of another kind.
         return os.strerror(number) if number > 0 else error.os_error.strerror or str(error)
     return "it is silent" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
 
@@ -127,15 +152,28 @@ async def get(address: str, path: str) -> bytes:
         return await response.read()
 
 
+async def post(address: str, path: str, body: bytes) -> bytes:
+    """What is answered to a JSON body. Raises Refused, or one of Failures."""
+    timeout = aiohttp.ClientTimeout(total=SILENT_S, sock_connect=CONNECT_WITHIN_S)
+    headers = {"Content-Type": "application/json"}
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as http,
+        http.post(page_url(address, path), data=body, headers=headers) as response,
+    ):
+        await _accept(response)
+        return await response.read()
+
+
 async def watch(
     address: str, seen: Seen | None = None, *, only_events: bool = False
-) -> AsyncGenerator[Connected | Message | Interrupted, None]:
+) -> AsyncGenerator[Connected | StreamMessage | Interrupted, None]:
     """For ever; `seen` is kept up to date. After each interruption the scheduler begins with a whole picture again."""
     failures = 0
-    first_retry_s = FIRST_RETRY_S
+    first_s = RETRIES.first_s
     while True:
         reader = Reader()
         reason, is_refusal = "it hung up", False
+        trouble: Trouble | None = None
         try:
             async with _opened(address, only_events) as response:
                 yield Connected()
@@ -149,15 +187,16 @@ async def watch(
         except OutOfStep as error:
             reason = str(error)
         except Failures as error:
-            reason = reason_of(error)
-        first_retry_s = min(reader.retry_s or first_retry_s, LAST_RETRY_S)
-        pause_s = min(LAST_RETRY_S, first_retry_s * 2**failures) * random.uniform(0.75, 1.0)
-        failures = min(failures + 1, 10)
-        yield Interrupted(reason, pause_s, is_refusal)
+            trouble = trouble_of(error)
+            reason = trouble.reason
+        first_s = reader.retry_s or first_s
+        failures += 1
+        pause_s = RETRIES._replace(first_s=first_s).pause_s(failures, random.random())
+        yield Interrupted(reason, pause_s, is_refusal, trouble)
         await asyncio.sleep(pause_s)
 
 
-def _remember(message: Message, seen: Seen | None) -> None:
+def _remember(message: StreamMessage, seen: Seen | None) -> None:
     told = understood(message)
     if seen is not None and isinstance(told, Whole | Change):
         seen.hear(told)
@@ -178,12 +217,17 @@ async def _opened(address: str, only_events: bool) -> AsyncIterator[aiohttp.Clie
 async def _accept(response: aiohttp.ClientResponse) -> None:
     if response.status == 200:
         return
+    if response.status == 401:
+        raise Refused("its proxy asks for a password; write it in the URL: http://NAME:PASSWORD@HOST, or https://")
     try:
         said = msgspec.json.decode(await response.read(), type=_Said)
     except msgspec.DecodeError:
         said = _Said(error=f"HTTP {response.status}", detail=response.reason or "")
-    if response.status == 404:
-        raise Refused("it cannot be watched: it is older than this command, or no scheduler")
+    if response.status == 404 and said.error in ("NOT_FOUND", "HTTP 404"):
+        raise Refused(
+            "it cannot be watched: it is older than this command, not a scheduler, or the public port of a proxy; use"
+            " the operators' port or the address of an instance"
+        )
     raise Refused(f"{said.error}: {said.detail}")
 
 

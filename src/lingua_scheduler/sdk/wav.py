@@ -1,5 +1,6 @@
 """Sound files: any WAV in, 16 kHz mono PCM16 out; and back."""
 
+import os
 import struct
 import sys
 import wave
@@ -14,6 +15,8 @@ _HEAD_BYTES = 12
 _FORMAT = struct.Struct("<HHIIHH")
 # In the extended form the real format is the beginning of a longer name.
 _SUBFORMAT_AT = 24
+# Nothing records faster; a file that claims more would last no time at all, however long it is.
+_MAX_RATE = 768_000
 _SIGNED_FROM_UNSIGNED = bytes(byte ^ 0x80 for byte in range(256))
 
 
@@ -28,10 +31,10 @@ class _Format(NamedTuple):
     sample_bytes: int
 
 
-def read(path: Path) -> bytes:
-    """PCM16, 16 kHz, mono, whatever the file's rate, width and channels."""
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Convert a file of any rate, width and number of channels to PCM16, 16 kHz, mono."""
     try:
-        with path.open("rb") as file:
+        with Path(path).open("rb") as file:
             head = file.read(_HEAD_BYTES)
             content = head + file.read() if _begins_like_one(head) else head
     except OSError as error:
@@ -39,19 +42,23 @@ def read(path: Path) -> bytes:
     try:
         return parse(content).at(SAMPLE_RATE).samples
     except BadSound as error:
-        raise BadSound(f"{path} is not a WAV file we can read: {error}") from None
+        raise BadSound(f"{path} is not a supported WAV file: {error}") from None
+
+
+def seconds_of(content: bytes) -> float:
+    """How long a file lasts, without converting it."""
+    form, raw = _parsed(content)
+    return len(raw) / (form.sample_bytes * form.channels * form.rate)
 
 
 def parse(content: bytes) -> Audio:
     """One channel, at the file's own rate."""
-    if not _begins_like_one(content[:_HEAD_BYTES]):
-        raise BadSound("it does not begin like one")
-    form, raw = _parsed(content[_HEAD_BYTES:])
+    form, raw = _parsed(content)
     return Audio(to_little_endian(_mono(_samples(form, raw), form.channels)), form.rate)
 
 
-def write(path: Path, pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
-    with path.open("wb") as target, wave.open(target, "wb") as file:
+def write(path: str | os.PathLike[str], pcm16: bytes, rate: int = SAMPLE_RATE) -> None:
+    with Path(path).open("wb") as target, wave.open(target, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(rate)
@@ -62,8 +69,11 @@ def _begins_like_one(head: bytes) -> bool:
     return len(head) == _HEAD_BYTES and head[:4] == b"RIFF" and head[8:] == b"WAVE"
 
 
-def _parsed(body: bytes) -> tuple[_Format, bytes]:
+def _parsed(file: bytes) -> tuple[_Format, bytes]:
     """The chunks up to the sound. A length that is too great (a pipe did not know it) means: to the end."""
+    if not _begins_like_one(file[:_HEAD_BYTES]):
+        raise BadSound("it has no RIFF/WAVE header")
+    body = file[_HEAD_BYTES:]
     form: _Format | None = None
     at = 0
     while at + 8 <= len(body):
@@ -74,23 +84,23 @@ def _parsed(body: bytes) -> tuple[_Format, bytes]:
             form = _format(content)
         elif name == b"data":
             if form is None:
-                raise BadSound("its format comes after its sound")
+                raise BadSound("its format chunk comes after its audio")
             return form, content
         at += 8 + length + length % 2
-    raise BadSound("it holds no sound")
+    raise BadSound("it contains no audio")
 
 
 def _format(content: bytes) -> _Format:
     if len(content) < _FORMAT.size:
-        raise BadSound("its format is cut short")
+        raise BadSound("its format chunk is truncated")
     kind, channels, rate, _, _, bits = _FORMAT.unpack_from(content)
     if kind == _EXTENSIBLE and len(content) >= _SUBFORMAT_AT + 2:
         (kind,) = struct.unpack_from("<H", content, _SUBFORMAT_AT)
-    if rate < 1 or channels < 1:
+    if not 1 <= rate <= _MAX_RATE or channels < 1:
         raise BadSound(f"its sample rate is {rate}, and it has {channels} channels")
     widths = {_PCM: (8, 16, 20, 24, 32), _FLOAT: (32, 64)}.get(kind, ())
     if bits not in widths:
-        raise BadSound(f"its sound is packed in a way we do not know (format {kind}, {bits} bits); save it as PCM")
+        raise BadSound(f"unsupported encoding (format {kind}, {bits} bits); save it as PCM")
     return _Format(kind, channels, rate, (bits + 7) // 8)
 
 

@@ -6,7 +6,6 @@ import math
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator
-from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 import hiredis
@@ -22,8 +21,11 @@ from redis.exceptions import (
     ResponseError,
 )
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.store.wire import Wire
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.tasks import Nursery
 
 T = TypeVar("T")
 Argument = str | bytes | int | float
@@ -31,14 +33,13 @@ Command = tuple[Argument, ...]
 Reply = Any
 Waiter = asyncio.Future[Reply]
 
-FIRST_RETRY_S = 0.02
-LAST_RETRY_S = 1.0
+RECONNECTS = Backoff(0.02, 1.0)
 # Redis answers but takes no writes: out of memory, a full disk, too few replicas. For us it is away.
 # (redis-py takes the code off the first; 6.2 wraps all of them in the script's own error.)
 CANNOT_WRITE = re.compile(r"\b(OOM|MISCONF|NOREPLICAS)\b|used memory > 'maxmemory'")
 # What we may not do: either one command, or all that we live by. The next write of our own tells.
 NOT_ALLOWED = re.compile(r"\bNOPERM\b|ACL failure in script|user executing the script can't (?:run|access)")
-# Codes that say nothing about the server as a whole: a mistake of whoever called, a matter of one key, or of where a
+# Codes that say nothing about the server as a whole: a mistake of the caller, a matter of one key, or of where a
 # Cluster keeps it, which is looked after elsewhere. Any other code, such as BUSY, means: not now.
 ABOUT_ONE_COMMAND = re.compile(
     "ERR|WRONGTYPE|NOSCRIPT|NOGROUP|NOPROTO|NOTBUSY|BUSYGROUP|BUSYKEY|UNKILLABLE|EXECABORT|INPROG"
@@ -61,18 +62,18 @@ WRONG_TYPE = "WRONGTYPE"
 
 
 class RedisAway(Exception):
-    """Redis cannot be reached, does not answer in time, or has too much waiting: the one surprise we plan for."""
+    """Redis is unavailable: unreachable, too slow, or with too many pending commands. The one exception we plan for."""
 
 
 class NotDone(RedisAway):
-    """And the command was certainly not carried out."""
+    """Redis is unavailable, and the command was certainly not executed."""
 
 
 class WritesRefused(NotDone):
-    """It answers, and takes no writes. That may last: whoever can is told at once instead of waiting."""
+    """Redis answers, but accepts no writes. That may last, so callers fail immediately instead of waiting."""
 
 
-class Line(Protocol):
+class RedisLine(Protocol):
     """The way to Redis that all callers share, whether one server is behind it or a Cluster."""
 
     up: asyncio.Event
@@ -120,7 +121,7 @@ class ServerLine:
     """A multiplexed connection that reconnects by itself.
 
     `call` only queues: all calls of one tick leave in one write, and replies come back in order. When the
-    connection breaks every waiter fails, because nobody can know which commands were carried out.
+    connection breaks every waiter fails, because it is unknown which commands were executed.
     """
 
     def __init__(
@@ -133,7 +134,9 @@ class ServerLine:
         on_error: Callable[[Waiter, Command, RedisError], None] = give_error,
         mend: Mend | None = None,
         is_raw: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._mend = mend
         self._make_connection = make_connection
         self._timeout_s = timeout_ms / 1000
@@ -146,11 +149,11 @@ class ServerLine:
         self._waiters: deque[tuple[Waiter, Command]] = deque()
         self._wire: Wire | None = None
         self._oldest_since = math.inf
-        # The one command under way whose round trip is measured, and since when; what blocks says nothing of Redis.
+        # The one command under way whose round trip is measured, and since when; blocking commands are not measured.
         self._sampled: Waiter | None = None
         self._sampled_at = 0.0
         self.failure = "not connected yet"
-        # A write that changes nothing; None: nobody minds whether writes are taken.
+        # A write that changes nothing, to check that writes are accepted; None: no check.
         self.probe: Callable[[], Command | None] | None = None
         self._probing: Waiter | None = None
         # Those who were not allowed what they asked for, until it is known whether anything is.
@@ -158,7 +161,7 @@ class ServerLine:
         self._in_doubt = asyncio.Event()
         # Why the server takes no writes, though it is there.
         self.refusal = ""
-        self._task: asyncio.Task[None] | None = None
+        self._life = Nursery("redis_line")
         self._loop: asyncio.AbstractEventLoop
         self.up = asyncio.Event()
         self.on_up: Callable[[], None] | None = None
@@ -168,7 +171,7 @@ class ServerLine:
         self._loop = asyncio.get_running_loop()
         connection = await self._connect()
         ready: asyncio.Future[None] = self._loop.create_future()
-        self._task = asyncio.create_task(self._stay_connected(connection, ready), name="redis line")
+        self._life.start(self._stay_connected(connection, ready))
         await ready
 
     def start(self) -> None:
@@ -176,15 +179,12 @@ class ServerLine:
         self._loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = self._loop.create_future()
         ready.set_result(None)
-        self._task = asyncio.create_task(self._stay_connected(None, ready), name="redis line")
+        self._life.start(self._stay_connected(None, ready))
 
     async def close(self) -> None:
         self.failure = "closed"
         self.on_down = None
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._life.close()
 
     def call(self, *command: Argument) -> Waiter:
         if not self.up.is_set():
@@ -199,17 +199,17 @@ class ServerLine:
         return [self]
 
     def prepare_call(self, *command: Argument) -> Waiter:
-        """As `call`, for what must happen on a new connection before anybody else may use it."""
+        """As `call`, for the set-up of a new connection before callers may use it."""
         return self.send(command)
 
     def send(self, command: Command, waiter: Waiter | None = None) -> Waiter:
-        """Queue a command, perhaps for somebody who waits for it since another server refused it."""
+        """Queue a command, perhaps for a caller that waits since another server refused it."""
         if len(self._waiters) >= self._max_pending:
-            raise RedisAway(f"{self._max_pending} commands are waiting for an answer already")
+            raise RedisAway(f"{self._max_pending} commands are already waiting for a reply (redis.max_pending)")
         if waiter is None:
             waiter = self._loop.create_future()
         if not self._waiters:
-            self._oldest_since = self._loop.time()
+            self._oldest_since = self._clock()
         if not self._outgoing:
             self._loop.call_soon(self._flush)
         self._outgoing.append(_packed(command))
@@ -240,7 +240,7 @@ class ServerLine:
         return connection
 
     async def _stay_connected(self, connection: AbstractConnection | None, ready: asyncio.Future[None]) -> None:
-        retry_s = FIRST_RETRY_S
+        failures = 0
         while True:
             try:
                 connection = connection or await self._connect()
@@ -251,15 +251,15 @@ class ServerLine:
                     ready.set_exception(error)
                     return
             else:
-                retry_s = FIRST_RETRY_S
+                failures = 0
             finally:
                 await self._drop(connection)
             connection = None
-            await asyncio.sleep(retry_s)
-            retry_s = min(retry_s * 2, LAST_RETRY_S)
+            failures += 1
+            await asyncio.sleep(RECONNECTS.pause_s(failures))
 
     async def _serve(self, connection: AbstractConnection, ready: asyncio.Future[None]) -> None:
-        """Serve callers until the connection breaks; the failure is kept for those who call meanwhile."""
+        """Serve callers until the connection breaks; the failure is kept for calls made meanwhile."""
         self._wire = Wire(connection, self._settle, is_raw=self._is_raw)
         ends = [self._wire.ended, *(asyncio.create_task(watch) for watch in self._watches())]
         preparing = asyncio.ensure_future(self._set_up())
@@ -309,7 +309,7 @@ class ServerLine:
                     self._come_up()
 
     async def _try_to_write(self) -> str:
-        """Why writes are not taken; empty when they are, or nobody can say."""
+        """Why writes are refused; empty if they are accepted, or if that is unknown."""
         command = None if self.probe is None else self.probe()
         if command is None:
             return ""
@@ -339,14 +339,14 @@ class ServerLine:
         self._in_doubt.clear()
 
     def _settle_doubts(self, refusal: str) -> None:
-        """Who was not allowed something hears that Redis is away, if it allows nothing, and else the error."""
+        """A caller without permission gets RedisAway if Redis permits nothing at all, else the server's error."""
         doubted, self._doubted = self._doubted, []
         for waiter, error in doubted:
             if not waiter.done():
                 waiter.set_exception(WritesRefused(refusal) if refusal else error)
 
     def _refuse_all(self, refusal: str) -> None:
-        """Nobody is served until writes are taken again; the connection stays, to find that out."""
+        """Fail all callers until writes are accepted again; the connection stays open to find that out."""
         self.refusal = self.failure = refusal
         if self.up.is_set():
             self.up.clear()
@@ -370,11 +370,11 @@ class ServerLine:
             self.on_down(self.failure)
 
     def _flush(self) -> None:
-        """All calls of one tick in one write."""
+        """Write all commands of one event-loop tick as one batch."""
         batch, self._outgoing = self._outgoing, []
         if self._wire is not None and batch:
             if self._sampled is None and not self._is_raw:
-                now = monotonic()
+                now = self._clock()
                 if now - self._sampled_at >= SAMPLE_EVERY_S:
                     self._sampled, self._sampled_at = self._waiters[-1][0], now
             self._wire.write(batch)
@@ -385,7 +385,7 @@ class ServerLine:
             waiter, command = waiters.popleft()
             if waiter is self._sampled:
                 self._sampled = None
-                metrics.REDIS_SECONDS.observe(monotonic() - self._sampled_at)
+                metrics.REDIS_SECONDS.observe(self._clock() - self._sampled_at)
             if not isinstance(reply, RedisError):
                 if not waiter.done():
                     waiter.set_result(reply)
@@ -395,7 +395,7 @@ class ServerLine:
                 # It is about the connection, not about the command; the waiter fails with all others.
                 waiters.appendleft((waiter, command))
                 raise reply
-        self._oldest_since = self._loop.time()
+        self._oldest_since = self._clock()
 
     def _refused(self, waiter: Waiter, command: Command, error: RedisError) -> None:
         if waiter.done():
@@ -411,7 +411,8 @@ class ServerLine:
                 self._refuse_all(str(error))
         elif self._mend is not None and self.up.is_set() and WRONG_TYPE in str(error):
             self._mend(self, waiter, command, error)
-        elif self.up.is_set():
+        elif self.up.is_set() or self.refusal:
+            # Also of a caller whose command was under way when writes were found to be refused.
             self._on_error(waiter, command, error)
         else:
             give_error(waiter, command, error)
@@ -420,7 +421,7 @@ class ServerLine:
         """A server that hangs keeps its socket open: the oldest unanswered command tells."""
         while True:
             await asyncio.sleep(self._timeout_s / 4)
-            if self._waiters and self._loop.time() - self._oldest_since > self._timeout_s:
+            if self._waiters and self._clock() - self._oldest_since > self._timeout_s:
                 raise RedisAway(f"no answer for {self._timeout_s:g} s")
 
 

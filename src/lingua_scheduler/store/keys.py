@@ -1,4 +1,4 @@
-"""Every key name, and what lives under it. Keys of one script share one hash tag."""
+"""All Redis key names and what they contain. Keys used by one script share one hash tag."""
 
 import hashlib
 import re
@@ -54,6 +54,7 @@ class ShardKeys:
         self._pool = f"{base}:pool:"
         self._job = f"{base}:record:"
         self._complaints = f"{base}:complaints:"
+        self._tally = f"{base}:tally:"
 
     def node(self, node_id: str) -> str:
         return self._node + node_id
@@ -67,6 +68,9 @@ class ShardKeys:
     def complaints(self, node_id: str) -> str:
         return self._complaints + node_id
 
+    def tally(self, node_id: str) -> str:
+        return self._tally + node_id
+
 
 class Keys:
     def __init__(self, prefix: str) -> None:
@@ -78,14 +82,21 @@ class Keys:
         self.instances_alive = f"{prefix}:{{instances}}:alive"
         self.instances_about = f"{prefix}:{{instances}}:about"
         self.figures = f"{prefix}:{{instances}}:figures"
+        self.turn = f"{prefix}:{{instances}}:turn"
         self.leader = f"{prefix}:{{pools}}:leader"
         self.leader_epochs = f"{prefix}:{{pools}}:epochs"
         self.map_config = f"{prefix}:{{pools}}:config"
+        self.failures = f"{prefix}:{{watch}}:failures"
+        self.events = f"{prefix}:{{watch}}:events"
+        self.moments = f"{prefix}:{{watch}}:moments"
+        self.memory = f"{prefix}:{{watch}}:memory"
+        self.asked = f"{prefix}:{{pools}}:asked"
+        self.missed = f"{prefix}:{{pools}}:missed"
         self.signals = f"{prefix}:signals"
         self.version = f"{prefix}:{{meta}}:version"
-        self.alive = f"{prefix}:{{instances}}:alive"
+        self.alarms = f"{prefix}:{{meta}}:alarms"
 
-    def family_of(self, key: str) -> "Family | None":
+    def family_of(self, key: str) -> "KeyFamily | None":
         """What is kept under a key, by its name; None for what is none of ours."""
         start = f"{self._prefix}:"
         if not key.startswith(start):
@@ -147,27 +158,32 @@ class Keys:
 ASIDE = "unreadable"
 
 TABLE = (
-    KeyDoc("…:{s7}:node:<id>", "hash", "profile of a node: what it said of itself, its pools, its state"),
-    KeyDoc("…:{s7}:pool:<src>:<tgt>:<facet>", "set", "ids of the nodes that serve the pair, as speech or as text"),
-    KeyDoc("…:{s7}:pool:*:<digest>:text", "set", "ids of the wide nodes that serve the same pairs, more than 256"),
-    KeyDoc("…:{s7}:wide", "hash", "wide pool → the languages its nodes serve as JSON; goes with its last member"),
-    KeyDoc("…:{s7}:seen", "zset", "node → the moment until which it counts as alive (ms, Redis's clock)"),
-    KeyDoc("…:{s7}:free", "zset", "node → free slots; only nodes that take work"),
+    KeyDoc("…:{s7}:node:<id>", "hash", "profile of a node: its capabilities, pools and state"),
+    KeyDoc("…:{s7}:pool:<src>:<tgt>:<facet>", "set", "ids of the nodes that serve the pair, with speech or text only"),
+    KeyDoc(
+        "…:{s7}:pool:*:<digest>:text", "set", "ids of the wide nodes (more than 256 pairs) that serve the same pairs"
+    ),
+    KeyDoc("…:{s7}:wide", "hash", "wide pool → the languages of its nodes as JSON; removed with its last member"),
+    KeyDoc("…:{s7}:seen", "zset", "node → time until which it counts as alive (ms, Redis's clock)"),
+    KeyDoc("…:{s7}:free", "zset", "node → free slots; only nodes that accept jobs"),
     KeyDoc("…:{s7}:held", "zset", "node → live leases"),
-    KeyDoc("…:{s7}:limits", "hash", "node → slots it may use: what it claims, as far as it is believed"),
+    KeyDoc("…:{s7}:limits", "hash", "node → slots it may use: what it announces, limited by what it has earned"),
     KeyDoc(
         "…:{s7}:trust",
         "hash",
-        "node → slots believed, good results since they grew, slots claimed; only nodes that claimed more than a new "
-        "one is believed to have",
+        "node → slots it has earned, successful jobs since they last grew, slots it announces; only nodes that "
+        "announce "
+        "more than a new node is given",
     ),
     KeyDoc(
         "…:{node:<id>}:past",
         "string",
-        "of a node that left: slots believed, quarantined until, last outcomes; when it comes back they count; expires",
+        "of a node that left: earned slots, end of quarantine, last outcomes; restored when it reconnects; expires",
     ),
-    KeyDoc("…:{s7}:owners", "hash", "node → epoch, instance, connection, what it announced: 1 if it acknowledges"),
-    KeyDoc("…:{s7}:queues", "hash", "node → jobs that wait for its GPU, as it says; only nodes that have some"),
+    KeyDoc(
+        "…:{s7}:owners", "hash", "node → epoch, instance, connection, announced features: 1 if it acknowledges jobs"
+    ),
+    KeyDoc("…:{s7}:queues", "hash", "node → reported length of its GPU queue; only nodes that have one"),
     KeyDoc("…:{s7}:leases", "zset", "job#attempt#node → deadline (ms, Redis's clock)"),
     KeyDoc(
         "…:{s7}:trouble",
@@ -178,76 +194,97 @@ TABLE = (
     KeyDoc(
         "…:{s7}:record:<job id>",
         "string",
-        "a line of state, attempt, node, session, owner …, then a line for each of its last moves; never audio or text",
+        "a line with state, attempt, node, session, owner …, then a line for each of its last transitions; never "
+        "audio or text",
     ),
     KeyDoc(
         "…:{s7}:complaints:<node>",
         "zset",
-        "digest of the service and version a node said it lacks → when (ms); expires",
+        "digest of the service and version a node reported as missing → when (ms); expires",
     ),
-    KeyDoc("…:{s7}:recent", "stream", "the jobs that began in the shard lately: job, session; bounded"),
+    KeyDoc("…:{s7}:tally:<node>", "hash", "five minutes → attempts done and failed, times; its last errors; expires"),
+    KeyDoc("…:{s7}:recent", "stream", "the latest jobs of the shard: job, session; bounded"),
     KeyDoc(
         "…:{s7}:looks",
         "hash",
         "node → state, digest of what it says and serves, how long a sign of life lasts (ms), "
-        "percent of CPU, memory and GPU in use; for people alone",
+        "percent of CPU, memory and GPU in use; used by monitoring only",
     ),
     KeyDoc("…:{s7}:pairs", "hash", "pool → number of nodes, the shard's summary for the pool map"),
     KeyDoc("…:{shards}:placement", "hash", "node → shard"),
     KeyDoc("…:{shards}:load", "zset", "shard → nodes placed in it"),
     KeyDoc("…:{shards}:room", "zset", "shards with room, by number"),
-    KeyDoc("…:{instances}:alive", "zset", "instance → its last beat (ms, Redis's clock)"),
+    KeyDoc("…:{instances}:alive", "zset", "instance → its last heartbeat (ms, Redis's clock)"),
     KeyDoc("…:{instances}:about", "hash", "instance → incarnation of its process, and host, pid, version … as JSON"),
-    KeyDoc("…:{instances}:figures", "hash", "instance → what it counts (sessions, jobs, latencies) as JSON; no text"),
+    KeyDoc("…:{instances}:turn", "string", "the instance that last sent peers to others; expires when the next may"),
+    KeyDoc("…:{instances}:figures", "hash", "instance → its figures (sessions, jobs, latencies) as JSON; no text"),
     KeyDoc(
         "…:{instance:<id>}:inbox",
         "stream",
-        "letters to an instance; speech passes through here, sealed if all instances have the cluster key",
+        "letters to an instance; contains speech, encrypted if all instances have the cluster key",
     ),
     KeyDoc(
         "…:{instance:<id>}:dead",
         "stream",
         "letters that could not be handled, with the reason, without speech and text; bounded",
     ),
-    KeyDoc("…:{instance:<id>}:adopter", "hash", "who looks after a dead instance's inbox, in which epoch, until when"),
-    KeyDoc("…:{pools}:leader", "string", "the leading instance and its epoch; expires unless it is renewed"),
-    KeyDoc("…:{pools}:epochs", "string", "how many leaders there were"),
+    KeyDoc(
+        "…:{instance:<id>}:adopter",
+        "hash",
+        "which instance adopted a dead instance's inbox, in which epoch, until when",
+    ),
+    KeyDoc("…:{pools}:leader", "string", "the leader and its epoch (leader election); expires unless renewed"),
+    KeyDoc("…:{pools}:epochs", "string", "number of leaders so far, which is the latest epoch (fencing token)"),
     KeyDoc(
         "…:{pools}:config",
         "hash",
         "the published pool map, the languages of its wide pools, its version, when and by whom it was built",
     ),
+    KeyDoc("…:{watch}:failures", "stream", "failed jobs of the fleet: ids, pair, code, reason, node; no text; bounded"),
+    KeyDoc("…:{watch}:events", "stream", "events of the fleet, written by the leader as JSON; bounded"),
+    KeyDoc("…:{watch}:moments", "stream", "points of the dashboard's curves, written by the leader as JSON; bounded"),
+    KeyDoc("…:{watch}:memory", "string", "the leader's alarms, and what it remembers for them, as JSON; expires"),
+    KeyDoc("…:{pools}:asked", "zset", "pool → when it was last asked for (ms, Redis's clock); a week, bounded"),
+    KeyDoc("…:{pools}:missed", "zset", "the same of pools that no node has served when they were asked for; bounded"),
     KeyDoc(
         "…:{session:<id>}",
         "hash",
-        "owner, digest of the resume token, what the client asked for, the latest utterances as frame numbers; of one "
-        "that is found by its id a digest of its client's address, and whether its socket is gone; of one that was "
-        "claimed and is over, for a while, that it is (owner `closed`); expires",
+        "owner, digest of the resume token, what the client requested, the latest utterances as frame numbers; if it "
+        "can be found by its id, a digest of its client's address and whether its socket is gone; if it was claimed "
+        "and "
+        "has ended, for a while, the owner `closed`; expires",
     ),
     KeyDoc(
         "…:{session:<id>}:parked",
         "list",
-        "outcomes on their way to a client that is away, sealed with its resume token, until it comes back or the "
-        "grace period ends",
+        "outcomes for a disconnected client, with text and speech, encrypted with its resume token, until it "
+        "reconnects "
+        "or the grace period ends",
     ),
-    KeyDoc("…:{meta}:version", "string", "version of all this; a release that does not know it refuses to start"),
-    KeyDoc("…:{affinity:<digest>}", "string", "shard and node that served a caller's affinity key last; expires"),
+    KeyDoc("…:{meta}:version", "string", "version of the data; a release that does not support it refuses to start"),
+    KeyDoc(
+        "…:{meta}:alarms",
+        "hash",
+        "alarm → since when it is raised, when an instance last raised it, when it was acknowledged, silenced until, "
+        "when it was forgotten (ms, Redis's clock), and who said so; bounded",
+    ),
+    KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc(
         "…:{request:<digest>}",
         "hash",
-        "of a request id within its tenant and session: claim token and instance, digest of what is asked for, lease, "
-        "and once it has one its job, node, attempt and the secret to fetch the result with; expires",
+        "idempotency key: of a request id within its tenant and session the claim token and instance, a digest of the "
+        "request, the lease, and later its job, node, attempt and the secret to fetch the result with; expires",
     ),
     KeyDoc(
         "…:{…}:unreadable:<name>",
         "any",
-        "a key that held another type than we keep there, set aside so that service goes on; expires after a day",
+        "a key that had the wrong type, moved aside so that service continues; expires after a day",
     ),
-    KeyDoc("…:signals", "channel", "losable messages between instances; nothing is stored"),
+    KeyDoc("…:signals", "channel", "Pub/Sub: messages between instances that may be lost; nothing is stored"),
 )
 
 
-class Family(NamedTuple):
+class KeyFamily(NamedTuple):
     """Keys of one kind."""
 
     name: str
@@ -256,7 +293,7 @@ class Family(NamedTuple):
     pattern: re.Pattern[str]
 
 
-def _family(doc: KeyDoc) -> Family:
+def _family(doc: KeyDoc) -> KeyFamily:
     """From its entry in the table, so that no key is without one."""
     shape = doc.pattern.removeprefix("…:")
     words = re.findall(r"[a-z]+", re.sub(r"<[^>]*>", "", shape.removeprefix("{s7}")))
@@ -264,7 +301,7 @@ def _family(doc: KeyDoc) -> Family:
     pattern = re.escape(shape).replace(re.escape("{s7}"), r"\{s\d{1,4}\}").replace("…", r"[^}]+")
     # What stands within braces has none itself; anything else may be anything.
     pattern = re.sub(r"(\\\{[a-z]+:)<[^>]*>", r"\1[^}]+", pattern)
-    return Family(name, doc.type, re.compile(re.sub(r"<[^>]*>", ".+", pattern), re.DOTALL))
+    return KeyFamily(name, doc.type, re.compile(re.sub(r"<[^>]*>", ".+", pattern), re.DOTALL))
 
 
 FAMILIES = tuple(_family(doc) for doc in TABLE if doc.type != "channel")

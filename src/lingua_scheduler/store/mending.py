@@ -1,14 +1,13 @@
 """A key of ours that holds another type than we keep there fails every command on it: it is set aside, and the command
 is carried out after all. Costs nothing until Redis says WRONGTYPE."""
 
-import asyncio
-
 from redis.exceptions import RedisError
 
 from lingua_scheduler.store.connection import Command, RedisAway, ServerLine, Waiter
-from lingua_scheduler.store.keys import Family, Keys
+from lingua_scheduler.store.keys import KeyFamily, Keys
 from lingua_scheduler.store.servers.layout import key_of
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
+from lingua_scheduler.telemetry.tasks import Nursery
 
 # How long what was set aside is kept for a person to look at.
 KEEP_MS = 86_400_000
@@ -17,11 +16,11 @@ _SCRIPTS = ("EVALSHA", "EVAL")
 
 
 class Mender:
-    def __init__(self, keys: Keys, source: str, unreadable: Unreadable) -> None:
+    def __init__(self, keys: Keys, source: str, unreadable: UnreadableKeys) -> None:
         self._keys = keys
         self._source = source
         self._unreadable = unreadable
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._mends = Nursery("mending")
         # How often a command was made again; another type may be there again by then.
         self._tries: dict[Waiter, int] = {}
 
@@ -30,14 +29,12 @@ class Mender:
         if waiter not in self._tries:
             waiter.add_done_callback(self._tries.pop)
         self._tries[waiter] = self._tries.get(waiter, 0) + 1
-        task = asyncio.get_running_loop().create_task(self._mend(line, waiter, command, error))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._mends.start(self._mend(line, waiter, command, error))
 
     async def _mend(self, line: ServerLine, waiter: Waiter, command: Command, error: RedisError) -> None:
         known = {key: family for key in _keys_of(command) if (family := self._keys.family_of(key)) is not None}
         try:
-            # Somebody else may have set it aside meanwhile; then nothing is left in the way.
+            # Another instance may have moved it aside in the meantime; then the way is clear.
             if not known or self._tries.get(waiter, 0) > MOST_TRIES or not await self._set_aside(line, known):
                 raise error
             if not waiter.done():
@@ -46,7 +43,7 @@ class Mender:
             if not waiter.done():
                 waiter.set_exception(failure)
 
-    async def _set_aside(self, line: ServerLine, known: dict[str, Family]) -> bool:
+    async def _set_aside(self, line: ServerLine, known: dict[str, KeyFamily]) -> bool:
         asides = [self._keys.aside(key) for key in known]
         types = [family.type for family in known.values()]
         left, *moved = await line.send(("EVAL", self._source, 2 * len(known), *known, *asides, KEEP_MS, *types))

@@ -1,15 +1,12 @@
-"""How values in Redis are read: what cannot have been written by us is None, or a default, and never an exception."""
+"""Parses values in Redis: an invalid value is None or a default, never an exception."""
 
 import re
-from typing import NamedTuple
 
 import msgspec
 
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools.pools import Languages
 
-_OWNER = re.compile(r"(\d{1,19}) ([A-Za-z0-9_.-]{1,64}) (\S{1,128}) ([01][a-z]*)", re.ASCII)
-_PLACE = re.compile(r"(\d{1,4}) (\d{1,15})", re.ASCII)
 _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
@@ -24,17 +21,8 @@ _SLOTS = re.compile(r"\d{1,7}", re.ASCII)
 _TRUST = re.compile(r"\d{1,7} \d{1,9} \d{1,7}", re.ASCII)
 
 
-class OwnerText(NamedTuple):
-    """What `owners` holds of a node."""
-
-    epoch: str
-    instance: str
-    link: str
-    features: str
-
-
-class Profile(msgspec.Struct):
-    """What a node said of itself, as it is written."""
+class StoredProfile(msgspec.Struct):
+    """The declared capabilities of a node, as stored."""
 
     version: str = ""
     platform: str = ""
@@ -45,11 +33,11 @@ class Profile(msgspec.Struct):
     reports_jobs: bool = False
 
 
-_PROFILE = msgspec.json.Decoder(Profile)
+_PROFILE = msgspec.json.Decoder(StoredProfile)
 
 
 def is_text(text: str) -> bool:
-    """Whether it is what it looks like: bytes that are no UTF-8 come as lone surrogates, which nobody can pass on."""
+    """Whether it is valid text: bytes that are not UTF-8 arrive as lone surrogates, which cannot be encoded again."""
     if text.isascii():
         return True
     try:
@@ -92,17 +80,6 @@ def is_trust(text: str) -> bool:
     return _TRUST.fullmatch(text) is not None
 
 
-def owner_of(text: str | None) -> OwnerText | None:
-    found = _OWNER.fullmatch(text) if text else None
-    return None if found is None else OwnerText(*found.groups())
-
-
-def place_of(text: str | None) -> tuple[int, int] | None:
-    """Shard and serial."""
-    found = _PLACE.fullmatch(text) if text else None
-    return None if found is None else (int(found[1]), int(found[2]))
-
-
 def is_shard(text: str) -> bool:
     return _SHARD.fullmatch(text) is not None
 
@@ -125,10 +102,10 @@ def is_pool(text: str) -> bool:
     return _POOL.fullmatch(text) is not None and is_text(text)
 
 
-def profile_of(text: str | None) -> Profile | None:
+def profile_of(text: str | None) -> StoredProfile | None:
     """Of nothing an empty one."""
     try:
-        return _PROFILE.decode(text) if text else Profile()
+        return _PROFILE.decode(text) if text else StoredProfile()
     except (msgspec.MsgspecError, UnicodeError):
         return None
 

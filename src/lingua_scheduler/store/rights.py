@@ -1,4 +1,4 @@
-"""The commands we need from Redis: what an ACL user must be allowed, and how a missing right is noticed at start."""
+"""Redis permissions: the commands an ACL user needs, and the check for missing ones at start."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ DIRECT = frozenset(
             "AUTH PING SELECT INFO SCRIPT|LOAD SCRIPT|EXISTS EVALSHA EVAL MULTI DISCARD CLUSTER|SLOTS ASKING",
             # Single commands where nothing races.
             "GET SET DEL EXISTS SCAN TIME HGET HGETALL HKEYS HMGET HRANDFIELD HSET HVALS SCARD SMEMBERS ZMSCORE",
-            "ZRANGE ZSCORE XLEN LRANGE TYPE RENAME PTTL",
+            "ZRANGE ZREM ZSCORE XLEN LRANGE TYPE RENAME PTTL PEXPIRE",
             # Mail and signals between instances.
             "XADD XACK XDEL XGROUP|CREATE XPENDING XRANGE",
             "XREADGROUP XREVRANGE PUBLISH SUBSCRIBE UNSUBSCRIBE",
@@ -26,7 +26,7 @@ DIRECT = frozenset(
 )
 # To set aside what is not ours and to find it; a user made before we needed them can do without.
 OPTIONAL = frozenset({"TYPE", "RENAME", "PTTL"})
-# Asked before there is a user, so nobody can be refused it.
+# Sent before authentication, so it cannot be denied.
 NEVER_REFUSED = frozenset({"AUTH"})
 # Not to be queued in a transaction, or carried out at once even there.
 NOT_ASKED_FOR = frozenset({"AUTH", "MULTI", "DISCARD", "SUBSCRIBE", "UNSUBSCRIBE"})
@@ -107,7 +107,7 @@ def sentence(refused: Iterable[str], key_prefix: str) -> str:
     """What is missing, for the one who can grant it."""
     names = list(refused)
     if names == ["keys"]:
-        return f"its user may not touch keys that begin with {key_prefix}:"
+        return f"its user has no access to keys that begin with {key_prefix}:"
     return f"its user may not use {', '.join(names)}"
 
 

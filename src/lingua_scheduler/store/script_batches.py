@@ -1,32 +1,35 @@
-"""Calls that one script can carry out together: those of one tick, and those that come while others are under way.
+"""Batches of script calls: those of one tick, and those that come while others are under way, share one script.
 
 Redis takes one command after the other: what would wait there waits here, and shares a script instead."""
 
 import asyncio
 from collections.abc import Callable, Hashable
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from redis.exceptions import NoScriptError, ResponseError
 
-from lingua_scheduler.store.connection import RedisAway, Waiter
+from lingua_scheduler.store.connection import RedisAway, Reply, Waiter
 from lingua_scheduler.store.keys import ShardKeys
 from lingua_scheduler.store.scripts import ScriptError, Scripts
 
-# A script holds up everybody else; so many jobs take it well below a millisecond.
+# A script blocks all other clients of Redis; this many jobs take well below a millisecond.
 MOST_TOGETHER = 32
 
-Members = dict[str, tuple[Any, Waiter]]
+Members = dict[str, tuple[Any, asyncio.Future[Any]]]
+T = TypeVar("T")
 
 
-class Kind(NamedTuple):
-    """A script for many: `spell` makes its arguments, by the names of the bind block.
+class BatchedScript(NamedTuple, Generic[T]):
+    """A script that serves many calls: `spell` makes its arguments, by the names of the bind block.
 
-    It gets the place, what the calls of a group have in common, and of each call its key and its words.
+    `spell` gets the place, what the calls of a group have in common, and of each call its key and its words.
+    `read` makes a value of the reply to one call.
     """
 
     script: str
     spell: Callable[[Any, Any, list[str], list[Any]], dict[str, Any]]
+    read: Callable[[Reply], T]
     # Before all others that wait with it.
     goes_first: bool = False
 
@@ -34,7 +37,7 @@ class Kind(NamedTuple):
 class _Party(NamedTuple):
     """Those who go together, by their key: no key comes twice, so that a script need not care about itself."""
 
-    kind: Kind
+    kind: BatchedScript[Any]
     group: Hashable
     members: Members
 
@@ -51,20 +54,20 @@ class _Desk:
         self.filling: dict[tuple[str, Hashable], _Party] = {}
 
     def take(self) -> list[_Party]:
-        """All who wait; nobody joins them any more."""
+        """All waiting calls; the batch is closed to further ones."""
         parties = self.first + self.others
         self.first, self.others, self.filling = [], [], {}
         return parties
 
 
-class Together:
-    """Works by callbacks alone: a task would cost more than all else here, and could be called off."""
+class Batcher:
+    """Works by callbacks alone: a task would cost more than all else here, and could be cancelled."""
 
     def __init__(self, scripts: Scripts, max_pending: int) -> None:
         self._scripts = scripts
         self._max_pending = max_pending
         self._desks: dict[ShardKeys | str, _Desk] = {}
-        # Calls at all desks; also of those who left meanwhile, until their script is done.
+        # Calls in all batches, including cancelled ones, until their script is done.
         self.pending = 0
 
     @cached_property
@@ -72,13 +75,15 @@ class Together:
         """Kept, because looking it up costs a call of the system each time."""
         return asyncio.get_running_loop()
 
-    def join(self, kind: Kind, place: ShardKeys | str, group: Hashable, key: str, words: Any) -> Waiter:
-        """The future holds what the script replies for this call, or what the whole command failed with.
+    def submit(
+        self, kind: BatchedScript[T], place: ShardKeys | str, group: Hashable, key: str, words: Any
+    ) -> asyncio.Future[T]:
+        """The future holds what the script replied to this call, or what the whole command failed with.
 
         The place is a shard, or any other name of what one server has. Raises RedisAway when too many wait already.
         """
         if self.pending >= self._max_pending:
-            raise RedisAway(f"{self._max_pending} calls are waiting for an answer already")
+            raise RedisAway(f"{self._max_pending} calls are already waiting for a reply (redis.max_pending)")
         desk = self._desks.get(place)
         if desk is None:
             desk = self._desks[place] = _Desk()
@@ -89,7 +94,7 @@ class Together:
         if party is None or key in party.members or len(party.members) >= MOST_TOGETHER:
             party = desk.filling[name] = _Party(kind, group, {})
             (desk.first if kind.goes_first else desk.others).append(party)
-        waiter: Waiter = self._loop.create_future()
+        waiter: asyncio.Future[T] = self._loop.create_future()
         party.members[key] = (words, waiter)
         self.pending += 1
         return waiter
@@ -133,9 +138,13 @@ class Together:
         elif len(replies := answer.result()) != len(members):
             _fail(members, ScriptError(f"{party.kind.script} has {len(replies)} answers for {len(members)} calls"))
         else:
+            read = party.kind.read
             for (_, waiter), reply in zip(members.values(), replies, strict=True):
                 if not waiter.done():
-                    waiter.set_result(reply)
+                    try:
+                        waiter.set_result(read(reply))
+                    except Exception as unreadable:
+                        waiter.set_exception(unreadable)
         self._done(place, desk, party)
 
     def _done(self, place: ShardKeys | str, desk: _Desk, party: _Party) -> None:
@@ -149,5 +158,5 @@ def _fail(members: Members, error: BaseException) -> None:
     for _, waiter in members.values():
         if not waiter.done():
             waiter.set_exception(error)
-            # Whoever asked may have gone; then nobody need hear of it.
+            # The caller may have gone; an exception that is never retrieved would be logged.
             waiter.exception()

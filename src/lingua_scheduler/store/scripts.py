@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from redis.exceptions import NoScriptError
 
-from lingua_scheduler.store.connection import Argument, Line, Reply, ServerLine, Waiter
+from lingua_scheduler.store.connection import Argument, RedisLine, Reply, ServerLine, Waiter
 from lingua_scheduler.store.keys import SHARD_KEYS, ShardKeys
 
 _INCLUDE = re.compile(r"^-- include: (\w+)$", re.MULTILINE)
 _BIND = re.compile(r"^local (\w+)\s*= (?:\{unpack\()?(KEYS|ARGV)(?:, |\[)(\d+)(\]|\)\})", re.MULTILINE)
+# They begin with plain letters, which are found fast: every process reads every script when it starts.
+_MENTION = {table: re.compile(rf"{table}(?<!\w{table})\b") for table in ("KEYS", "ARGV")}
 _OF_SHARD = frozenset(SHARD_KEYS)
 CLOCK = "now_ms"
 
@@ -32,7 +34,7 @@ class Script(NamedTuple):
     sha: str
     keys: tuple[str, ...]
     arguments: tuple[str, ...]
-    # The last key or argument may be a list: it takes whatever is left.
+    # The last key or argument may be a list: it takes all remaining ones.
     keys_are_open: bool
     arguments_are_open: bool
     # Takes the values out of a dictionary in the order of the bind block.
@@ -62,7 +64,7 @@ class Script(NamedTuple):
 class Scripts:
     """All scripts of this package, on one line. `clock` stands in for Redis's own clock in tests."""
 
-    def __init__(self, line: Line, library: dict[str, Script], clock: Callable[[], int] | None = None) -> None:
+    def __init__(self, line: RedisLine, library: dict[str, Script], clock: Callable[[], int] | None = None) -> None:
         self._line = line
         self._library = library
         self._clock = clock
@@ -74,7 +76,7 @@ class Scripts:
             return await self.ask(name, shard, values, with_source=True)
 
     def ask(self, name: str, shard: ShardKeys | None, values: dict[str, Value], *, with_source: bool = False) -> Waiter:
-        """As `run`, for those who read the answer themselves.
+        """As `run`, for callers that decode the reply themselves.
 
         A restarted or failed-over server has forgotten its scripts, and says NoScriptError; the source brings it back.
         """
@@ -88,7 +90,7 @@ class Scripts:
 
 
 async def load(line: ServerLine, library: dict[str, Script]) -> None:
-    """Load every script; done on each new connection, before anybody else may use it."""
+    """Load every script; done on each new connection before callers may use it."""
     digests = await asyncio.gather(*(line.prepare_call("SCRIPT", "LOAD", s.source) for s in library.values()))
     for script, digest in zip(library.values(), digests, strict=True):
         if digest != script.sha:
@@ -114,7 +116,7 @@ def parse(name: str, text: str, included: dict[str, str]) -> Script:
             raise ScriptError(f"{name}: {bound} = {table}[{position}] is out of order in the bind block")
         names[table].append(bound)
         is_open[table] = closing != "]"
-    if any(len(re.findall(rf"\b{table}\b", text)) != len(bound) for table, bound in names.items()):
+    if any(len(_MENTION[table].findall(text)) != len(bound) for table, bound in names.items()):
         raise ScriptError(f"{name}: KEYS and ARGV are named in the bind block and nowhere else")
     for include in _INCLUDE.findall(text):
         if include not in included:

@@ -1,4 +1,4 @@
-"""The way into Redis: connected, checked, scripts loaded."""
+"""The store: one connection to Redis, checked, with scripts loaded."""
 
 import asyncio
 import re
@@ -8,21 +8,31 @@ from typing import TypeVar
 
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
+from lingua_scheduler.clock import LEAST_WAIT_S, SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
+from lingua_scheduler.store.cluster.alarms import KnownAlarms
 from lingua_scheduler.store.cluster.inbox import Inboxes
 from lingua_scheduler.store.cluster.instances import Instances
 from lingua_scheduler.store.cluster.signals import Signals
-from lingua_scheduler.store.connection import FIRST_RETRY_S, Line, RedisAway, ServerLine, WritesRefused
+from lingua_scheduler.store.connection import RedisAway, RedisLine, ServerLine, WritesRefused
 from lingua_scheduler.store.jobs.affinity import Affinity
 from lingua_scheduler.store.jobs.jobs import Jobs
 from lingua_scheduler.store.jobs.requests import Requests
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.mending import Mender
 from lingua_scheduler.store.nodes.fleet_columns import Looks
+from lingua_scheduler.store.nodes.ledger import Ledger
+from lingua_scheduler.store.nodes.node_views import NodeViews
 from lingua_scheduler.store.nodes.nodes import Nodes
+from lingua_scheduler.store.nodes.owners import Owners
+from lingua_scheduler.store.nodes.pasts import Pasts
+from lingua_scheduler.store.nodes.placements import Placements
 from lingua_scheduler.store.nodes.services import Services
+from lingua_scheduler.store.nodes.tallies import Tallies
+from lingua_scheduler.store.pools.demand import DemandRecord
 from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.store.pools.surveys import Surveys
 from lingua_scheduler.store.servers.addresses import (
@@ -35,16 +45,19 @@ from lingua_scheduler.store.servers.addresses import (
 )
 from lingua_scheduler.store.servers.redis_cluster import ClusterLine
 from lingua_scheduler.store.servers.sentinel import SentinelLine
-from lingua_scheduler.store.sessions.sessions import Sessions
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.sessions.sessions import SessionStore
+from lingua_scheduler.store.unreadable import UnreadableKeys
 from lingua_scheduler.store.versions import Versions
+from lingua_scheduler.store.watching.chronicle import ChronicleStore
+from lingua_scheduler.store.watching.failures import FailureHistory
 
 T = TypeVar("T")
 
 OLDEST_REDIS = (6, 2)
-# Between two tries of one who insists, while Redis is there.
-LONGEST_PAUSE_S = 0.25
-REPLICA = "it is a replica, and takes no writes"
+# Between two tries to connect at the start, and between two tries of `insist` while Redis is reachable.
+CONNECTS = Backoff(0.1, 2.0)
+TRIES = Backoff(0.02, 0.25)
+REPLICA = "it is a replica and accepts no writes"
 
 
 class StoreError(Exception):
@@ -52,7 +65,7 @@ class StoreError(Exception):
 
 
 class Store:
-    """One line, and the nouns that live behind it."""
+    """One line, and the nouns that live behind it. `clock` stands for Redis's own in scripts: only tests give one."""
 
     def __init__(
         self,
@@ -63,7 +76,9 @@ class Store:
         max_pending: int = 20_000,
         allow_eviction: bool = False,
         clock: Callable[[], int] | None = None,
+        local_clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._local_clock = local_clock
         self._library = lua.read_library()
         self._allow_eviction = allow_eviction
         self._key_prefix = key_prefix
@@ -72,7 +87,7 @@ class Store:
         self._max_pending = max_pending
         self._address = url
         keys = Keys(key_prefix)
-        self.unreadable = unreadable = Unreadable()
+        self.unreadable = unreadable = UnreadableKeys(local_clock)
         self._mend = Mender(keys, self._library["key_set_aside"].source, unreadable).mend
         try:
             self.line = self._line_to(url, self._prepare)
@@ -83,23 +98,32 @@ class Store:
         scripts = lua.Scripts(self.line, self._library, clock)
         self.keys = keys
         self.scripts = scripts
-        self.nodes = Nodes(self.line, keys, scripts, unreadable)
+        self.placements = Placements(self.line, keys, scripts, unreadable)
+        self.nodes = Nodes(keys, scripts, self.placements, Pasts(self.line, keys, unreadable), unreadable)
+        self.owners = Owners(self.line, keys, self.placements, unreadable)
+        self.node_views = NodeViews(self.line, keys, self.placements, unreadable)
+        self.ledger = Ledger(self.line, keys, scripts, unreadable)
         self.jobs = Jobs(self.line, keys, scripts, unreadable, max_pending)
         self.services = Services(keys, scripts)
         self.pools = Pools(self.line, keys, scripts, unreadable)
+        self.demand = DemandRecord(self.line, keys, scripts, unreadable)
+        self.alarms = KnownAlarms(keys, scripts, unreadable)
         self.affinity = Affinity(self.line, keys, unreadable)
         self.instances = Instances(self.line, keys, scripts, unreadable)
         self.inboxes = Inboxes(self.line, keys, scripts, max_pending)
-        self.sessions = Sessions(self.line, keys, scripts)
+        self.sessions = SessionStore(self.line, keys, scripts)
         self.requests = Requests(keys, scripts)
+        self.tallies = Tallies(self.line, keys, scripts, unreadable)
         self.looks = Looks(self.line, keys, unreadable)
         self.surveys = Surveys(self.line, keys, scripts, unreadable)
         self.signals = Signals(self.line, keys.signals)
+        self.chronicle = ChronicleStore(self.line, keys, scripts, unreadable)
+        self.failures = FailureHistory(self.line, keys, scripts, unreadable)
         self.versions = Versions(self.line, keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
         """Connect; with `wait` keep trying until Redis is there."""
-        retry_s = 0.1
+        failures = 0
         while True:
             try:
                 await self.line.open()
@@ -109,16 +133,17 @@ class Store:
                 if isinstance(error.__cause__, AuthenticationError | AuthorizationError | ResponseError):
                     reason = str(error).rstrip(".")
                     raise StoreError(
-                        f"Redis at {self.url} refused us: {reason}; check user, password and database of --redis-url"
+                        f"Redis at {self.url} refused the connection: {reason}; check user, password and database in "
+                        "--redis-url"
                     ) from error
                 if not wait:
                     raise
                 if on_wait is not None:
                     on_wait(str(error))
             except ResponseError as error:
-                raise StoreError(f"Redis at {self.url} refused us: {error}") from error
-            await asyncio.sleep(retry_s)
-            retry_s = min(retry_s * 2, 2.0)
+                raise StoreError(f"Redis at {self.url} refused the connection: {error}") from error
+            failures += 1
+            await asyncio.sleep(CONNECTS.pause_s(failures))
 
     async def claim_data(self) -> None:
         """Before anything is written: refuse data of a release we know nothing of, and mark what has no mark yet."""
@@ -130,24 +155,23 @@ class Store:
         await self.line.close()
 
     async def insist(self, call: Callable[[], Awaitable[T]], timeout_s: float, *, bears_refusal: bool = True) -> T:
-        """Make a call that must not be lost, again when Redis is back. Only for scripts that are safe to repeat.
+        """Make a call that must not be lost; retried when Redis is back. Only for idempotent scripts.
 
-        A server that is there and refuses writes may do so for long: not everybody waits for that (`bears_refusal`).
+        A server that answers but refuses writes may do so for long: not every caller waits for that (`bears_refusal`).
         """
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + timeout_s
-        pause_s = FIRST_RETRY_S
+        give_up_at = self._local_clock() + timeout_s
+        failures = 0
         while True:
             try:
                 return await call()
             except RedisAway as error:
-                left_s = give_up_at - loop.time()
-                if left_s <= 0 or (isinstance(error, WritesRefused) and not bears_refusal):
+                left_s = give_up_at - self._local_clock()
+                if left_s < LEAST_WAIT_S or (isinstance(error, WritesRefused) and not bears_refusal):
                     raise
             # A line may be up and refuse us all the same, because too much waits or a part of a Cluster is away.
             # Thousands may be refused, and ask again.
-            await asyncio.sleep(min(pause_s, left_s))
-            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            failures += 1
+            await asyncio.sleep(min(TRIES.pause_s(failures), left_s))
             try:
                 async with asyncio.timeout(left_s):
                     await self.line.up.wait()
@@ -180,18 +204,20 @@ class Store:
         """From now on a server that answers and takes no writes counts as away."""
         self.line.watch_writes(self._key_prefix)
 
-    def another_line(self) -> Line:
+    def another_line(self) -> RedisLine:
         """A line of its own to the same Redis, for calls that block; it is not open yet, and its replies are bytes."""
         return self._line_to(self._address, _refuse_replicas, is_raw=True)
 
     @property
     def longest_block_ms(self) -> int:
-        """How long a call on such a line may block and still be told from a server that hangs."""
+        """Maximum time a blocking call on such a line may take before the server counts as hanging."""
         return max(1, min(1_000, self._timeout_ms // 2))
 
-    def _line_to(self, url: str, prepare: Callable[[ServerLine], Awaitable[None]], *, is_raw: bool = False) -> Line:
+    def _line_to(
+        self, url: str, prepare: Callable[[ServerLine], Awaitable[None]], *, is_raw: bool = False
+    ) -> RedisLine:
         scheme = scheme_of(url)
-        make: Callable[..., Line]
+        make: Callable[..., RedisLine]
         if scheme in CLUSTER:
             make = partial(ClusterLine, read_cluster(url))
         elif scheme in SENTINEL:
@@ -204,16 +230,17 @@ class Store:
             prepare=prepare,
             mend=self._mend,
             is_raw=is_raw,
+            clock=self._local_clock,
         )
 
     async def _prepare(self, line: ServerLine) -> None:
-        """What must hold before anybody may use a new connection."""
+        """Checks of a new connection before callers may use it."""
         sections = ("server", "memory", "replication")
         replies = await asyncio.gather(*(line.prepare_call("INFO", section) for section in sections))
         server, memory, replication = map(_info, replies)
         self.version = _check_version(server)
         if "cluster" in (server.get("redis_mode"), server.get("server_mode")) and isinstance(self.line, ServerLine):
-            raise StoreError(f"Redis at {self.url} is part of a Cluster: write its address as redis+cluster://…")
+            raise StoreError(f"Redis at {self.url} is part of a Cluster; use an address of the form redis+cluster://…")
         if replication.get("role") == "slave":
             raise RedisAway(REPLICA)
         policy = memory.get("maxmemory_policy", "noeviction")
@@ -225,13 +252,13 @@ class Store:
         # Asked at the start alone: rights do not change with every connection that breaks.
         if not self._has_opened and (refused := await rights.missing(line, self._library, self._key_prefix)):
             raise StoreError(
-                f"Redis at {self.url} does not let us work: {rights.sentence(refused, self._key_prefix)}; "
-                "lingua redis acl prints the rights it needs"
+                f"Redis at {self.url} denies permissions: {rights.sentence(refused, self._key_prefix)}; "
+                "lingua redis acl prints the required permissions"
             )
         try:
             await lua.load(line, self._library)
         except RedisError as error:
-            raise StoreError(f"Redis at {self.url} does not take our scripts: {error}") from error
+            raise StoreError(f"Redis at {self.url} rejected the scripts: {error}") from error
 
 
 async def _refuse_replicas(line: ServerLine) -> None:
@@ -254,5 +281,5 @@ def _check_version(server: dict[str, str]) -> str:
     version = server.get("redis_version", "0")
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         oldest = ".".join(map(str, OLDEST_REDIS))
-        raise StoreError(f"this is Redis {version}; Redis {oldest} or newer, or Valkey, is needed")
+        raise StoreError(f"this is Redis {version}; Redis {oldest} or newer, or Valkey, is required")
     return f"Redis {version}"

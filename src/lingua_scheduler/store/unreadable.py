@@ -1,10 +1,8 @@
-"""What is in Redis and cannot have been written by us: skipped by whoever meets it, counted, and told once in a while.
+"""Invalid entries in Redis: skipped by readers, counted, and logged once in a while.
 
 `lingua redis check --repair` removes it."""
 
-from collections.abc import Callable
-from time import monotonic
-
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
@@ -16,10 +14,10 @@ LATELY_S = 60.0
 MOST_CHARS = 80
 
 
-class Unreadable:
+class UnreadableKeys:
     """By family of keys, as `store/keys.py` names them."""
 
-    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._met_at_s: dict[str, float] = {}
         self._told_at_s: dict[str, float] = {}
@@ -45,7 +43,7 @@ class Unreadable:
 
 
 def printable(text: str | bytes) -> str:
-    """Fit for logs and terminals, whatever it is."""
+    """Any value as text that is safe for logs and terminals."""
     raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogateescape")
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in _shown(raw))
     return shown if len(shown) <= MOST_CHARS else f"{shown[:MOST_CHARS]}…"

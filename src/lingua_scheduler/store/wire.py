@@ -14,7 +14,7 @@ _INCOMPLETE = object()
 
 
 class Wire(asyncio.Protocol):
-    """`take` gets the replies of one read; what it raises, and whatever else ends the connection, is in `ended`."""
+    """`take` gets the replies of one read; its exception, or any other end of the connection, is in `ended`."""
 
     def __init__(self, connection: AbstractConnection, take: Callable[[Iterator[Any]], None], *, is_raw: bool) -> None:
         reader, writer = connection._reader, connection._writer
@@ -34,15 +34,16 @@ class Wire(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     def write(self, batch: list[bytes]) -> None:
-        """What the server is too slow to read waits here; those who wait for replies are counted elsewhere."""
+        """Bytes that the server has not read yet; calls that wait for replies are counted elsewhere."""
         if self._is_full:
             self._waiting += batch
-        else:
+        elif not self._transport.is_closing():
+            # Else the connection just broke: waiting callers fail when that is noticed.
             self._transport.write(b"".join(batch))
 
     def data_received(self, data: bytes) -> None:
         if self.ended.done():
-            # Whoever waited has been told that nobody knows; others may wait by now.
+            # The waiters have failed already, because the outcome is unknown; others may be waiting now.
             return
         try:
             self._parser.feed(data)
@@ -69,6 +70,6 @@ class Wire(asyncio.Protocol):
     def _replies(self) -> Iterator[Any]:
         gets = self._parser.gets
         while (reply := gets()) is not _INCOMPLETE:
-            # Nobody asked for those.
+            # Unsolicited replies.
             if type(reply) is not hiredis.PushNotification:
                 yield reply

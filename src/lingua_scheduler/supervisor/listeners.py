@@ -1,4 +1,4 @@
-"""The listening sockets of all workers: opened before any of them starts, kept while they come and go."""
+"""The listening sockets of all workers: opened before the first starts, and kept open while workers are replaced."""
 
 import socket
 import sys
@@ -6,14 +6,14 @@ from contextlib import ExitStack
 from typing import Any
 
 BACKLOG = 1024
-# Here the kernel spreads connections over sockets that share a port; elsewhere one socket serves everybody.
+# Here the kernel spreads connections over sockets that share a port; elsewhere all workers share one socket.
 BALANCES = sys.platform == "linux"
 
 Listeners = tuple[socket.socket, ...]
 
 
 def open_listeners(host: str, port: int, stations: int) -> list[Listeners]:
-    """For each station one socket an address of the host; OSError when the port is not ours to use."""
+    """One socket per worker and address of the host. Raises OSError if the port is in use or not permitted."""
     found: list[list[socket.socket]] = []
     with ExitStack() as opened:
         for family, address in _addresses(host):
@@ -25,7 +25,7 @@ def open_listeners(host: str, port: int, stations: int) -> list[Listeners]:
 
 
 def _open(family: int, address: tuple[Any, ...], stations: int, opened: ExitStack) -> list[socket.socket]:
-    # Sockets that share a port would also share it with a stranger's, so the first to ask is one that does not.
+    # SO_REUSEPORT would also share the port with another program, so bind it once without sharing first.
     guard = opened.enter_context(_bound(family, address))
     if not BALANCES:
         guard.listen(BACKLOG)

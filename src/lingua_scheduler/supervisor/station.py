@@ -1,8 +1,9 @@
-"""Where a worker serves: a number and its sockets stay, processes come and go."""
+"""A station: a worker's number and sockets, which stay while its processes are replaced."""
 
 import asyncio
 import random
 
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.supervisor.listeners import Listeners
 from lingua_scheduler.supervisor.worker import Launch, Word, Worker
 from lingua_scheduler.telemetry import departed, logs
@@ -11,8 +12,8 @@ from lingua_scheduler.telemetry.tasks import Nursery
 _log = logs.get()
 
 STEADY_S = 10.0
-BACKOFF_FIRST_S = 0.1
-BACKOFF_MAX_S = 5.0
+# With jitter, so that stations do not march in step.
+RESTARTS = Backoff(0.1, 5.0, jitter=0.5)
 KEEPS_DYING = 3
 SPAWN_LIMIT_S = 10.0
 
@@ -21,20 +22,20 @@ class Station:
     def __init__(self, number: int, listeners: Listeners, launch: Launch) -> None:
         self.number = number
         self.is_ready = asyncio.Event()
-        # How the first try went, for whoever waits for the start.
+        # The outcome of the first start, for the caller of `start`.
         self.first_word: asyncio.Future[Word] = asyncio.get_running_loop().create_future()
         self._listeners = listeners
         self._launch = launch
         self._worker: Worker | None = None
         self._workers: set[Worker] = set()
         self._quick_deaths = 0
-        # Whoever holds it may put another worker here.
+        # Held while a worker is started or replaced here.
         self._changing = asyncio.Lock()
         self._spawns = Nursery("spawns")
         self._burials = Nursery("burials")
 
     async def keep(self) -> None:
-        """For ever: a worker that ends is followed by another, ever more slowly while they end quickly."""
+        """Restart the worker whenever it ends, for ever, with an exponential back-off while it ends quickly."""
         while True:
             async with self._changing:
                 worker = self._worker
@@ -45,7 +46,10 @@ class Station:
                 self._note_death(worker, exit_code)
 
     async def replace(self) -> str:
-        """Put a successor beside the worker, and end the worker once both serve; what prevented it, or nothing."""
+        """Replace the worker: start a successor, and stop the worker once both serve.
+
+        Returns why it failed, or None.
+        """
         async with self._changing:
             successor = await self._start()
             word = await successor.first_word(self._launch.start_limit_s)
@@ -60,7 +64,7 @@ class Station:
         return ""
 
     async def stop(self) -> None:
-        """End whoever works here; nobody may `keep` or `replace` any more."""
+        """Stop the worker for good; `keep` and `replace` must not be called afterwards."""
         await self._spawns.settle(SPAWN_LIMIT_S)
         await asyncio.gather(*(worker.stop(self._launch.stop_grace_s) for worker in self._workers))
         await self._burials.settle(SPAWN_LIMIT_S)
@@ -70,7 +74,7 @@ class Station:
             worker.kill()
 
     async def _fill(self) -> Worker:
-        await asyncio.sleep(pause_s(self._quick_deaths, random.random()))
+        await asyncio.sleep(RESTARTS.pause_s(self._quick_deaths, random.random()))
         worker = self._worker = await self._start()
         word = await worker.first_word(self._launch.start_limit_s)
         if not self.first_word.done():
@@ -82,7 +86,7 @@ class Station:
         return worker
 
     async def _start(self) -> Worker:
-        # Not to be cut short: a process that nobody knows of would stay.
+        # Must not be cancelled: an unsupervised process would stay.
         return await asyncio.shield(self._spawns.start(self._spawn()))
 
     async def _spawn(self) -> Worker:
@@ -109,9 +113,3 @@ class Station:
             _log.warning("worker.died", **about)
         else:
             _log.error("worker.keeps_dying", times=self._quick_deaths, **about)
-
-
-def pause_s(quick_deaths: int, dice: float) -> float:
-    """Before the next start; `dice` is between 0 and 1, so that stations do not march in step."""
-    doublings = min(quick_deaths - 1, 16)  # enough to reach the maximum
-    return min(BACKOFF_FIRST_S * 2.0**doublings, BACKOFF_MAX_S) * (0.5 + dice / 2) if quick_deaths else 0.0

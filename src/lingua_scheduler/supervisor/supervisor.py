@@ -1,8 +1,8 @@
-"""Several workers as one scheduler: started, kept alive, replaced one after the other, ended together."""
+"""The supervisor of several workers on one port: starts them, restarts them, replaces them one by one, stops them."""
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from lingua_scheduler.supervisor.listeners import Listeners
 from lingua_scheduler.supervisor.station import Station
@@ -16,7 +16,7 @@ STRAGGLERS_LIMIT_S = 30.0
 
 
 class StartFailed(Exception):
-    """No worker serves; `word` says why, in one sentence, and how to end."""
+    """No worker serves. `word` has the reason in one sentence, and the exit code."""
 
     def __init__(self, word: Word) -> None:
         super().__init__(word.failure)
@@ -45,37 +45,47 @@ class Supervisor:
                 await asyncio.gather(*(station.is_ready.wait() for station in self._stations))
         except TimeoutError:
             missing = [station.number for station in self._stations if not station.is_ready.is_set()]
-            _log.error("workers.missing", workers=missing, note="the others serve; these are tried again and again")
+            _log.error(
+                "workers.missing",
+                workers=missing,
+                note="the other workers serve; these are restarted until they stay up",
+            )
         return serving[0].redis
 
-    def replace_when(self, asked: asyncio.Event) -> None:
-        """From now on, replace all workers whenever the event is set."""
-        self._keepers.start(self._replace_when(asked))
+    def replace_when(self, asked: asyncio.Event, begins: Callable[[], None], ended: Callable[[str], None]) -> None:
+        """From now on, replace all workers whenever the event is set. `ended` gets what can be said of it."""
+        self._keepers.start(self._replace_when(asked, begins, ended))
 
     async def stop(self) -> None:
         await self._keepers.close()
-        # Nobody will accept what waits here, so nobody may wait.
+        # These connections will never be accepted, so they must not wait.
         for listener in (listener for group in self._listeners for listener in group):
             listener.close()
         await asyncio.gather(*(station.stop() for station in self._stations))
 
     def kill(self) -> None:
-        """At once, whatever they do; nothing of ours can be used after this."""
+        """Kill all workers immediately; the supervisor cannot be used after this."""
         shutil.rmtree(self._run_dir, ignore_errors=True)
         for station in self._stations:
             station.kill()
 
-    async def _replace_when(self, asked: asyncio.Event) -> None:
+    async def _replace_when(
+        self, asked: asyncio.Event, begins: Callable[[], None], ended: Callable[[str], None]
+    ) -> None:
         while True:
             await asked.wait()
             asked.clear()
-            await self._replace_all()
+            begins()
+            ended(await self._replace_all())
 
-    async def _replace_all(self) -> None:
+    async def _replace_all(self) -> str:
         """One after the other, so that all the others serve meanwhile. The first that fails ends it."""
         _log.info("restart.began", workers=len(self._stations))
         for station in self._stations:
             if failure := await station.replace():
-                _log.error("restart.aborted", worker=station.number, reason=failure, note="the worker before it stays")
-                return
+                _log.error(
+                    "restart.aborted", worker=station.number, reason=failure, note="the previous worker keeps running"
+                )
+                return "serving with the previous workers: the reload failed, see the log"
         _log.info("restart.ended", workers=len(self._stations))
+        return f"serving with {len(self._stations)} workers"

@@ -1,4 +1,4 @@
-"""One worker process, and the words it has with its supervisor."""
+"""One worker process, and how it reports to its supervisor."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from lingua_scheduler.supervisor.listeners import Listeners
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says on standard output, once: that it serves, with which Redis, or why it cannot."""
+    """A worker's report on standard output, once: that it serves and with which Redis, or why it cannot."""
 
     redis: str = ""
     failure: str = ""
@@ -63,19 +63,19 @@ class Worker:
         return time.monotonic() - self._began_s
 
     async def first_word(self, limit_s: float | None) -> Word:
-        """Whether it serves; a worker that says nothing in time is ended."""
+        """Whether it became ready; a worker that does not report in time is stopped."""
         assert self._process.stdout is not None
         try:
             async with asyncio.timeout(limit_s):
                 line = await self._process.stdout.readline()
         except TimeoutError:
             await self.stop(0)
-            return Word(failure=f"worker {self.number} was not ready after {limit_s:g} s; look at its log")
+            return Word(failure=f"worker {self.number} was not ready after {limit_s:g} s; see its log")
         try:
             return msgspec.json.decode(line, type=Word)
         except msgspec.DecodeError:
             code = await self.ended()
-            return Word(failure=f"worker {self.number} ended with exit code {code}; look at its log")
+            return Word(failure=f"worker {self.number} ended with exit code {code}; see its log")
 
     async def ended(self) -> int:
         return await self._process.wait()

@@ -1,35 +1,35 @@
-"""What workers that are gone have counted: a sum that shrank would look like a restart of everything."""
+"""Counters of workers that have ended: a sum that decreased would look like a restart."""
 
 from pathlib import Path
 
 import msgspec
 
-from lingua_scheduler.telemetry.figures import Family, lasting, merged, replace_file
+from lingua_scheduler.telemetry.figures import MetricFamily, lasting, merged, replace_file
 
 FILE = "departed.json"
 MAX_NAMES = 1000
 
 
 class Departed(msgspec.Struct, frozen=True, kw_only=True):
-    """Whoever is named here is in the figures, and must not be counted again."""
+    """Workers named here are included in the figures, and must not be counted again."""
 
     names: list[str] = []
-    families: list[Family] = []
+    families: list[MetricFamily] = []
 
 
-def note(run_dir: Path, name: str, families: list[Family]) -> None:
-    """What a living worker has told others so far. Its name is its number and its process id: `0-4711`."""
+def note(run_dir: Path, name: str, families: list[MetricFamily]) -> None:
+    """The last known figures of a live worker. Its name is its number and process id: `0-4711`."""
     replace_file(run_dir / f"{name}.json", msgspec.json.encode(lasting(families)))
 
 
 def living(run_dir: Path) -> list[str]:
-    """Whoever has noted something and is not buried yet."""
+    """Workers with stored figures that are not yet merged into the sum."""
     return sorted(path.stem for path in run_dir.glob("*-*.json"))
 
 
-def noted(run_dir: Path, name: str) -> list[Family]:
+def noted(run_dir: Path, name: str) -> list[MetricFamily]:
     try:
-        return msgspec.json.decode((run_dir / f"{name}.json").read_bytes(), type=list[Family])
+        return msgspec.json.decode((run_dir / f"{name}.json").read_bytes(), type=list[MetricFamily])
     except OSError:
         return []
 
@@ -42,7 +42,7 @@ def read(run_dir: Path) -> Departed:
 
 
 def bury(run_dir: Path, name: str) -> None:
-    """Add what a dead worker counted; only the supervisor does this, so nobody else writes the sum."""
+    """Add a dead worker's counters to the sum. Only the supervisor writes the sum."""
     before = read(run_dir)
     after = Departed(names=[*before.names, name][-MAX_NAMES:], families=merged((before.families, noted(run_dir, name))))
     replace_file(run_dir / FILE, msgspec.json.encode(after))

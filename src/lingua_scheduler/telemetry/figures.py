@@ -1,4 +1,4 @@
-"""Metrics as values: taken from a registry, sent to another process, merged, and written as a page."""
+"""Metrics as values: read from a registry, sent to another process, merged, and rendered for Prometheus."""
 
 import operator
 import os
@@ -19,6 +19,8 @@ COMBINED: Mapping[str, Callable[[float, float], float]] = {
     "lingua_pair_nodes": max,
     "lingua_pair_slots": max,
     "lingua_pair_free_slots": max,
+    "lingua_node_quarantined": max,
+    "lingua_verdict": max,
     "lingua_snapshot_age_seconds": max,
 }
 
@@ -29,16 +31,16 @@ class Sample(NamedTuple):
     value: float
 
 
-class Family(msgspec.Struct, frozen=True, array_like=True):
+class MetricFamily(msgspec.Struct, frozen=True, array_like=True):
     name: str
     about: str
     kind: str
     samples: list[Sample]
 
 
-def snapshot(registry: CollectorRegistry) -> list[Family]:
+def snapshot(registry: CollectorRegistry) -> list[MetricFamily]:
     return [
-        Family(
+        MetricFamily(
             metric.name,
             metric.documentation,
             metric.type,
@@ -48,14 +50,14 @@ def snapshot(registry: CollectorRegistry) -> list[Family]:
     ]
 
 
-def lasting(families: Iterable[Family]) -> list[Family]:
-    """What stays true when the process that counted it is gone."""
+def lasting(families: Iterable[MetricFamily]) -> list[MetricFamily]:
+    """The metrics that stay valid after their process has ended: counters and histograms."""
     return [family for family in families if family.kind != "gauge"]
 
 
-def merged(parts: Iterable[Iterable[Family]]) -> list[Family]:
-    """The figures of several processes as those of one."""
-    kinds: dict[str, Family] = {}
+def merged(parts: Iterable[Iterable[MetricFamily]]) -> list[MetricFamily]:
+    """Merge the metrics of several processes."""
+    kinds: dict[str, MetricFamily] = {}
     values: dict[str, dict[tuple[str, frozenset[tuple[str, str]]], Sample]] = {}
     for family in (family for part in parts for family in part):
         kinds.setdefault(family.name, family)
@@ -65,18 +67,18 @@ def merged(parts: Iterable[Iterable[Family]]) -> list[Family]:
             known = samples.get(key)
             combine = min if sample.name.endswith("_created") else COMBINED.get(family.name, operator.add)
             samples[key] = sample if known is None else sample._replace(value=combine(known.value, sample.value))
-    return [Family(name, kind.about, kind.kind, list(values[name].values())) for name, kind in kinds.items()]
+    return [MetricFamily(name, kind.about, kind.kind, list(values[name].values())) for name, kind in kinds.items()]
 
 
-def total(families: Iterable[Family], name: str, labels: Mapping[str, str] | None = None) -> int:
+def total(families: Iterable[MetricFamily], name: str, labels: Mapping[str, str] | None = None) -> int:
     """One whole figure, over all labels unless some are given."""
     wanted = (labels or {}).items()
     samples = (sample for family in families for sample in family.samples)
     return int(sum(sample.value for sample in samples if sample.name == name and wanted <= sample.labels.items()))
 
 
-def page(families: Iterable[Family]) -> bytes:
-    """As Prometheus reads it."""
+def page(families: Iterable[MetricFamily]) -> bytes:
+    """The Prometheus text format."""
     # By hand: jobs wait meanwhile, and the library's writer looks for a lot that ours do not have.
     lines = []
     for family in families:
@@ -103,7 +105,7 @@ def _escaped(text: str) -> str:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """A reader sees all of it or what was there before."""
+    """Write atomically: a reader sees the old file or the new one."""
     draft = path.with_name(f"{path.name}.{os.getpid()}.draft")
     draft.write_bytes(content)
     draft.replace(path)

@@ -1,6 +1,6 @@
-"""Garbage collection without long stops: a full collection would stop the event loop for as long as all sessions take.
+"""Garbage collection without long pauses: a full collection would stop the event loop while it scans all sessions.
 
-Sessions and jobs leave no cycles behind (tests/telemetry/test_garbage.py), so this is for what others leave."""
+Sessions and jobs leave no cycles behind (tests/telemetry/test_garbage.py), so this is for cycles of libraries."""
 
 import asyncio
 import gc
@@ -18,7 +18,7 @@ _log = logs.get()
 MIDDLE = 1
 LOOK_EVERY_S = 30.0
 DEEP_EVERY_S = 600.0
-# Between two jobs of a busy scheduler there may be nobody for a moment; it is quiet when that lasts.
+# A busy scheduler may be idle for a moment between two jobs; it counts as quiet only if that lasts.
 QUIET_LOOKS = 20
 QUIET_PAUSE_S = 0.1
 # Without a quiet moment everything is looked at only when memory has doubled and grown by this: cycles may be why.
@@ -26,9 +26,10 @@ GROWN_BYTES = 2**30
 
 
 class Tidier:
-    """Objects that survive two collections are frozen: nobody looks at them again until a deep look, in a quiet moment.
+    """Freezes objects that survive two collections: they are not scanned again until a full collection at a quiet
+    moment.
 
-    What is frozen is still freed as soon as nothing refers to it; only cycles wait for the deep look.
+    A frozen object is still freed when its reference count drops to zero; only cycles wait for the full collection.
     """
 
     def __init__(self, is_quiet: Callable[[], bool], clock: Callable[[], float] = monotonic) -> None:
@@ -38,8 +39,11 @@ class Tidier:
         self._bytes = 0
 
     def start(self) -> None:
-        """What was made to start with is looked at for the last time in a while."""
-        self._look_at_everything()
+        """What was made to start with is looked at for the last time in a while.
+
+        What is frozen already stays so: a process that runs many schedulers one after the other, as tests do, would
+        scan all it holds each time."""
+        self._look_at_what_moves()
         gc.callbacks.append(_freeze_survivors)
 
     def stop(self) -> None:
@@ -47,7 +51,7 @@ class Tidier:
             gc.callbacks.remove(_freeze_survivors)
 
     async def look(self) -> None:
-        """Look at everything if it is time and nobody would notice, or if memory has grown so much that it must be."""
+        """Run a full collection if it is due and the loop is quiet, or if memory has grown too much."""
         since_s = self._clock() - self._looked_at_s
         is_quiet = since_s >= DEEP_EVERY_S and await self._stays_quiet()
         if is_quiet or resident_bytes() - self._bytes > max(GROWN_BYTES, self._bytes):
@@ -63,8 +67,11 @@ class Tidier:
         return self._is_quiet()
 
     def _look_at_everything(self) -> int:
-        self._looked_at_s = self._clock()
         gc.unfreeze()
+        return self._look_at_what_moves()
+
+    def _look_at_what_moves(self) -> int:
+        self._looked_at_s = self._clock()
         found = gc.collect()
         gc.freeze()
         self._bytes = resident_bytes()

@@ -25,10 +25,12 @@ get = structlog.get_logger
 
 _ids: ContextVar[dict[str, object]] = ContextVar("ids", default={})  # noqa: B039 - never changed, only replaced
 _storms = Storms(USUAL_LINES)
+# Whether debug events are written. Asked before those of a hot path, which then cost nothing.
+shows_debug = False
 
 
 def bind(**ids: object) -> None:
-    """From here on, in this task and those it starts, every event names these, unless it says otherwise itself."""
+    """Bind fields: every event of this task and its child tasks has them, unless it sets its own."""
     _ids.set(_ids.get() | ids)
 
 
@@ -38,12 +40,13 @@ def add_ids(_logger: object, _method: str, event: Event) -> Event:
 
 
 def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, **always: object) -> None:
-    """Set up logging for the whole process: to standard error, JSON unless a person is watching.
+    """Set up logging for the process: to standard error, as JSON unless it is a terminal.
 
-    `always` is part of every event, to tell processes apart that write to the same place.
+    `always` is part of every event, to distinguish processes that write to the same place.
     """
-    global _storms
+    global _storms, shows_debug
     _storms = Storms(storm_lines)
+    shows_debug = level == "debug"
     pretty = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     renderer: Any = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=_write_failure)
@@ -69,7 +72,7 @@ def configure(level: Level, log_format: Format, storm_lines: int = USUAL_LINES, 
 
 
 class _Libraries(logging.Handler):
-    """What libraries say goes the same way: who, the unchanging part of what, and the kind of error."""
+    """Log records of libraries become events too: the logger, the static part of the message, and the type of error."""
 
     def emit(self, record: logging.LogRecord) -> None:
         note = str(record.msg).partition("\n")[0]
@@ -80,15 +83,15 @@ class _Libraries(logging.Handler):
 
 
 async def tell_storms() -> None:
-    """Say how many lines were left out of storms that are over; a chore, because a storm may end in silence."""
+    """Log how many lines expired windows suppressed. A periodic chore, because no further event may come."""
     for name, lines in _storms.over():
         get().warning("log.limited", limited=name, lines=lines)
 
 
 def failure(exc_info: _Failure) -> str:
-    """Where it happened and what kind of thing it was.
+    """The place and type of an exception.
 
-    What an error says of itself is left out: it may quote what was being worked on, and that may be speech.
+    Its message is omitted, because it may quote the data that was processed, which may be speech.
     """
     causes: list[BaseException] = []
     error: BaseException | None = exc_info[1]

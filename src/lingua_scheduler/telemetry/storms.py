@@ -1,10 +1,10 @@
-"""So many lines of one kind in a while; of the rest only the number is kept, and told when the while is over."""
+"""Log rate limiter: a number of lines per event and window; further ones are suppressed and counted."""
 
 from collections.abc import Callable
 from time import monotonic
 
 WINDOW_S = 10.0
-# Names are static, so there are fewer; whatever comes beyond them shares one place.
+# Names are static, so there are fewer; names beyond this number share one entry.
 MAX_NAMES = 1000
 OTHERS = "others"
 
@@ -23,7 +23,7 @@ class Storms:
         self._most = most
         self._clock = clock
         self._windows: dict[str, _Window] = {}
-        # Those that hold a number somebody must be told.
+        # Windows with suppressed lines that are not reported yet.
         self._raging: dict[str, _Window] = {}
 
     def may_write(self, name: str) -> bool:
@@ -41,7 +41,7 @@ class Storms:
         return False
 
     def over(self) -> list[tuple[str, int]]:
-        """Storms whose while is over, each told once, and how many lines were left out; then it may begin anew."""
+        """Expired windows and how many lines each suppressed; each is returned once."""
         if not self._raging:
             return []
         now = self._clock()

@@ -1,21 +1,23 @@
-"""Tasks with a parent, and chores with a name: nothing runs that nobody watches."""
+"""Supervised tasks and named periodic chores: every task has a parent that notices its failure."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
 from time import monotonic
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
+T = TypeVar("T")
+
 LAG_EVERY_S = 0.25
 
 
 class Nursery:
-    """Keeps the tasks of one owner. A task that fails is logged and counted; it takes nobody with it."""
+    """The tasks of one owner. A task that fails is logged and counted; the others continue."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -54,8 +56,47 @@ class Nursery:
             _log.error("task.failed", nursery=self._name, exc_info=error)
 
 
+class SingleFlight(Generic[T]):
+    """One run of some work at a time, whose result all callers share that ask for it meanwhile.
+
+    It goes on when callers are cancelled. Its failure is theirs: they may expect it, so it is not logged here.
+    """
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[T] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def join(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """The result of the run that is under way, or of a new one."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(work())
+            # All callers may have left by the time it fails.
+            self._task.add_done_callback(_take_exception)
+        return await asyncio.shield(self._task)
+
+    def cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def close(self) -> None:
+        self.cancel()
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+
+def _take_exception(task: asyncio.Task[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
+
+
 async def every(name: str, interval_s: float, chore: Callable[[], Awaitable[None]]) -> None:
-    """Run a chore for ever, with jitter so that instances do not march in step; a failure is counted, not fatal."""
+    """Run a chore periodically, for ever, with jitter so that instances do not synchronise.
+
+    A failure is counted, not fatal.
+    """
     was_failing = False
     while True:
         await asyncio.sleep(interval_s * random.uniform(0.9, 1.1))
@@ -71,7 +112,7 @@ async def every(name: str, interval_s: float, chore: Callable[[], Awaitable[None
 
 
 async def watch_loop() -> None:
-    """Measure for ever how late the event loop is: whoever waits for its turn waits this much longer."""
+    """Measure the event-loop lag, for ever: how late a timer fires."""
     while True:
         due = monotonic() + LAG_EVERY_S
         await asyncio.sleep(LAG_EVERY_S)

@@ -1,4 +1,4 @@
-"""OpenTelemetry, for whoever asks for it by the standard OTEL_ variables; not imported for anybody else."""
+"""OpenTelemetry tracing, enabled by the standard OTEL_ variables; not imported otherwise."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 
 
 class Kind(Enum):
-    """OpenTelemetry's kinds of span, for those who do not import it."""
+    """OpenTelemetry's kinds of span, usable without importing it."""
 
     INTERNAL = auto()
     SERVER = auto()
@@ -44,7 +44,7 @@ class Kind(Enum):
 
 
 class Traces:
-    """Makes spans, of what is known already wherever that will do: when they began, when they ended."""
+    """Creates spans, mostly after the fact, from recorded start and end times."""
 
     def __init__(self, provider: "TracerProvider", processors: Sequence["SpanProcessor"]) -> None:
         from opentelemetry import trace
@@ -69,7 +69,7 @@ class Traces:
         parent: "Span | Mapping[str, str] | None" = None,
         attributes: Attributes | None = None,
     ) -> "Span":
-        """`parent` is a span of ours, or whatever carries a `traceparent`; without one a trace begins here."""
+        """`parent` is a span, or headers with a `traceparent`, which is continued; without one a new trace begins."""
         return self._tracer.start_span(
             name,
             self._context(parent),
@@ -81,7 +81,7 @@ class Traces:
     def end(self, span: "Span", end_ns: int, attributes: Attributes, *, failed: bool = False) -> None:
         span.set_attributes(_bounded(attributes))
         if failed:
-            # Without a description: words may be somebody's.
+            # Without a description: it may contain speech.
             span.set_status(self._api.StatusCode.ERROR)
         span.end(end_ns)
 
@@ -93,22 +93,22 @@ class Traces:
         return f"{span.get_span_context().trace_id:032x}"
 
     def install(self) -> None:
-        """For whoever makes spans through OpenTelemetry's own interface, as nodes do."""
+        """The OpenTelemetry tracer, for code that uses its own API, as nodes do."""
         self._api.set_tracer_provider(self._provider)
 
     async def close(self) -> None:
-        """Send what is left, for a while; a collector that does not answer keeps nobody."""
+        """Flush, for a limited time: a collector that does not respond must not delay the exit."""
         loop = asyncio.get_running_loop()
         done = asyncio.Event()
 
         def shut() -> None:
             for processor in self._processors:
                 processor.shutdown()
-            # Whoever waited may be gone, and the loop with it.
+            # The waiter may be gone, and its event loop too.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(done.set)
 
-        # One that nobody waits for when the process ends.
+        # A daemon thread, which does not delay the exit.
         threading.Thread(target=shut, name="traces-flush", daemon=True).start()
         try:
             async with asyncio.timeout(FLUSH_WITHIN_S):
@@ -126,7 +126,7 @@ class Traces:
 
 
 def wanted_exporters(environ: Mapping[str, str]) -> list[str]:
-    """The exporters that the variables ask for, by OpenTelemetry's names; none is the rule."""
+    """The exporters that the variables name; usually none."""
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return []
     named = environ.get("OTEL_TRACES_EXPORTER", "").strip()
@@ -139,7 +139,7 @@ def wanted_exporters(environ: Mapping[str, str]) -> list[str]:
 
 
 def configure(service: str, environ: Mapping[str, str]) -> Traces | None:
-    """As the variables say; what they ask for and cannot be had is said once, and everything else goes on without."""
+    """Set up tracing from the variables. A missing exporter is logged once, and the scheduler runs without it."""
     exporters = wanted_exporters(environ)
     if not exporters:
         return None
@@ -148,7 +148,7 @@ def configure(service: str, environ: Mapping[str, str]) -> Traces | None:
     except ImportError as error:
         _log.warning("traces.unavailable", missing=error.name or str(error), install=_INSTALL)
     except Exception as error:
-        # Whatever an exporter finds wrong with its variables.
+        # An exporter may raise any exception for invalid variables.
         _log.warning("traces.unavailable", reason=f"{type(error).__name__}: {error}")
     return None
 
@@ -177,7 +177,7 @@ def _bounded(attributes: Attributes) -> Attributes:
 
 
 class _Complaints(logging.Handler):
-    """What OpenTelemetry says of itself becomes an event of ours, each kind once in a while."""
+    """Turns log messages of OpenTelemetry into log events, rate-limited per kind."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

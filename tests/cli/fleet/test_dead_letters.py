@@ -56,7 +56,7 @@ async def bury_three(store: Store) -> None:
 
 
 def test_instances_are_shown_alive_stopped_and_dead(server: RedisProcess) -> None:
-    assert "no scheduler has used this Redis lately" in lingua(server, "instances").output
+    assert "no scheduler has used this Redis recently" in lingua(server, "instances").output
     on_store(server, bury_three)
     found = {
         about["instance_id"]: about for about in json.loads(lingua(server, "instances", "--json").output)["instances"]
@@ -77,6 +77,19 @@ def test_instances_are_shown_alive_stopped_and_dead(server: RedisProcess) -> Non
     assert {"host", "pid", "version", "pending"} == set(wide[0].split()) - set(shown[0].split())
 
 
+def test_living_instances_come_first_and_stopped_ones_last(server: RedisProcess) -> None:
+    async def three(store: Store) -> None:
+        for name in ("a", "b", "c"):
+            await store.instances.join(who(name), 6_000)
+        for name in ("a", "b"):
+            await store.line.call("ZADD", store.keys.instances_alive, 1, name)
+        await store.line.call("HDEL", store.keys.figures, "a")
+
+    on_store(server, three)
+    shown = lingua(server, "instances").output.splitlines()
+    assert [line.split()[:2] for line in shown[1:]] == [["c", "alive"], ["b", "dead"], ["a", "stopped"]]
+
+
 async def test_instances_fit_on_a_terminal_and_no_name_is_cut(server: RedisProcess) -> None:
     name = "host-with-a-name.example.com-1234567-abcdefgh"
     store = Store(server.url, key_prefix="lingua:v1")
@@ -91,8 +104,8 @@ async def test_instances_fit_on_a_terminal_and_no_name_is_cut(server: RedisProce
         await until(lambda: "192.168" in screen.shown)
         lines = re.sub(r"\x1b\[[0-9;?]*[a-z]", "", screen.shown).splitlines()
     assert max(map(len, lines)) <= 80
-    assert "".join(line.split()[0] for line in lines[1:] if line) == name
-    assert "192.168.100.100:15010" in lines[1]
+    assert lines[0].startswith(name)
+    assert "192.168.100.100:15010" in " ".join(lines)
 
 
 def test_dead_letters_are_listed_without_what_they_say(server: RedisProcess) -> None:
@@ -124,7 +137,10 @@ def test_dead_letters_are_replayed_one_by_one_or_all(server: RedisProcess) -> No
         "gone": 0,
         "bare": 1,
     }
-    assert "of 1 the speech was not kept" in lingua(server, "dead-letters", "replay", "--all").output
+    assert (
+        "1 cannot be replayed, because their speech was not kept"
+        in lingua(server, "dead-letters", "replay", "--all").output
+    )
     found = json.loads(lingua(server, "instances", "--json").output)["instances"]
     assert [(about["inbox_letters"], about["dead_letters"]) for about in found] == [(1, 1), (1, 0)]
 
@@ -141,7 +157,7 @@ def test_which_letters_must_be_said(server: RedisProcess) -> None:
     for arguments in (("replay",), ("purge",), ("list", "a:1-1"), ("replay", "a:1-1", "--all")):
         assert lingua(server, "dead-letters", *arguments).exit_code == SETTINGS
     strange = lingua(server, "dead-letters", "purge", "rubbish")
-    assert (strange.exit_code, "rubbish is no id of a dead letter" in strange.output) == (SETTINGS, True)
+    assert (strange.exit_code, "rubbish is not the id of a dead letter" in strange.output) == (SETTINGS, True)
 
 
 async def test_a_second_scheduler_with_the_same_id_is_refused_in_one_sentence(
@@ -154,7 +170,7 @@ async def test_a_second_scheduler_with_the_same_id_is_refused_in_one_sentence(
         async with serve_process(tmp_path / "second", *arguments) as second:
             assert await asyncio.wait_for(second.process.wait(), 20) == SETTINGS
             said = second.log.strip().splitlines()[-1]
-            assert said.startswith("lingua: an instance named s1 is alive already; give this one a name of its own")
+            assert said.startswith("lingua: an instance named s1 is already running; give this one a unique name")
         # What the sentence tells to do helps.
         (tmp_path / "third").mkdir()
         advice = (*arguments, *("--set", "server.instance_id=auto"))

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.store.store import Store
-from tests.support.fleet import entry, join
+from tests.support.fleet import entry, join, saying
 from tests.support.servers import RedisProcess
 
 MINUTE_MS = 60_000
@@ -43,12 +43,19 @@ async def test_people_see_who_is_quarantined_and_who_lacks_what(server: RedisPro
     assert "ready without tts " in lines["mute"]
 
 
+async def test_in_a_pipe_all_pairs_are_named(server: RedisProcess, store: Store) -> None:
+    targets = ("de", "es", "fr", "it", "ja", "ko", "pt", "ru", "zh")
+    await join(store, entry("n1", pools=frozenset(f"en:{target}:text" for target in targets)))
+    shown = await lingua(server, "nodes")
+    assert " ".join(f"en:{target}" for target in targets) in shown
+
+
 async def test_what_a_node_says_of_itself_is_shown_as_it_is_and_obeyed_by_nobody(
     server: RedisProcess, store: Store
 ) -> None:
     words = "[/nope]\x1b]0;X\x07 [red]"
     said = json.dumps({"version": words, "platform": words, "services": [words]})
-    await join(store, entry("n1")._replace(profile=said))
+    await join(store, saying(entry("n1"), said))
     for command in (("nodes",), ("node-info", "n1"), ("pools", "en", "zh")):
         shown = await lingua(server, *command)
         assert "n1" in shown
@@ -71,12 +78,13 @@ async def test_scripts_see_how_long_it_lasts(server: RedisProcess) -> None:
 @pytest.mark.parametrize(
     ("node", "words"),
     [
-        ("well", ("quarantined_for_ms  no", "unavailable_for_ms  none")),
-        ("due", ("quarantined_for_ms  its next job is a probe",)),
-        ("mute", ("unavailable_for_ms  tts for ",)),
+        ("well", ("quarantined no", "lacks none", "verdict well", "acknowledges jobs no")),
+        ("due", ("state probation", "quarantined its next job is a probe")),
+        ("bad", ("state quarantined", "quarantined for ", "verdict critical")),
+        ("mute", ("lacks tts for ",)),
     ],
 )
 async def test_one_node_is_shown_in_words(server: RedisProcess, node: str, words: tuple[str, ...]) -> None:
     shown = await lingua(server, "node-info", node)
     for word in words:
-        assert word in shown
+        assert word in " ".join(shown.split())

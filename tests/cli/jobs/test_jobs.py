@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -19,12 +20,12 @@ from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 OTHER = "job-0-i-1234abcd-5678abcdef0123456789"
-NO_FRENCH = "no node serves tts(fr)"
+NO_FRENCH = "no node speaks French"
 
 
 async def ask(server: RedisProcess, *arguments: str) -> Result:
-    """As a person would, in a process that holds nothing: here, in a thread of its own."""
-    return await asyncio.to_thread(lingua, *arguments, "--redis-url", server.url)
+    """As a person would, in a process that holds nothing: here, in a thread of its own, on a wide screen."""
+    return await asyncio.to_thread(partial(lingua, *arguments, "--redis-url", server.url, COLUMNS="400"))
 
 
 async def asked(server: RedisProcess, *arguments: str) -> Any:
@@ -85,7 +86,7 @@ async def test_a_node_with_a_strange_name_is_named_by_the_jobs_it_has(server: Re
 
 
 async def test_no_jobs_are_a_sentence(server: RedisProcess, store: Store) -> None:
-    assert "no jobs lately" in (await ask(server, "jobs")).stdout
+    assert "no recent jobs" in (await ask(server, "jobs")).stdout
     assert "lingua jobs shows all" in (await ask(server, "jobs", "--state", "DONE")).stdout
 
 
@@ -129,8 +130,19 @@ async def test_explain_names_the_missing_ability(server: RedisProcess, store: St
     await refuse(store, "job-0-1")
     explained = await asked(server, "explain", "job-0-1")
     assert explained["headline"] == NO_FRENCH
-    assert explained["now"]["headline"] == "no node is connected"
+    assert explained["now"]["headline"].startswith("no node is connected; start one with: lingua node")
     assert NO_FRENCH in (await ask(server, "explain", "job-0-1")).stdout
+
+
+async def test_explain_says_a_sentence_once(server: RedisProcess, store: Store) -> None:
+    note = JobNote(OTHER, ("en:fr:speech",), "s-1", 4, "i-1", "NO_CAPABLE_NODE", "")
+    await store.jobs.note(0, note, 60_000)
+    missing = (await asked(server, "explain", OTHER))["now"]["headline"]
+    note = JobNote("job-0-1", ("en:fr:speech",), "s-1", 4, "i-1", "NO_CAPABLE_NODE", missing)
+    await store.jobs.note(0, note, 60_000)
+    shown = (await ask(server, "explain", "job-0-1")).stdout
+    assert shown.count(missing) == 1
+    assert "now: (0 nodes looked at)" in shown
 
 
 async def test_explain_lists_the_candidates_of_a_job_that_waits(server: RedisProcess, store: Store) -> None:
@@ -138,7 +150,7 @@ async def test_explain_lists_the_candidates_of_a_job_that_waits(server: RedisPro
     await dispatch(store, order(1))
     await store.jobs.note(0, JobNote("job-0-w", (POOL,), "s-1", 0, "i-1"), 60_000)
     shown = (await ask(server, "explain", "job-0-w")).stdout
-    assert "it waits for its first node: no node for en→zh can take it: 1 full" in shown
+    assert "it is waiting for its first node: no node for en→zh can take the job: 1 full" in shown
     assert "1 of 1 slots taken" in shown
 
 
@@ -153,7 +165,7 @@ async def test_cancel_ends_a_job_and_says_where_it_was(server: RedisProcess, sto
     }
     again = await ask(server, "cancel", attempt.job_id)
     assert again.exit_code == SETTINGS
-    assert "has ended already: CANCELLED" in again.stderr
+    assert "has already ended (CANCELLED)" in again.stderr
     await dispatch(store, order(2))
     assert "is cancelled; it was DISPATCHED, attempt 1 on n1" in (await ask(server, "cancel", "job-0-2")).stdout
 

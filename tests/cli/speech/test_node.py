@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.engines import catalogue
-from lingua_scheduler.engines.catalogue import Choices, Part
+from lingua_scheduler.engines.catalogue import Choices, EnginePart
 from lingua_scheduler.sdk.audio import Audio
 
 SETTINGS, ENGINES = 2, 7
@@ -35,19 +35,19 @@ def absent(_: Choices) -> Any:
     raise ModuleNotFoundError(name="nothing")
 
 
-EAR = Part("recogniser", "ear", "English", "pip install ear==1", lambda _: Stand("ear", "en"))
-TONGUE = Part(
+EAR = EnginePart("recogniser", "ear", "English", "pip install ear==1", lambda _: Stand("ear", "en"))
+TONGUE = EnginePart(
     "translator",
     "tongue",
     "to Portuguese",
     "apt-get install tongue",
     lambda _: Stand("tongue", pairs=[("en", "pt"), ("pt", "es")]),
 )
-VOICE = Part("speaker", "voice", "Portuguese", "pip install voice==1", lambda _: Stand("voice", "pt"))
-LOST = Part("recogniser", "lost", "Chinese", "pip install lost==2", absent)
+VOICE = EnginePart("speaker", "voice", "Portuguese", "pip install voice==1", lambda _: Stand("voice", "pt"))
+LOST = EnginePart("recogniser", "lost", "Chinese", "pip install lost==2", absent)
 
 
-def lingua(*arguments: str, parts: tuple[Part, ...] = (), patch: pytest.MonkeyPatch | None = None) -> Result:
+def lingua(*arguments: str, parts: tuple[EnginePart, ...] = (), patch: pytest.MonkeyPatch | None = None) -> Result:
     if patch is not None:
         patch.setattr(catalogue, "PARTS", parts)
     clean: dict[str, str | None] = {name: None for name in os.environ if name.startswith("LINGUA_")}
@@ -57,7 +57,7 @@ def lingua(*arguments: str, parts: tuple[Part, ...] = (), patch: pytest.MonkeyPa
 def test_without_engines_a_node_says_what_to_do_and_simulates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = lingua("node", parts=(LOST, TONGUE), patch=monkeypatch)
     assert refused.exit_code == ENGINES
-    assert "no translation can be made here: there is no recogniser" in refused.stderr
+    assert "no translation is possible with the installed engines: there is no recogniser" in refused.stderr
     assert "make speech" in refused.stderr
     assert "lingua node --engine sim" in refused.stderr
     assert "pip install lost==2" in refused.stderr
@@ -71,7 +71,7 @@ def test_the_list_shows_what_is_here_what_it_makes_and_how_to_get_the_rest(monke
     assert "ear recogniser English ready" in lines
     assert "lost recogniser Chinese not installed" in lines
     assert "en → pt ear cleanup - voice" in lines
-    assert "en → es ear cleanup pt nobody: text only" in lines
+    assert "en → es ear cleanup pt none: text only" in lines
     assert "lost pip install lost==2" in lines
     assert not any(line.startswith("ear pip") for line in lines)
 
@@ -117,20 +117,20 @@ def test_an_engine_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatc
     broken = TONGUE._replace(load=lambda _: Broken("tongue", pairs=[("en", "pt")]))
     refused = lingua("node", parts=(EAR, broken), patch=monkeypatch)
     assert refused.exit_code == ENGINES
-    assert "en → pt cannot be loaded (OSError: weights are cut short)" in refused.stderr
+    assert "cannot load en → pt (OSError: weights are cut short)" in refused.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--recogniser", "siri"), "'siri' is no recogniser; there are moonshine, whisper"),
+        (("--recogniser", "siri"), "'siri' is not a recogniser; known: moonshine, whisper"),
         (("--languages", "e"), "'e' is not a language code"),
         (("--languages", ","), "no language is named"),
-        (("--json",), "--json goes with --list"),
-        (("--engine", "sim", "--list"), "--list is about real engines"),
+        (("--json",), "--json goes with --list or --check"),
+        (("--engine", "sim", "--list"), "--list shows real engines"),
         (("--whisper-model", "/nowhere"), "/nowhere"),
         (("--engine", "sim", "--url", "ftp://x"), "ftp"),
-        (("--delay-ms", "5"), "--delay-ms goes with --engine sim"),
+        (("--delay-ms", "5"), "--delay-ms requires --engine sim"),
     ],
 )
 def test_options_that_cannot_be_used_are_refused_in_words(arguments: tuple[str, ...], said: str) -> None:
@@ -148,7 +148,7 @@ def test_an_address_that_is_none_is_refused_before_engines_are_looked_for(monkey
 def test_languages_that_leave_no_pair_are_told_from_engines_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = lingua("node", "--languages", "en,zh", "--list", parts=(EAR, TONGUE), patch=monkeypatch)
     assert shown.exit_code == ENGINES
-    assert shown.stderr == "lingua: --languages en,zh leaves no pair; without it: en → pt, en → es\n"
+    assert shown.stderr == "lingua: --languages en,zh leaves no language pair to serve; without it: en → pt, en → es\n"
 
 
 def test_models_are_listed_with_where_they_are(tmp_path: Path) -> None:
@@ -161,9 +161,9 @@ def test_models_are_listed_with_where_they_are(tmp_path: Path) -> None:
 
 def test_a_model_that_nobody_knows_or_nobody_has_is_refused_in_words(tmp_path: Path) -> None:
     unknown = lingua("models", "get", "nope")
-    assert (unknown.exit_code, "'nope' is no model we know; there are zh-en" in unknown.stderr) == (SETTINGS, True)
+    assert (unknown.exit_code, "'nope' is not a known model; known: zh-en" in unknown.stderr) == (SETTINGS, True)
     unnamed = lingua("models", "get")
     assert (unnamed.exit_code, "name the models to get" in unnamed.stderr) == (SETTINGS, True)
     away = lingua("models", "get", "zh-en", "--models-dir", str(tmp_path), "--registry", "http://127.0.0.1:9/simple")
-    assert (away.exit_code, "cannot be fetched" in away.stderr) == (ENGINES, True)
+    assert (away.exit_code, "could not be downloaded" in away.stderr) == (ENGINES, True)
     assert lingua("models", "list", "zh-en").exit_code == SETTINGS

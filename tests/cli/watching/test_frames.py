@@ -94,3 +94,20 @@ def test_a_tall_screen_also_shows_what_changed_last() -> None:
 
 def test_before_the_first_picture_there_is_something_to_read() -> None:
     assert [line.plain for line in frame(Seen(), View(), AT_MS, 80, 24)] == ["waiting for the first picture …"]
+
+
+def test_the_state_stands_beside_a_long_name_on_a_narrow_screen() -> None:
+    name = "sim-very-long-name-of-a-node-in-rack-17-unit-42"
+    assert f"{name}  0/4   ready" in lines(picture(nodes=[node(name, held=0)]), width=60)
+
+
+def test_a_narrow_screen_shows_the_whole_command_that_starts_a_node() -> None:
+    view = View(command="lingua node --url ws://scheduler.example.com:21030")
+    shown = " ".join(" ".join(lines(picture(nodes=[]), view, 60)).split())
+    assert f"start one with: {view.command} --engine sim" in shown
+
+
+def test_alarms_name_the_scheduler_in_the_command_that_starts_a_node() -> None:
+    view = View(command="lingua node --url ws://a:21030")
+    lost = alarm("nodes.none", Level.CRITICAL, text="No node is connected. Start one with lingua node.")
+    assert any(f"Start one with {view.command}." in line for line in lines(picture(alarms=[lost]), view, 100))

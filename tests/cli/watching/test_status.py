@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -67,6 +68,16 @@ async def test_people_see_at_once_that_all_is_well() -> None:
         assert words in text
 
 
+@pytest.mark.parametrize("arguments", [(), ("--nodes",)])
+async def test_the_command_that_starts_a_node_has_the_address(arguments: tuple[str, ...]) -> None:
+    lost = alarm("nodes.none", Level.CRITICAL, text="No node is connected. Start one with: lingua node --languages en")
+    async with watched(picture(nodes=[], alarms=[lost])) as scheduler:
+        told = " ".join((await status(scheduler, *arguments, COLUMNS="300")).stdout.split())
+    commands = re.findall(r"lingua node\b(?!-)(?: --url)? (\S+)", told)
+    assert commands
+    assert set(commands) == {scheduler.url.replace("http", "ws").rstrip("/")}
+
+
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 50), (60, 24)])
 async def test_a_bad_day_of_a_thousand_nodes_fits_on_the_screen(columns: int, lines: int) -> None:
     async with watched(troubled()) as scheduler:
@@ -75,21 +86,29 @@ async def test_a_bad_day_of_a_thousand_nodes_fits_on_the_screen(columns: int, li
     # One line is for the prompt.
     assert len(said) <= lines - 1
     assert max(map(cell_len, said)) <= columns
-    assert said[0].startswith("Some people cannot be")
-    for word in ("more alarms", "1000:", "20 quarantined", "lost:", "thin:", "need a look", "5 alive", "Valkey"):
+    assert said[0].startswith("Some languages cannot be")
+    for word in ("more alarms", "1000:", "20 quarantined", "lost:", "thin:", "need attention", "5 alive", "Valkey"):
         assert any(word in line for line in said), word
 
 
 async def test_nobody_is_left_to_guess_without_nodes() -> None:
     text = await shown(picture(nodes=[], pairs=[], now=moment(p50_ms=None, p95_ms=None, p99_ms=None, slots_total=0)))
-    assert "none; start one with: lingua node --engine sim" in text
+    assert "none; start one with: lingua node --url " in text
     assert "p50 -  p95 -  p99 -" in text
+
+
+async def test_a_table_without_nodes_says_so_with_the_next_step() -> None:
+    async with watched(picture(nodes=[], alarms=[])) as scheduler:
+        found = await status(scheduler, "--nodes")
+        told = found.stdout.splitlines()[-1]
+        assert told.startswith("No node is connected. Start one with: lingua node --url ws://127.0.0.1:")
+        assert "instance" not in found.stdout
 
 
 async def test_what_was_known_last_is_marked() -> None:
     text = await shown(picture(is_stale=True))
-    assert text.startswith("Nobody can be translated: Redis is away.")
-    assert "what was known last" in text
+    assert text.startswith("Translation is down: Redis is unavailable.")
+    assert "last known state" in text
 
 
 async def test_every_node_is_in_the_table() -> None:
@@ -125,9 +144,10 @@ async def test_there_is_no_colour_where_nobody_sees_it() -> None:
 @pytest.mark.parametrize(
     ("refusal", "words"),
     [
-        ((404, {"error": "NOT_FOUND", "detail": "there is nothing here"}), "older than this command"),
+        ((404, {"error": "NOT_FOUND", "detail": "there is nothing here"}), "or the public port of a proxy"),
         ((503, {"error": "SCHEDULER_DEPENDENCY_DOWN", "detail": "Redis is away"}), "Redis is away"),
-        ((200, {"hello": "world"}), "is no scheduler"),
+        ((401, {}), "http://NAME:PASSWORD@HOST"),
+        ((200, {"hello": "world"}), "is not a scheduler"),
     ],
 )
 async def test_who_does_not_tell_its_status_is_named_in_one_sentence(refusal: Any, words: str) -> None:

@@ -31,7 +31,7 @@ async def piped(url: str, *arguments: str) -> Process:
 
 
 async def code_of(process: Process) -> int | None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         return await process.wait()
 
 
@@ -177,7 +177,7 @@ async def test_scripts_get_a_picture_and_then_every_change() -> None:
 
         async def line() -> dict[str, Any]:
             assert process.stdout is not None
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(90):
                 found: dict[str, Any] = json.loads(await process.stdout.readline())
                 return found
 

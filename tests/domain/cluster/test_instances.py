@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lingua_scheduler.domain.cluster.instances import MAX_ID_LENGTH, is_letter_id, made_up_id
+from lingua_scheduler.domain.cluster.instances import MAX_ID_LENGTH, LetterId, is_letter_id, made_up_id
 
 
 @pytest.mark.parametrize("host", ["db-1.example.org", "Büro {1} rechner", "x" * 200, "", "...", "a b\tc\n"])
@@ -31,3 +31,9 @@ def test_an_id_says_where_the_process_runs() -> None:
 )
 def test_an_id_of_a_letter_is_told_from_rubbish(text: str, expected: bool) -> None:
     assert is_letter_id(text) is expected
+
+
+def test_the_id_of_a_letter_is_read_back_as_it_was_written() -> None:
+    assert str(LetterId("i-here", "12-0")) == "i-here:12-0"
+    assert LetterId.parse("i-here:12-0") == ("i-here", "12-0")
+    assert LetterId.parse("rubbish") == ("", "rubbish")

@@ -21,12 +21,11 @@ from lingua_scheduler.domain.jobs.jobs import (
 _ENDINGS = {"finish": "DONE", "find_no_text": "NO_TEXT", "lose_attempt": "RETRYING"}
 _ALWAYS = {"fail": "FAILED", "cancel": "CANCELLED"}
 TABLE = {
-    "CREATED": {"reserve": "RESERVED", **_ALWAYS},
-    "RESERVED": {"send": "DISPATCHED", **_ENDINGS, **_ALWAYS},
+    "CREATED": {"dispatch": "DISPATCHED", **_ALWAYS},
     "DISPATCHED": {"accept": "ACCEPTED", "start": "RUNNING", **_ENDINGS, **_ALWAYS},
     "ACCEPTED": {"start": "RUNNING", **_ENDINGS, **_ALWAYS},
     "RUNNING": {**_ENDINGS, **_ALWAYS},
-    "RETRYING": {"reserve": "RESERVED", **_ALWAYS},
+    "RETRYING": {"dispatch": "DISPATCHED", **_ALWAYS},
     "DONE": {},
     "NO_TEXT": {},
     "FAILED": {},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.domain.jobs.queue_control import ALWAYS_WAIT, Line
+from lingua_scheduler.domain.jobs.queue_control import ALWAYS_WAIT, QueueAdmission
 
 LONGEST_WAIT_S = 10.0
 # With a hundred slots a second a hundred people wait a second, which is a long time.
@@ -14,7 +14,7 @@ class Street:
 
     def __init__(self, waiting: int = 0) -> None:
         self.now_s = 1000.0
-        self.line = Line(LONGEST_WAIT_S, self.now_s)
+        self.line = QueueAdmission(LONGEST_WAIT_S, self.now_s)
         self.waiting = waiting
         self.turned_away = 0
 

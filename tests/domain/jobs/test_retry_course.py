@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try, job_id
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
 from lingua_scheduler.domain.jobs.losses import OTHER, REASONS, Loss
-from lingua_scheduler.domain.jobs.retries import RetryBudget
+from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
 from lingua_scheduler.domain.jobs.retry_course import (
-    LONGEST_RETURN_S,
     MAX_RESTARTS,
     MAX_UNSENT,
+    RETURNS,
     SILENCE,
     VANISHED,
     IllegalEvent,
@@ -23,14 +23,14 @@ from lingua_scheduler.domain.jobs.retry_course import (
     RetryCourse,
     RetryRules,
 )
-from lingua_scheduler.domain.jobs.retry_decisions import (
+from lingua_scheduler.domain.jobs.retry_steps import (
     AWAY,
     REFUSED,
     RESULT_LOST,
     Denial,
     End,
     GiveUp,
-    Place,
+    PlaceJob,
     PlaceWhenBack,
     Renew,
     Renewal,
@@ -69,7 +69,7 @@ def placed(node: str, shard: int = 0, *, acks: bool = True) -> Step:
 
     def step(course: RetryCourse) -> None:
         wanted = course.wanted
-        name = wanted.job_id or job_id(shard, wanted.serial)
+        name = wanted.id_in(shard)
         course.on_placed(Attempt(name, wanted.number, node, shard), acks)
 
     return step
@@ -156,31 +156,33 @@ SCENARIOS = {
     ),
     "a cancelled job ends": Scenario([placed("n1"), cancelled], CANCELLED, {}),
     # The next attempt.
-    "after a loss another node is asked at once": Scenario([lost_at("n1", Loss.JOB_TIMEOUT)], Place(), SECOND),
+    "after a loss another node is asked at once": Scenario([lost_at("n1", Loss.JOB_TIMEOUT)], PlaceJob(), SECOND),
     "a retryable error is a loss, and the next try waits": Scenario(
-        [failed_at("n1", "NMT_TIMEOUT")], Place(0.025), SECOND
+        [failed_at("n1", "NMT_TIMEOUT")], PlaceJob(0.025), SECOND
     ),
     "a result that costs the node only this attempt does not end it": Scenario(
         [placed("n1"), result(JobEvent.LOSE_ATTEMPT, "NMT_TIMEOUT")], None, FIRST
     ),
     "the second pause is longer": Scenario(
-        [lost_at("n1", "NMT_TIMEOUT"), lost_at("n2", "NMT_TIMEOUT")], Place(0.05), {"number": 3, "tried": ("n1", "n2")}
+        [lost_at("n1", "NMT_TIMEOUT"), lost_at("n2", "NMT_TIMEOUT")],
+        PlaceJob(0.05),
+        {"number": 3, "tried": ("n1", "n2")},
     ),
-    "the dice lengthen a pause": Scenario([placed("n1"), lost("NMT_TIMEOUT", dice=0.5)], Place(0.0375), SECOND),
-    "what a peer made up is another reason": Scenario([placed("n1"), lost("speech")], Place(0.025), SECOND),
+    "the dice lengthen a pause": Scenario([placed("n1"), lost("NMT_TIMEOUT", dice=0.5)], PlaceJob(0.05 * 0.75), SECOND),
+    "what a peer made up is another reason": Scenario([placed("n1"), lost("speech")], PlaceJob(0.025), SECOND),
     "the next attempt knows where the last one was": Scenario(
-        [placed("n1", shard=7), lost(Loss.JOB_TIMEOUT)], Place(), {**SECOND, "job_id": "job-7-a", "shard": 7}
+        [placed("n1", shard=7), lost(Loss.JOB_TIMEOUT)], PlaceJob(), {**SECOND, "job_id": "job-7-a", "shard": 7}
     ),
     "a node that does not acknowledge may come back for it": Scenario(
-        [lost_at("n1", Loss.NODE_GONE, acks=False)], Place(), {**SECOND, "awaits_return": True}
+        [lost_at("n1", Loss.NODE_GONE, acks=False)], PlaceJob(), {**SECOND, "awaits_return": True}
     ),
     "one that acknowledges is not waited for": Scenario(
-        [lost_at("n1", Loss.NODE_GONE)], Place(), {**SECOND, "awaits_return": False}
+        [lost_at("n1", Loss.NODE_GONE)], PlaceJob(), {**SECOND, "awaits_return": False}
     ),
     # The bounds.
     "no retry is left": Scenario(
         [lost_at("n1", "NMT_TIMEOUT"), lost_at("n2", "NMT_TIMEOUT"), lost_at("n3", "NMT_TIMEOUT")],
-        GiveUp(FAILED, "every try failed, the last one: NMT_TIMEOUT"),
+        GiveUp(FAILED, "all 3 attempts failed, the last one: NMT_TIMEOUT"),
         {"number": 4, "tried": ("n1", "n2", "n3")},
     ),
     "no retry is allowed": Scenario(
@@ -191,33 +193,33 @@ SCENARIOS = {
     ),
     "the pause would end after the deadline": Scenario(
         [lost_at("n1", "NMT_TIMEOUT", at_s=DEADLINE_S - 0.025)],
-        GiveUp(FAILED, "every try failed, the last one: NMT_TIMEOUT", Denial.TOO_LATE),
+        GiveUp(FAILED, "the only attempt failed: NMT_TIMEOUT", Denial.TOO_LATE),
         SECOND,
     ),
     "the pause ends just before the deadline": Scenario(
-        [lost_at("n1", "NMT_TIMEOUT", at_s=DEADLINE_S - 0.026)], Place(0.025), SECOND
+        [lost_at("n1", "NMT_TIMEOUT", at_s=DEADLINE_S - 0.026)], PlaceJob(0.025), SECOND
     ),
     "the retry budget is spent": Scenario(
         [lost_at("n1", Loss.JOB_TIMEOUT), lost_at("n2", Loss.NODE_GONE)],
-        GiveUp(FAILED, "every try failed, the last one: node_gone", Denial.OVER_BUDGET),
+        GiveUp(FAILED, "both attempts failed, the last one: node_gone", Denial.OVER_BUDGET),
         {"number": 3},
         lambda: course_of(burst=1),
     ),
     "an attempt that never left is no retry": Scenario(
-        [lost_at("n1", Loss.SEND_FAILED)], Place(), SECOND, lambda: course_of(max_retries=0)
+        [lost_at("n1", Loss.SEND_FAILED)], PlaceJob(), SECOND, lambda: course_of(max_retries=0)
     ),
     "an attempt that vanished with its node is no retry": Scenario(
-        [lost_at("n1", Loss.NODE_GONE)], Place(), SECOND, lambda: course_of(max_retries=0)
+        [lost_at("n1", Loss.NODE_GONE)], PlaceJob(), SECOND, lambda: course_of(max_retries=0)
     ),
     "a missing acknowledgement is a retry": Scenario(
         [lost_at("n1", Loss.ACK_TIMEOUT)],
-        GiveUp(FAILED, "every try failed, the last one: ack_timeout"),
+        GiveUp(FAILED, "the only attempt failed: ack_timeout"),
         SECOND,
         lambda: course_of(max_retries=0),
     ),
     "there is an end to attempts that vanish": Scenario(
         [lost_at(f"n{i}", Loss.NODE_GONE) for i in range(MAX_UNSENT + 1)],
-        GiveUp(FAILED, "every try failed, the last one: node_gone"),
+        GiveUp(FAILED, "all 11 attempts failed, the last one: node_gone"),
         {"number": MAX_UNSENT + 2},
         lambda: course_of(max_retries=0),
     ),
@@ -228,7 +230,7 @@ SCENARIOS = {
     "nobody serves the pair": Scenario([not_placed(DispatchOutcome.NOBODY)], GiveUp(ErrorCode.NO_CAPABLE_NODE, ""), {}),
     "the demanded node does not serve the pair": Scenario(
         [not_placed(DispatchOutcome.UNFIT)],
-        GiveUp(ErrorCode.PREFERRED_NODE_NOT_CAPABLE, "n9 is not there or does not serve en→zh"),
+        GiveUp(ErrorCode.PREFERRED_NODE_NOT_CAPABLE, "n9 is not connected or does not serve en→zh"),
         {},
         lambda: course_of(preferred="n9"),
     ),
@@ -237,7 +239,7 @@ SCENARIOS = {
     ),
     "no other node after a loss": Scenario(
         [lost_at("n1", "NMT_TIMEOUT"), not_placed(EXHAUSTED)],
-        GiveUp(FAILED, "every try failed, the last one: NMT_TIMEOUT"),
+        GiveUp(FAILED, "the only attempt failed: NMT_TIMEOUT"),
         SECOND,
     ),
     "a loss says more than the lack of nodes": Scenario(
@@ -247,24 +249,24 @@ SCENARIOS = {
     ),
     # Back to a node that was not to blame.
     "an innocent node is asked again under the same id": Scenario(
-        [lost_at("n1", Loss.NODE_GONE), not_placed(EXHAUSTED)], Place(0.2), {**SECOND, "tried": ()}
+        [lost_at("n1", Loss.NODE_GONE), not_placed(EXHAUSTED)], PlaceJob(0.2), {**SECOND, "tried": ()}
     ),
     "one that acknowledges and did not is asked again": Scenario(
-        [lost_at("n1", Loss.ACK_TIMEOUT), not_placed(EXHAUSTED)], Place(0.1), {**SECOND, "tried": ()}
+        [lost_at("n1", Loss.ACK_TIMEOUT), not_placed(EXHAUSTED)], PlaceJob(0.1), {**SECOND, "tried": ()}
     ),
     "only the innocent are asked again": Scenario(
         [lost_at("n1", "NMT_TIMEOUT"), lost_at("n2", Loss.NODE_GONE), not_placed(EXHAUSTED)],
-        Place(0.2),
+        PlaceJob(0.2),
         {"number": 3, "tried": ("n1",)},
     ),
     "once, unless it is lost again": Scenario(
         [lost_at("n1", Loss.ACK_TIMEOUT), not_placed(EXHAUSTED), not_placed(EXHAUSTED)],
-        GiveUp(FAILED, "every try failed, the last one: ack_timeout"),
+        GiveUp(FAILED, "the only attempt failed: ack_timeout"),
         {},
     ),
     "not one that vanished and then failed": Scenario(
         [lost_at("n1", Loss.NODE_GONE), not_placed(STALE), renewed("b"), failed_at("n1"), not_placed(EXHAUSTED)],
-        GiveUp(FAILED, "every try failed, the last one: NMT_TIMEOUT"),
+        GiveUp(FAILED, "both attempts failed, the last one: NMT_TIMEOUT"),
         {"job_id": "job-0-b", "tried": ("n1",), "attempts_made": 2},
     ),
     "nor one that vanished and then was silent": Scenario(
@@ -287,18 +289,18 @@ SCENARIOS = {
             failed_at("n2"),
             not_placed(EXHAUSTED),
         ],
-        Place(0.4),
+        PlaceJob(0.4),
         {"job_id": "job-0-b", "tried": ("n2",), "last_node": "n2"},
     ),
     "the node that had it last is known after it may be asked again": Scenario(
-        [lost_at("n1", Loss.NODE_GONE), not_placed(EXHAUSTED)], Place(0.2), {"tried": (), "last_node": "n1"}
+        [lost_at("n1", Loss.NODE_GONE), not_placed(EXHAUSTED)], PlaceJob(0.2), {"tried": (), "last_node": "n1"}
     ),
     "each return waits longer, up to a bound": Scenario(
-        [*[lost_at("n1", Loss.NODE_GONE)] * 5, not_placed(EXHAUSTED)], Place(2.0), {"number": 6, "tried": ()}
+        [*[lost_at("n1", Loss.NODE_GONE)] * 5, not_placed(EXHAUSTED)], PlaceJob(2.0), {"number": 6, "tried": ()}
     ),
     "not to a busy one": Scenario(
         [lost_at("n1", Loss.NODE_GONE), not_placed(DispatchOutcome.FULL)],
-        GiveUp(FAILED, "every try failed, the last one: node_gone"),
+        GiveUp(FAILED, "the only attempt failed: node_gone"),
         SECOND,
     ),
     # Under another job id.
@@ -322,7 +324,7 @@ SCENARIOS = {
             not_placed(EXHAUSTED),
             renewed("b"),
         ],
-        Place(),
+        PlaceJob(),
         {**FIRST, "serial": "b", "tried": ("n1",), "renewal": 1, "attempts_before": 2},
     ),
     "attempts under the old id count as retries": Scenario(
@@ -332,7 +334,7 @@ SCENARIOS = {
             renewed("b"),
             lost_at("n1", "NMT_TIMEOUT", acks=False),
         ],
-        GiveUp(FAILED, "every try failed, the last one: NMT_TIMEOUT"),
+        GiveUp(FAILED, "both attempts failed, the last one: NMT_TIMEOUT"),
         {"number": 2, "job_id": "job-0-b", "attempts_before": 1},
         lambda: course_of(max_retries=1),
     ),
@@ -341,19 +343,19 @@ SCENARIOS = {
     ),
     "a promised id is never left for a node's sake": Scenario(
         [lost_at("n1", Loss.NODE_GONE, acks=False), not_placed(EXHAUSTED)],
-        GiveUp(FAILED, "every try failed, the last one: node_gone"),
+        GiveUp(FAILED, "the only attempt failed: node_gone"),
         {**SECOND, "awaits_return": False},
         lambda: course_of(is_id_promised=True),
     ),
     "a vanished node that needs another id counts when the id is promised": Scenario(
         [lost_at("n1", Loss.NODE_GONE, acks=False)],
-        GiveUp(FAILED, "every try failed, the last one: node_gone"),
+        GiveUp(FAILED, "the only attempt failed: node_gone"),
         SECOND,
         lambda: course_of(max_retries=0, is_id_promised=True),
     ),
     "a promised id goes back to a node that acknowledges": Scenario(
         [lost_at("n1", Loss.NODE_GONE), not_placed(EXHAUSTED)],
-        Place(0.2),
+        PlaceJob(0.2),
         {**SECOND, "tried": ()},
         lambda: course_of(is_id_promised=True),
     ),
@@ -368,25 +370,27 @@ SCENARIOS = {
     "other answers do not say where a job is": Scenario(
         [not_placed(DispatchOutcome.FULL, shard=7)], GiveUp(FAILED, "every node for en→zh is busy"), FIRST
     ),
-    "begins again": Scenario([not_placed(STALE), renewed("b")], Place(), {**FIRST, "serial": "b", "renewal": 1}),
+    "begins again": Scenario([not_placed(STALE), renewed("b")], PlaceJob(), {**FIRST, "serial": "b", "renewal": 1}),
     "a job whose result was lost": Scenario(
         [lost_at("n1", Loss.LETTER_DEAD), not_placed(STALE)], Renew(Renewal.RESULT_LOST), SECOND
     ),
     "may go to the node that had it last": Scenario(
         [lost_at("n1", Loss.JOB_TIMEOUT), lost_at("n2", Loss.LETTER_DEAD), not_placed(STALE), renewed("b")],
-        Place(),
+        PlaceJob(),
         {**FIRST, "serial": "b", "tried": ("n1",), "renewal": 1, "attempts_before": 2},
     ),
     "but not if that one said that it failed": Scenario(
         [failed_at("n1"), not_placed(STALE), renewed("b")],
-        Place(),
+        PlaceJob(),
         {**FIRST, "serial": "b", "tried": ("n1",), "renewal": 1, "attempts_before": 1, "last_node": "n1"},
     ),
     "unless it failed because it had it before": Scenario(
-        [failed_at("n1", Loss.DUPLICATE), not_placed(STALE), renewed("b")], Place(), {"tried": ()}
+        [failed_at("n1", Loss.DUPLICATE), not_placed(STALE), renewed("b")], PlaceJob(), {"tried": ()}
     ),
     "an earlier failure is not the last node's": Scenario(
-        [failed_at("n1"), lost_at("n2", Loss.JOB_TIMEOUT), not_placed(STALE), renewed("b")], Place(), {"tried": ("n1",)}
+        [failed_at("n1"), lost_at("n2", Loss.JOB_TIMEOUT), not_placed(STALE), renewed("b")],
+        PlaceJob(),
+        {"tried": ("n1",)},
     ),
     "one that had it under an earlier id stays excluded": Scenario(
         [
@@ -397,7 +401,7 @@ SCENARIOS = {
             not_placed(STALE),
             renewed("c"),
         ],
-        Place(),
+        PlaceJob(),
         {"number": 1, "serial": "c", "tried": ("n2",), "last_node": "n2", "renewal": 2, "attempts_before": 2},
     ),
     "after going back nobody else is freed": Scenario(
@@ -420,7 +424,7 @@ SCENARIOS = {
     ),
     "a call that was told no id yet begins again": Scenario(
         [not_placed(STALE), renewed("b")],
-        Place(),
+        PlaceJob(),
         {"serial": "b", "renewal": 1},
         lambda: course_of(is_id_promised=True, is_call=True),
     ),
@@ -486,7 +490,7 @@ def test_silence_is_told_as_a_timeout(reason: str) -> None:
 def test_a_node_that_vanished_is_innocent(reason: str, acks: bool) -> None:
     course = course_of()
     lost_at("n1", reason, acks=acks)(course)
-    assert isinstance(course.on_not_placed(EXHAUSTED), Place if acks else Renew)
+    assert isinstance(course.on_not_placed(EXHAUSTED), PlaceJob if acks else Renew)
 
 
 @pytest.mark.parametrize(
@@ -625,7 +629,7 @@ class Walk:
         match decision:
             case None:
                 return self._end_attempt()
-            case Place() | PlaceWhenBack():
+            case PlaceJob() | PlaceWhenBack():
                 return self._place(getattr(decision, "pause_s", 0.0))
             case Renew():
                 return self._renew(decision)
@@ -642,7 +646,7 @@ class Walk:
         if answer == "away":
             return self._course.on_redis_away(self._now_s)
         if answer in self._acks:
-            name = wanted.job_id or job_id(0, wanted.serial)
+            name = wanted.id_in(0)
             if not self._acks[answer]:
                 # A node that does not acknowledge takes each job id once.
                 assert (answer, name) not in self._taken
@@ -671,11 +675,11 @@ class Walk:
                 self._blamed.discard(self._last_node)
         if outcome is EXHAUSTED and not isinstance(decision, GiveUp):
             assert self._innocent
-            assert 0 < decision.pause_s <= LONGEST_RETURN_S
+            assert 0 < decision.pause_s <= RETURNS.longest_s
             self._innocent.clear()
         return decision
 
-    def _renew(self, decision: Renew) -> Place:
+    def _renew(self, decision: Renew) -> PlaceJob:
         self._now_s += decision.pause_s
         self._renewals[decision.cause] += 1
         place = self._course.on_renewed(f"serial-{sum(self._renewals.values())}")
@@ -701,7 +705,7 @@ class Walk:
         self._judge(node, reason)
         if in_its_words and reason != Loss.DUPLICATE:
             self._failed.add(node)
-        if isinstance(decision, Place):
+        if isinstance(decision, PlaceJob):
             assert self._now_s + decision.pause_s < DEADLINE_S
         return decision
 
@@ -726,3 +730,11 @@ def test_every_course_ends_within_its_bounds(data: st.DataObject) -> None:
 def test_it_ends_even_if_nothing_ever_succeeds(data: st.DataObject) -> None:
     decision = Walk(data, is_hostile=True).run()
     assert isinstance(decision, GiveUp) or decision == End(JobState.FAILED, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, AWAY)
+
+
+def test_what_a_node_told_of_its_failure_is_told_on() -> None:
+    course = course_of(max_retries=0)
+    placed("n1")(course)
+    assert course.on_result(JobEvent.LOSE_ATTEMPT, "PROCESSING_ERROR") is None
+    decision = course.on_failed("PROCESSING_ERROR", 0.0, 0.0, "ValueError in translate")
+    assert decision == GiveUp(FAILED, "the only attempt failed: PROCESSING_ERROR (ValueError in translate)")

@@ -14,11 +14,16 @@ from lingua_scheduler.domain.nodes.complaints import (
     complaint_of,
     services_hit,
 )
-from lingua_scheduler.domain.nodes.nodes import SERVICES, Service
-from lingua_scheduler.domain.sessions.terms import Pipeline
+from lingua_scheduler.domain.nodes.nodes import SERVICES, NodeService
+from lingua_scheduler.domain.sessions.terms import PipelineTerms
 
 RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)
-INSTALLED = (Service("piper", "tts"), Service("twin", "asr"), Service("twin", "nmt"), Service("commas", "punctuation"))
+INSTALLED = (
+    NodeService("piper", "tts"),
+    NodeService("twin", "asr"),
+    NodeService("twin", "nmt"),
+    NodeService("commas", "punctuation"),
+)
 
 
 def test_a_complaint_names_service_and_version() -> None:
@@ -44,8 +49,8 @@ def test_a_service_no_pipeline_names_may_be_needed_by_every_job(service_id: str,
 
 
 def test_a_job_needs_what_its_pipeline_uses() -> None:
-    assert Pipeline().needs == ("asr", "nmt", "tts", "semantic")
-    assert Pipeline(use_tts=False, use_semantic=False, use_tone=True).needs == ("asr", "nmt", "tone")
+    assert PipelineTerms().needs == ("asr", "nmt", "tts", "semantic")
+    assert PipelineTerms(use_tts=False, use_semantic=False, use_tone=True).needs == ("asr", "nmt", "tone")
 
 
 def test_the_same_complaint_is_passed_on_every_five_seconds() -> None:

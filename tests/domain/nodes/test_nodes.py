@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.domain.nodes.nodes import Features, Load, LoadLimits, NodeState, Profile
+from lingua_scheduler.domain.nodes.nodes import Features, LoadLimits, MachineLoad, NodeState, Profile
 from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.pools import Languages
 
@@ -66,26 +66,30 @@ def test_declared_translations_count_while_the_translator_is_up() -> None:
 LIMITS = LoadLimits(cpu=90, memory=80, gpu=70, gpu_memory=60)
 
 
-@pytest.mark.parametrize("load", [Load(), Load(0, 0, 0, 0), Load(cpu=90, memory=80, gpu=70, gpu_memory=60)])
-def test_a_machine_up_to_its_limits_is_not_overloaded(load: Load) -> None:
+@pytest.mark.parametrize(
+    "load", [MachineLoad(), MachineLoad(0, 0, 0, 0), MachineLoad(cpu=90, memory=80, gpu=70, gpu_memory=60)]
+)
+def test_a_machine_up_to_its_limits_is_not_overloaded(load: MachineLoad) -> None:
     assert not LIMITS.exceeded_by(load)
 
 
-@pytest.mark.parametrize("load", [Load(cpu=90.1), Load(memory=81), Load(gpu=71), Load(0, 0, 0, 61)])
-def test_one_measure_above_its_limit_is_enough(load: Load) -> None:
+@pytest.mark.parametrize(
+    "load", [MachineLoad(cpu=90.1), MachineLoad(memory=81), MachineLoad(gpu=71), MachineLoad(0, 0, 0, 61)]
+)
+def test_one_measure_above_its_limit_is_enough(load: MachineLoad) -> None:
     assert LIMITS.exceeded_by(load)
 
 
 @pytest.mark.parametrize(
     ("now", "is_noticed"),
     [
-        (Load(14.9, 50), False),
-        (Load(15, 50), True),
-        (Load(10, 45), True),
-        (Load(10, 50, 0.0), True),
-        (Load(None, 50), True),
-        (Load(10, 50), False),
+        (MachineLoad(14.9, 50), False),
+        (MachineLoad(15, 50), True),
+        (MachineLoad(10, 45), True),
+        (MachineLoad(10, 50, 0.0), True),
+        (MachineLoad(None, 50), True),
+        (MachineLoad(10, 50), False),
     ],
 )
-def test_a_load_that_hardly_changed_is_no_news(now: Load, is_noticed: bool) -> None:
-    assert now.differs(Load(10, 50)) is is_noticed
+def test_a_load_that_hardly_changed_is_no_news(now: MachineLoad, is_noticed: bool) -> None:
+    assert now.differs(MachineLoad(10, 50)) is is_noticed

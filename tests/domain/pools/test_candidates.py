@@ -2,11 +2,11 @@
 
 import pytest
 
-from lingua_scheduler.domain.pools.candidates import Candidate, Verdict, services_for
+from lingua_scheduler.domain.pools.candidates import Candidate, CandidateVerdict, services_for
 
 
-@pytest.mark.parametrize("verdict", Verdict)
-def test_every_verdict_has_words(verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", CandidateVerdict)
+def test_every_verdict_has_words(verdict: CandidateVerdict) -> None:
     assert Candidate("n1", 0, verdict, service="tts").in_words()
 
 

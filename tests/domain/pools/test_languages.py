@@ -2,11 +2,11 @@
 
 import pytest
 
-from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, Pair, is_code, valid_codes
+from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, Pair, is_code, tag_of, valid_codes
 
 
 @pytest.mark.parametrize(
-    "code", ["en", "yue", "zh-Hant", "zh-TW", "zh-Hant-TW", "pt-BR", "sr-Latn-RS", "es-419", "de-at"]
+    "code", ["en", "yue", "zh-Hant", "zh-TW", "zh-Hant-TW", "pt-BR", "sr-Latn-RS", "es-419", "de-at", "en-US-x-twain"]
 )
 def test_codes_people_use_are_codes(code: str) -> None:
     assert is_code(code)
@@ -42,6 +42,30 @@ def test_codes_people_use_are_codes(code: str) -> None:
 )
 def test_what_is_no_code_is_not_taken_for_one(text: str) -> None:
     assert not is_code(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("EN", "en"),
+        (" en ", "en"),
+        ("en_US", "en-US"),
+        ("EN-us", "en-US"),
+        ("zh_hans_cn", "zh-Hans-CN"),
+        ("ZH-HANT", "zh-Hant"),
+        ("ES-419", "es-419"),
+        ("EN-US-X-TWAIN", "en-US-x-twain"),
+        # A code stays as it is: existing peers compare what they wrote.
+        ("de-at", "de-at"),
+        ("auto", None),
+        ("english", None),
+        ("en us", None),
+        ("", None),
+        ("EN" + "-abcd" * 7, None),
+    ],
+)
+def test_a_tag_is_read_as_people_write_it(text: str, tag: str | None) -> None:
+    assert tag_of(text) == tag
 
 
 def test_a_code_has_at_most_35_characters() -> None:

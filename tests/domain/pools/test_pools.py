@@ -5,16 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
+from lingua_scheduler.domain.pools.names import Facet, Pool, is_wide
 from lingua_scheduler.domain.pools.pools import (
     Admission,
-    Facet,
     Languages,
     membership_of,
     missing_abilities,
-    pool_name,
-    pools_for,
 )
-from lingua_scheduler.domain.pools.reach import is_wide
 
 
 def able(asr: str = "", semantic: str = "", tts: str = "", translations: str | None = None) -> Languages:
@@ -28,17 +25,17 @@ def able(asr: str = "", semantic: str = "", tts: str = "", translations: str | N
 
 
 def strict(languages: Languages) -> set[str]:
-    return set(pools_for(languages, Admission.STRICT))
+    return set(membership_of(languages, Admission.STRICT).pools)
 
 
 def test_a_pool_is_named_by_its_pair_and_facet() -> None:
-    assert pool_name("zh", "en", Facet.SPEECH) == "zh:en:speech"
-    assert pool_name("en", "zh", Facet.TEXT) == "en:zh:text"
+    assert str(Pool("zh", "en", Facet.SPEECH)) == "zh:en:speech"
+    assert str(Pool("en", "zh", Facet.TEXT)) == "en:zh:text"
 
 
 def test_a_node_that_says_nothing_is_in_no_pool() -> None:
     for admission in Admission:
-        assert pools_for(Languages(), admission) == frozenset()
+        assert membership_of(Languages(), admission).pools == frozenset()
 
 
 # strict
@@ -98,11 +95,16 @@ def test_only_a_target_that_is_spoken_has_the_speech_facet() -> None:
 
 def test_asr_tts_is_the_plain_product_once_anything_is_repaired() -> None:
     languages = able(asr="en zh", semantic="ja", tts="fr", translations="en:de")
-    assert pools_for(languages, Admission.ASR_TTS) == {"en:fr:speech", "en:fr:text", "zh:fr:speech", "zh:fr:text"}
+    assert membership_of(languages, Admission.ASR_TTS).pools == {
+        "en:fr:speech",
+        "en:fr:text",
+        "zh:fr:speech",
+        "zh:fr:text",
+    }
 
 
 def test_asr_tts_still_needs_something_that_is_repaired() -> None:
-    assert pools_for(able(asr="en", tts="zh"), Admission.ASR_TTS) == frozenset()
+    assert membership_of(able(asr="en", tts="zh"), Admission.ASR_TTS).pools == frozenset()
 
 
 # asr_semantic
@@ -110,7 +112,7 @@ def test_asr_tts_still_needs_something_that_is_repaired() -> None:
 
 def test_asr_semantic_is_the_product_of_the_two_and_speaks_what_is_spoken() -> None:
     languages = able(asr="en", semantic="zh fr", tts="fr", translations="en:de")
-    assert pools_for(languages, Admission.ASR_SEMANTIC) == {"en:zh:text", "en:fr:text", "en:fr:speech"}
+    assert membership_of(languages, Admission.ASR_SEMANTIC).pools == {"en:zh:text", "en:fr:text", "en:fr:speech"}
 
 
 # The rule as one sentence, for any lists
@@ -138,13 +140,13 @@ def test_every_pool_follows_from_the_rule_and_no_other_does(languages: Languages
     expected = {f"{src}:{tgt}:text" for src, tgt in served}
     expected |= {f"{src}:{tgt}:speech" for src, tgt in served if tgt in languages.tts}
 
-    assert pools_for(languages, admission) == expected
+    assert membership_of(languages, admission).pools == expected
 
 
 @given(any_languages, st.sampled_from(Admission), st.sampled_from(["asr", "semantic", "tts"]))
 def test_a_list_that_shrinks_never_adds_a_pool(languages: Languages, admission: Admission, field: str) -> None:
     shrunk = languages._replace(**{field: frozenset()})
-    assert pools_for(shrunk, admission) <= pools_for(languages, admission)
+    assert membership_of(shrunk, admission).pools <= membership_of(languages, admission).pools
 
 
 # How many
@@ -155,7 +157,7 @@ every_pair = {(src, tgt) for src in many for tgt in many}
 
 def test_a_node_with_more_pairs_is_in_one_pool_for_all_of_them() -> None:
     languages = Languages(asr=many, semantic=many, tts=many)
-    (pool,) = pools_for(languages, Admission.STRICT)
+    (pool,) = membership_of(languages, Admission.STRICT).pools
     assert is_wide(pool)
     membership = membership_of(languages, Admission.STRICT)
     assert all(f"{src}:{tgt}:{facet.value}" in membership.serves for src, tgt in every_pair for facet in Facet)
@@ -166,22 +168,25 @@ def test_nodes_with_the_same_languages_share_their_pool() -> None:
     one = Languages(asr=frozenset(sorted(many)), semantic=many, tts=many)
     other = Languages(asr=frozenset(sorted(many, reverse=True)), semantic=many, tts=many)
     third = Languages(asr=many, semantic=many, tts=frozenset(sorted(many)[1:]))
-    assert pools_for(one, Admission.STRICT) == pools_for(other, Admission.STRICT)
-    assert pools_for(one, Admission.STRICT) != pools_for(third, Admission.STRICT)
+    assert membership_of(one, Admission.STRICT).pools == membership_of(other, Admission.STRICT).pools
+    assert membership_of(one, Admission.STRICT).pools != membership_of(third, Admission.STRICT).pools
 
 
 @pytest.mark.parametrize(("sources", "is_narrow"), [(16, True), (17, False)])
 def test_exactly_the_limit_is_a_pool_for_each_pair(sources: int, is_narrow: bool) -> None:
     targets = frozenset(sorted(many)[:16])
     languages = Languages(asr=frozenset(sorted(many)[:sources]), semantic=targets, tts=targets)
-    assert len(pools_for(languages, Admission.ASR_TTS)) == (2 * MAX_PAIRS if is_narrow else 1)
+    assert len(membership_of(languages, Admission.ASR_TTS).pools) == (2 * MAX_PAIRS if is_narrow else 1)
 
 
 # Why nobody serves a pair
 
 
 def why(*fleet: Languages, facet: str = "speech", admission: Admission = Admission.STRICT) -> str:
-    return missing_abilities("en", "zh", facet, admission, fleet)
+    """What is missing, without the next step."""
+    missing, _, step = missing_abilities("en", "zh", facet, admission, fleet).partition("; ")
+    assert step == "start one with: lingua node --languages en,zh"
+    return missing
 
 
 def test_without_nodes_there_is_one_reason() -> None:
@@ -191,11 +196,14 @@ def test_without_nodes_there_is_one_reason() -> None:
 @pytest.mark.parametrize(
     ("node", "sentence"),
     [
-        (able(semantic="en", tts="zh"), "no node serves asr(en)"),
-        (able(asr="en", tts="zh"), "no node serves semantic(en)"),
-        (able(asr="en", semantic="en", tts="zh", translations="zh:en"), "no node serves nmt(en→zh)"),
-        (able(asr="en zh", semantic="en"), "no node serves tts(zh)"),
-        (able(asr="fr"), "no node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"),
+        (able(semantic="en", tts="zh"), "no node understands English"),
+        (able(asr="en", tts="zh"), "no node repairs English text"),
+        (able(asr="en", semantic="en", tts="zh", translations="zh:en"), "no node translates English into Chinese"),
+        (able(asr="en zh", semantic="en"), "no node speaks Chinese"),
+        (
+            able(asr="fr"),
+            "no node understands English, repairs English text, translates English into Chinese or speaks Chinese",
+        ),
     ],
 )
 def test_what_is_missing_everywhere_is_named(node: Languages, sentence: str) -> None:
@@ -203,25 +211,30 @@ def test_what_is_missing_everywhere_is_named(node: Languages, sentence: str) -> 
 
 
 def test_that_no_repair_is_there_at_all_is_named_where_its_languages_do_not_matter() -> None:
-    assert why(able(asr="en", tts="zh"), admission=Admission.ASR_TTS) == "no node serves semantic(any)"
+    assert why(able(asr="en", tts="zh"), admission=Admission.ASR_TTS) == "no node repairs text"
 
 
 def test_abilities_that_are_there_but_on_different_nodes_are_named_too() -> None:
     hears, speaks = able(asr="en zh", semantic="en"), able(tts="zh")
-    assert why(hears, speaks) == "no single node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"
+    everything = "understands English, repairs English text, translates English into Chinese and speaks Chinese"
+    assert why(hears, speaks) == f"no single node {everything}"
 
 
 def test_text_needs_no_voice_and_an_echo_no_translation() -> None:
-    assert why(able(semantic="en", translations=""), facet="text") == "no node serves asr(en) + nmt(en→zh)"
-    assert missing_abilities("en", "en", "text", Admission.STRICT, [able(asr="en")]) == "no node serves semantic(en)"
+    text = why(able(semantic="en", translations=""), facet="text")
+    assert text == "no node understands English or translates English into Chinese"
+    echo = missing_abilities("en", "en", "text", Admission.STRICT, [able(asr="en")])
+    assert echo == "no node repairs English text; start one with: lingua node --languages en"
 
 
 @given(st.lists(any_languages, max_size=3), st.sampled_from(Admission), st.sampled_from(Facet))
 def test_what_is_said_to_be_missing_is_missing(fleet: list[Languages], admission: Admission, facet: Facet) -> None:
     sentence = missing_abilities("en", "fr", facet, admission, fleet)
-    if sentence.startswith("no node serves "):
+    if not sentence.startswith(("no single node ", "no node is connected")):
         everything = able("en fr", "en fr", "en fr")
-        assert pool_name("en", "fr", facet) not in {pool for node in fleet for pool in pools_for(node, admission)}
+        assert str(Pool("en", "fr", facet)) not in {
+            pool for node in fleet for pool in membership_of(node, admission).pools
+        }
         # One able node more would not leave it missing.
         assert missing_abilities("en", "fr", facet, admission, [*fleet, everything]).startswith("no single node")
 
@@ -229,12 +242,20 @@ def test_what_is_said_to_be_missing_is_missing(fleet: list[Languages], admission
 @pytest.mark.parametrize(
     ("admission", "facet", "sentence"),
     [
-        (Admission.STRICT, "speech", "no node serves asr(en) + semantic(en) + nmt(en→zh) + tts(zh)"),
-        (Admission.STRICT, "text", "no node serves asr(en) + semantic(en) + nmt(en→zh)"),
-        (Admission.ASR_TTS, "speech", "no node serves asr(en) + semantic(any) + tts(zh)"),
-        (Admission.ASR_TTS, "text", "no node serves asr(en) + semantic(any) + tts(zh)"),
-        (Admission.ASR_SEMANTIC, "speech", "no node serves asr(en) + semantic(zh) + tts(zh)"),
-        (Admission.ASR_SEMANTIC, "text", "no node serves asr(en) + semantic(zh)"),
+        (
+            Admission.STRICT,
+            "speech",
+            "no node understands English, repairs English text, translates English into Chinese or speaks Chinese",
+        ),
+        (
+            Admission.STRICT,
+            "text",
+            "no node understands English, repairs English text or translates English into Chinese",
+        ),
+        (Admission.ASR_TTS, "speech", "no node understands English, repairs text or speaks Chinese"),
+        (Admission.ASR_TTS, "text", "no node understands English, repairs text or speaks Chinese"),
+        (Admission.ASR_SEMANTIC, "speech", "no node understands English, repairs Chinese text or speaks Chinese"),
+        (Admission.ASR_SEMANTIC, "text", "no node understands English or repairs Chinese text"),
     ],
 )
 def test_every_rule_names_what_it_needs(admission: Admission, facet: str, sentence: str) -> None:

@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
+from lingua_scheduler.domain.pools.names import Facet, Pool, is_wide
 from lingua_scheduler.domain.pools.pools import (
     Admission,
-    Facet,
     Languages,
     membership_of,
-    pool_name,
-    pools_for,
     reach_of,
 )
-from lingua_scheduler.domain.pools.reach import SPEECH, TEXT, Reach, Served, is_wide, reach_named, readable, wide_pool
+from lingua_scheduler.domain.pools.reach import SPEECH, TEXT, Reach, Served, reach_named, readable, wide_pool
 
 EVERY = [f"a{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 
@@ -33,9 +31,9 @@ def languages_of(codes: st.SearchStrategy[frozenset[str]]) -> st.SearchStrategy[
 
 @given(languages_of(few), st.sampled_from(Admission))
 def test_a_reach_serves_what_the_pools_of_its_pairs_say(languages: Languages, admission: Admission) -> None:
-    pools, reach = pools_for(languages, admission), reach_of(languages, admission)
+    pools, reach = membership_of(languages, admission).pools, reach_of(languages, admission)
     for src, tgt, facet in product(EVERY[:8], EVERY[:8], Facet):
-        assert reach.serves(src, tgt, facet) == (pool_name(src, tgt, facet) in pools)
+        assert reach.serves(src, tgt, facet) == (str(Pool(src, tgt, facet)) in pools)
     assert pools == set(Served(reach))
     assert len(Served(reach)) == len(pools)
 
@@ -52,7 +50,7 @@ def test_a_wide_node_serves_each_pair_of_its_reach_and_no_other(languages: Langu
     membership = membership_of(languages, admission)
     reach = reach_of(languages, admission)
     served = [
-        pool_name(*pair, facet) for facet in Facet for pair in product(EVERY, EVERY) if reach.serves(*pair, facet)
+        str(Pool(*pair, facet)) for facet in Facet for pair in product(EVERY, EVERY) if reach.serves(*pair, facet)
     ]
     assert sorted(membership.serves) == sorted(served)
     assert all(pool in membership.serves for pool in served)
@@ -65,7 +63,7 @@ def test_who_withdraws_a_language_is_in_another_pool(languages: Languages, code:
         return frozenset(Served(reach_of(reach, Admission.STRICT)))
 
     fewer = languages._replace(asr=languages.asr - {code}, semantic=languages.semantic - {code})
-    same_pools = pools_for(fewer, Admission.STRICT) == pools_for(languages, Admission.STRICT)
+    same_pools = membership_of(fewer, Admission.STRICT).pools == membership_of(languages, Admission.STRICT).pools
     assert same_pools == (known(fewer) == known(languages))
 
 
@@ -73,7 +71,10 @@ def test_declared_pairs_that_leave_none_out_are_any() -> None:
     codes = frozenset(EVERY)
     every = frozenset(Pair(src, tgt) for src, tgt in product(EVERY, EVERY) if src != tgt)
     said = Languages(asr=codes, semantic=codes, tts=codes)
-    assert pools_for(said, Admission.STRICT) == pools_for(said._replace(translations=every), Admission.STRICT)
+    assert (
+        membership_of(said, Admission.STRICT).pools
+        == membership_of(said._replace(translations=every), Admission.STRICT).pools
+    )
     less = said._replace(translations=every - {Pair("aa", "ab")})
     assert not reach_of(less, Admission.STRICT).serves("aa", "ab", Facet.TEXT)
     assert reach_of(less, Admission.STRICT).serves("aa", "aa", Facet.SPEECH)

@@ -145,3 +145,14 @@ def test_so_many_questions_are_remembered_and_no_more(monkeypatch: pytest.Monkey
         assert pool_map.wide_in(3, (pool,)) == (WIDE,)
     assert len(pool_map._spreads) <= 3
     assert len(pool_map._serving) <= 3
+
+
+def test_all_of_several_pools_are_served_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "REMEMBERED_MAX", 3)
+    pool_map = PoolMap({POOL: {0: 1}, "zh:en:speech": {1: 1}, "empty": {}})
+    for _ in range(2):  # the second time from memory
+        assert pool_map.serves_all((POOL,))
+        assert pool_map.serves_all((POOL, "zh:en:speech"))
+        assert not pool_map.serves_all((POOL, "empty"))
+        assert not pool_map.serves_all(("fr:de:text",))
+    assert len(pool_map._all_served) <= 3

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.sessions.conversation import MAX_INDEX, MAX_UNDER_WAY, Conversation, Entry
+from lingua_scheduler.domain.sessions.conversation import MAX_INDEX, MAX_UNDER_WAY, Conversation, UtteranceEntry
 from lingua_scheduler.domain.sessions.utterances import Cut, CutReason, CutRules
 
 RULES = CutRules(hangover_manual_ms=200)
@@ -34,7 +34,7 @@ def test_after_closing_nothing_is_taken_any_more() -> None:
     talk.close()
     assert talk.is_over
     assert talk.chunk(0, b"abc", 200, True, 0) == []
-    assert talk.utterance(0) == Entry.CLOSED
+    assert talk.utterance(0) == UtteranceEntry.CLOSED
     assert talk.held_bytes == 0
 
 
@@ -51,11 +51,16 @@ def test_what_nobody_will_hear_is_dropped_and_counted() -> None:
 
 def test_whole_utterances_may_come_in_any_order_and_each_once() -> None:
     talk = conversation()
-    assert [talk.utterance(index) for index in (2, 0, 2, 1)] == [Entry.TAKEN, Entry.TAKEN, Entry.KNOWN, Entry.TAKEN]
+    assert [talk.utterance(index) for index in (2, 0, 2, 1)] == [
+        UtteranceEntry.TAKEN,
+        UtteranceEntry.TAKEN,
+        UtteranceEntry.KNOWN,
+        UtteranceEntry.TAKEN,
+    ]
     for index in (2, 1):
         assert talk.settle(index, str(index), 0) == []
     assert [place.item for place in talk.settle(0, "0", 0)] == ["0", "1", "2"]
-    assert talk.utterance(1) is Entry.KNOWN
+    assert talk.utterance(1) is UtteranceEntry.KNOWN
 
 
 def test_every_whole_utterance_is_a_turn_of_its_own() -> None:
@@ -71,10 +76,10 @@ def test_every_whole_utterance_is_a_turn_of_its_own() -> None:
 
 def test_numbers_and_utterances_under_way_end_somewhere() -> None:
     talk = conversation()
-    assert talk.utterance(MAX_INDEX + 1) is Entry.TOO_FAR
+    assert talk.utterance(MAX_INDEX + 1) is UtteranceEntry.TOO_FAR
     for index in range(MAX_UNDER_WAY):
-        assert talk.utterance(index) is Entry.TAKEN
-    assert talk.utterance(MAX_UNDER_WAY) is Entry.TOO_MANY
+        assert talk.utterance(index) is UtteranceEntry.TAKEN
+    assert talk.utterance(MAX_UNDER_WAY) is UtteranceEntry.TOO_MANY
 
 
 # Coming back
@@ -170,7 +175,7 @@ class World:
                 self.took(self.talk.chunk(self.seq, audio, length_ms, bool(is_final), self.now_ms))
                 self.seq += 1
             case "utterance", [index]:
-                if self.talk.utterance(index) is Entry.TAKEN:
+                if self.talk.utterance(index) is UtteranceEntry.TAKEN:
                     self.begun.append(index)
             case "result", [place] if self.begun:
                 self.settle(self.begun[place % len(self.begun)])

@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.sessions.conversation import Conversation
-from lingua_scheduler.domain.sessions.handover import Beginning, CutNote, beginning, heard_without_gap
+from lingua_scheduler.domain.sessions.handover import (
+    Beginning,
+    CutNote,
+    ResumeToken,
+    SessionOwner,
+    beginning,
+    heard_without_gap,
+)
 from lingua_scheduler.domain.sessions.utterances import CutRules
 
 # Three utterances of one turn each, then a long speech in two parts.
@@ -78,3 +85,15 @@ def test_wherever_it_breaks_every_byte_is_heard_once(
     again += second.close()
     assert heard + b"".join(cut.audio for cut in again) == b"".join(said)
     assert [cut.utterance_index for cut in again] == list(range(last_heard + 1, last_heard + 1 + len(again)))
+
+
+def test_a_token_is_the_session_and_its_secret() -> None:
+    assert str(ResumeToken("s-1", "a.b")) == "s-1.a.b"
+    assert ResumeToken.parse("s-1.a.b") == ("s-1", "a.b")
+    assert ResumeToken.parse("s-1") == ("s-1", "")
+
+
+def test_an_owner_names_the_life_of_its_instance_unless_it_is_of_an_older_release() -> None:
+    assert str(SessionOwner("i-here", "c0ffee", "3")) == "i-here c0ffee-3"
+    assert SessionOwner.parse("i-here c0ffee-3") == ("i-here", "c0ffee", "3")
+    assert SessionOwner.parse("i-here 3") == ("i-here", "", "3")

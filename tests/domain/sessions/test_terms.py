@@ -5,15 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.pools.languages import is_code
-from lingua_scheduler.domain.sessions.terms import MAX_AUTO_LANGS, TWO_WAY_AUTO, Pipeline, Terms
+from lingua_scheduler.domain.sessions.terms import MAX_AUTO_LANGS, TWO_WAY_AUTO, PipelineTerms, Terms
 
-TEXT_ONLY = Pipeline(use_tts=False)
+TEXT_ONLY = PipelineTerms(use_tts=False)
 TWO_WAY = Terms("auto", "en", mode=TWO_WAY_AUTO, lang_a="zh", lang_b="en")
 
 
 def test_who_wishes_for_nothing_special_gets_everything_but_tone_and_no_partials() -> None:
     terms = Terms("en", "zh")
-    assert terms.pipeline == Pipeline(use_asr=True, use_nmt=True, use_tts=True, use_semantic=None, use_tone=False)
+    assert terms.pipeline == PipelineTerms(use_asr=True, use_nmt=True, use_tts=True, use_semantic=None, use_tone=False)
     assert (terms.enable_streaming_asr, terms.partial_update_interval_ms) == (False, 1000)
 
 
@@ -30,7 +30,7 @@ def test_who_wants_no_speech_is_served_by_nodes_without_a_voice() -> None:
 
 
 def test_who_wants_no_translation_needs_a_node_for_the_source_alone() -> None:
-    assert Terms("en", "zh", pipeline=Pipeline(use_nmt=False)).pools() == ("en:en:speech",)
+    assert Terms("en", "zh", pipeline=PipelineTerms(use_nmt=False)).pools() == ("en:en:speech",)
 
 
 def test_two_ways_need_a_node_that_serves_both() -> None:
@@ -83,12 +83,24 @@ def test_what_can_be_served_is_not_complained_about(terms: Terms) -> None:
 
 @pytest.mark.parametrize("tgt_lang", ["", "english", "EN", "en:zh", "auto"])
 def test_a_target_must_be_a_language(tgt_lang: str) -> None:
-    assert Terms("en", tgt_lang).complaint() == "tgt_lang is not a language code such as en or zh"
+    assert (
+        Terms("en", tgt_lang).complaint()
+        == f"invalid tgt_lang: expected a language code such as en or zh, not {tgt_lang!r}"
+    )
 
 
 @pytest.mark.parametrize("src_lang", ["", "english", "EN", "AUTO", "zh;"])
 def test_a_source_must_be_a_language_or_auto(src_lang: str) -> None:
-    assert Terms(src_lang, "en").complaint() == "src_lang is neither auto nor a language code such as en or zh"
+    assert (
+        Terms(src_lang, "en").complaint()
+        == f"invalid src_lang: expected auto or a code such as en or zh, not {src_lang!r}"
+    )
+
+
+def test_of_what_is_no_language_the_beginning_is_quoted() -> None:
+    complaint = Terms("en", "x" * 10_000).complaint()
+    assert complaint is not None
+    assert complaint.endswith(f", not '{'x' * 35}…'")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +114,7 @@ def test_a_source_must_be_a_language_or_auto(src_lang: str) -> None:
     ],
 )
 def test_auto_needs_something_to_choose_from(terms: Terms) -> None:
-    assert terms.complaint() == "src_lang auto needs lang_a and lang_b, or auto_langs, to choose from"
+    assert terms.complaint() == "src_lang auto requires lang_a and lang_b, or auto_langs"
 
 
 def test_two_ways_with_one_unreadable_language_are_one_way() -> None:
@@ -121,7 +133,7 @@ any_terms = st.builds(
     lang_b=st.none() | words,
     auto_langs=st.none() | st.lists(words, max_size=4).map(tuple),
     features=st.none(),
-    pipeline=st.builds(Pipeline, use_nmt=st.booleans(), use_tts=st.booleans()),
+    pipeline=st.builds(PipelineTerms, use_nmt=st.booleans(), use_tts=st.booleans()),
 )
 
 
@@ -140,7 +152,7 @@ def test_what_is_not_complained_about_names_only_pools_that_can_exist(terms: Ter
 
 def test_a_named_source_needs_a_named_target() -> None:
     terms = TWO_WAY._replace(src_lang="en", tgt_lang="auto")
-    assert terms.complaint() == "tgt_lang is not a language code such as en or zh"
+    assert terms.complaint() == "invalid tgt_lang: expected a language code such as en or zh, not 'auto'"
 
 
 def test_a_list_without_end_is_refused() -> None:

@@ -53,7 +53,7 @@ def test_every_reason_has_its_hangover_padding_and_effect_on_the_turn(
     reason: CutReason, hangover_ms: int, padding_ms: int, closes_turn: bool
 ) -> None:
     assert CutRules().hangover_ms(reason) == hangover_ms
-    assert CutRules().padding_ms(reason) == padding_ms
+    assert reason.padding_ms == padding_ms
     assert reason.closes_turn is closes_turn
 
 
@@ -290,7 +290,7 @@ def test_of_two_reasons_the_later_wins(first: str, then: str, winner: CutReason,
         assert cutter.tick(take_at_ms - 1) == []
         cuts = cutter.tick(take_at_ms)
     assert [cut.reason for cut in cuts] == [winner]
-    assert cuts[0].padding_ms == RULES.padding_ms(winner)
+    assert cuts[0].padding_ms == winner.padding_ms
 
 
 # Flush
@@ -445,7 +445,7 @@ def test_whatever_the_order_every_byte_is_in_exactly_one_utterance(
     assert all(spoken(cuts))
     assert [cut.utterance_index for cut in cuts] == list(range(len(cuts)))
     assert sum(cut.duration_ms for cut in cuts) == duration_ms
-    assert [cut.padding_ms for cut in cuts] == [SMALL.padding_ms(cut.reason) for cut in cuts]
+    assert [cut.padding_ms for cut in cuts] == [cut.reason.padding_ms for cut in cuts]
     for earlier, later in pairwise(cuts):
         assert later.turn - earlier.turn == (1 if earlier.reason.closes_turn else 0)
     # The node collects the parts of a turn until one says that it ends.

@@ -12,14 +12,13 @@ from lingua_scheduler.domain.watching.alarms import (
     EACH_MAX,
     LOST_MAX,
     LOST_MS,
-    REMEMBERED_MS,
+    SERVED_MAX,
     Sight,
     alarms,
     last_to_serve,
     lost_lately,
-    served_lately,
 )
-from lingua_scheduler.domain.watching.picture import Level
+from lingua_scheduler.domain.watching.picture import Level, NodeLook
 from tests.support.pictures import AT_MS, alarm, instance, node, pair
 from tools.docs import DOCS
 
@@ -29,6 +28,7 @@ WELL: dict[str, Any] = {
     "pairs": [pair()],
     "instances": [instance()],
     "leader": "i1",
+    "expected": {"en:zh", "en:fr"},
 }
 THIN = pair(nodes=1, hangs_on="n1")
 FULL = pair(free=0)
@@ -55,8 +55,9 @@ C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
         ({"memory_used": 0.96}, [("redis.full", C, "")]),
         ({"nodes": [], "pairs": []}, [("nodes.none", C, "")]),
         ({"nodes": [node(free=None, state="draining")], "pairs": [GONE]}, [("nodes.none", C, "")]),
-        ({"served_at_ms": {"en:fr": AT_MS - 5_000}}, [("pair.lost", C, "en:fr")]),
         ({"wanted": ["en:fr:speech", "en:zh:speech"]}, [("pair.lost", C, "en:fr")]),
+        ({"wanted": ["en:ko:speech", "en:zh:speech"]}, [("pair.unserved", W, "en:ko")]),
+        ({"wanted": ["en:ko:speech"], "served_by": {"en:ko": ""}}, [("pair.lost", C, "en:ko")]),
         ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:text"]}, []),
         ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:speech"]}, [("pair.lost", C, "en:zh")]),
         ({"pairs": [FULL], "waiting": {"en:zh:speech": 3}}, [("pair.full", W, "en:zh")]),
@@ -80,7 +81,15 @@ C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
         ({"jobs_ended": 100, "jobs_failed": 6}, [("jobs.failing", C, "")]),
         ({"jobs_ended": 100, "jobs_failed": 5}, [("jobs.failing", W, "")]),
         ({"jobs_ended": 100, "jobs_failed": 1}, []),
-        ({"jobs_ended": 4, "jobs_failed": 4}, []),
+        # One of six is no outage; two of three are, and the only one is worth a look.
+        ({"jobs_ended": 6, "jobs_failed": 1}, [("jobs.failing", W, "")]),
+        ({"jobs_ended": 6, "jobs_failed": 2}, [("jobs.failing", W, "")]),
+        ({"jobs_ended": 6, "jobs_failed": 3}, [("jobs.failing", C, "")]),
+        ({"jobs_ended": 3, "jobs_failed": 2}, [("jobs.failing", C, "")]),
+        ({"jobs_ended": 4, "jobs_failed": 2}, [("jobs.failing", C, "")]),
+        ({"jobs_ended": 4, "jobs_failed": 1}, []),
+        ({"jobs_ended": 1, "jobs_failed": 1}, [("jobs.failing", W, "")]),
+        ({"jobs_ended": 4, "jobs_failed": 4}, [("jobs.failing", C, "")]),
         ({"jobs_ended": 5, "p95_ms": 5_001.0}, [("latency.high", W, "")]),
         ({"jobs_ended": 5, "p95_ms": 5_000.0}, []),
         ({"jobs_ended": 1, "p95_ms": 9_000.0}, []),
@@ -97,9 +106,38 @@ def test_a_node_is_silent_after_two_of_its_own_intervals(silent_ms: int, is_rais
     assert raised(nodes=[node("n1"), quiet]) == ([("node.silent", W, "n2")] if is_raised else [])
 
 
-def test_the_gravest_come_first() -> None:
-    found = raised(pairs=[THIN], dead_letters=1, jobs_ended=10, jobs_failed=10)
-    assert [code for code, _, _ in found] == ["jobs.failing", "letters.dead", "pair.thin"]
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([node("n1", state="quarantined")], "The only connected node accepts no jobs. Run lingua nodes"),
+        ([node("n1", state="quarantined")] * 2, "None of the 2 connected nodes accepts jobs. Run lingua nodes"),
+    ],
+)
+def test_where_no_node_accepts_jobs_they_are_counted(nodes: list[NodeLook], words: str) -> None:
+    texts = [found.text for found in alarms(Sight(**(WELL | {"nodes": nodes})), []) if found.code == "nodes.none"]
+    assert [text[: len(words)] for text in texts] == [words]
+
+
+def test_the_next_step_for_a_sick_node_names_it() -> None:
+    nodes = [node("n1"), node("n2", state="quarantined")]
+    (sick,) = alarms(Sight(**(WELL | {"nodes": nodes})), [])
+    assert "lingua node-info n2" in sick.text
+
+
+def test_what_hurts_people_most_comes_first() -> None:
+    sick = [node("n1"), node("n2", state="quarantined")]
+    found = raised(
+        pairs=[THIN],
+        nodes=sick,
+        wanted=["en:fr:speech", "en:ko:speech"],
+        dead_letters=1,
+        leader=None,
+        jobs_ended=10,
+        jobs_failed=10,
+    )
+    assert [code for code, _, _ in found] == [
+        *("pair.lost", "jobs.failing", "pair.unserved", "node.quarantined", "leader.none", "letters.dead", "pair.thin"),
+    ]
 
 
 def test_an_alarm_keeps_the_time_it_was_raised_and_a_later_one_has_its_own() -> None:
@@ -134,18 +172,10 @@ def test_every_text_is_a_sentence_and_values_carry_what_it_names() -> None:
 
 def test_one_is_not_many() -> None:
     full = pair(nodes=1, slots=1, free=0)
-    jobs, letter = alarms(Sight(**(WELL | {"pairs": [full], "waiting": {"en:zh:speech": 1}, "dead_letters": 1})), [])[
-        ::-1
-    ]
+    sight = Sight(**(WELL | {"pairs": [full], "waiting": {"en:zh:speech": 1}, "dead_letters": 1}))
+    jobs, letter = alarms(sight, [])
     assert jobs.text.startswith("1 job waits for en → zh: its one slot is taken.")
-    assert letter.text.startswith("1 letter could not be handled.")
-
-
-def test_a_pair_is_remembered_for_an_hour_after_it_was_last_served() -> None:
-    served = served_lately({}, [pair(), pair("en:fr", nodes=0)], AT_MS)
-    assert served == {"en:zh": AT_MS}
-    assert served_lately(served, [], AT_MS + REMEMBERED_MS - 1) == served
-    assert served_lately(served, [], AT_MS + REMEMBERED_MS) == {}
+    assert letter.text.startswith("1 letter could not be processed.")
 
 
 # Nodes that vanished
@@ -157,7 +187,10 @@ def test_a_node_that_vanished_is_named_with_what_it_served() -> None:
     lost = lost_lately({}, [W3], {"n1"}, AT_MS)
     (found,) = alarms(Sight(**(WELL | {"lost": lost, "at_ms": AT_MS + 5_000})), [])
     assert (found.code, found.level, found.subject, found.since_ms) == ("node.lost", W, "w3", AT_MS)
-    assert found.text == "w3 vanished; it served en:fr, en:de. See its machine, or start another."
+    assert (
+        found.text
+        == "w3 disconnected without draining; it served en:fr, en:de. Check its machine, or start another node."
+    )
     assert found.values == {"node_id": "w3", "pairs": "en:fr, en:de"}
 
 
@@ -171,8 +204,8 @@ def test_a_node_that_spoke_nothing_is_named_with_what_it_wrote_if_anything() -> 
     lost = lost_lately({}, [node("w3", speech=[], text=["en:fr"]), node("w4", speech=[], text=[])], (), AT_MS)
     found = alarms(Sight(**(WELL | {"lost": lost})), [])
     assert [one.text.partition(".")[0] for one in found] == [
-        "w3 vanished; it served en:fr",
-        "w4 vanished; it served nothing",
+        "w3 disconnected without draining; it served en:fr",
+        "w4 disconnected without draining; it served nothing",
     ]
 
 
@@ -203,26 +236,115 @@ def test_of_very_many_lost_nodes_the_latest_are_remembered_and_some_named() -> N
     assert [one.values for one in found if not one.subject] == [{"more": LOST_MAX - EACH_MAX + 1}]
 
 
-def test_a_lost_pair_names_the_node_that_served_it_last() -> None:
-    served_by = last_to_serve({}, [pair("en:fr", nodes=1, hangs_on="w3")], {"en:fr": AT_MS})
-    served_by = last_to_serve(served_by, [pair("en:fr", nodes=0)], {"en:fr": AT_MS})
-    lost = WELL | {"served_at_ms": {"en:fr": AT_MS}}
+def test_a_lost_pair_names_what_is_lacking_who_served_it_last_and_the_next_step() -> None:
+    served_by = last_to_serve({}, [pair("en:fr", nodes=1, hangs_on="w3")], {"en:fr"})
+    served_by = last_to_serve(served_by, [pair("en:fr", nodes=0)], {"en:fr"})
+    lost = WELL | {"wanted": ["en:fr:speech"]}
     (named,) = alarms(Sight(**(lost | {"served_by": served_by})), [])
-    assert named.text == "Nobody serves en → fr; w3 was the last. Bring a node back that does, or start one."
-    assert named.values == {"src": "en", "tgt": "fr", "node_id": "w3"}
+    assert named.text == (
+        "No node speaks French, so en → fr is not served although it is wanted (the last node was w3). "
+        "Start one with: lingua node --languages en,fr"
+    )
+    assert named.values == {"src": "en", "tgt": "fr", "lack": "speaks", "languages": "en,fr", "node_id": "w3"}
     (unnamed,) = alarms(Sight(**lost), [])
-    assert unnamed.text == "Nobody serves en → fr. Bring a node back that does, or start one."
+    assert "last" not in unnamed.text
+
+
+def test_a_pair_whose_only_node_is_quarantined_has_one_alarm_that_names_the_node() -> None:
+    sick = node("n2", state="quarantined", speech=["en:fr"], text=["en:fr"])
+    seen = WELL | {"nodes": [node("n1"), sick], "pairs": [pair(), pair("en:fr", nodes=0, text_nodes=0)]}
+    wanted = Sight(**seen, wanted=["en:fr:speech"], served_by={"en:fr": "n2"}, failed_with={"n2": "PROCESSING_ERROR"})
+    (found,) = alarms(wanted, [])
+    assert (found.code, found.level, found.subject) == ("pair.quarantined", C, "en:fr")
+    assert found.text == (
+        "en → fr: its only node, n2, is quarantined (last failure: PROCESSING_ERROR) and used only as a last resort. "
+        "Run lingua node-info n2 and check its log; once it is repaired, run: lingua release n2"
+    )
+    assert found.values["node_id"] == "n2"
+    # It has no voice for now, so it is no last resort.
+    mute = node("n2", state="quarantined", speech=["en:fr"], text=["en:fr"], unavailable=["tts"])
+    found, _ = alarms(wanted._replace(nodes=[node("n1"), mute]), [])
+    assert found.code == "pair.lost"
+
+
+def test_of_a_pair_whose_nodes_are_all_quarantined_some_are_named() -> None:
+    sick = [node(f"s{number}", state="quarantined", text=["en:fr"]) for number in range(7)]
+    seen = Sight(**(WELL | {"nodes": [node("n1"), *sick]}), wanted=["en:fr:text"])
+    (found,) = alarms(seen, [])
+    assert "all its nodes (s0, s1, s2, s3, s4 and 2 more) are quarantined and used" in found.text
+    assert found.values["failure"] == "–"
+
+
+def test_a_pair_that_was_never_served_says_so_with_the_next_step() -> None:
+    (found,) = alarms(Sight(**WELL, wanted=["en:ko:speech"]), [])
+    assert found.text == (
+        "en → ko is asked for, but no node has ever served it: no node speaks Korean. "
+        "Start one with: lingua node --languages en,ko"
+    )
+
+
+def test_a_pair_that_nobody_asks_for_is_not_missed() -> None:
+    assert raised(pairs=[pair(), GONE]) == []
+
+
+def test_a_pair_that_is_only_written_any_more_keeps_the_node_that_spoke_it() -> None:
+    served_by = last_to_serve({}, [pair("en:fr", nodes=1, hangs_on="w3")], ())
+    assert last_to_serve(served_by, [pair("en:fr", nodes=0, text_nodes=1)], ()) == {"en:fr": "w3"}
+    assert last_to_serve({}, [pair("en:fr", nodes=0, text_nodes=1)], ()) == {"en:fr": ""}
 
 
 def test_who_was_alone_once_is_not_the_last_when_others_came_and_nobody_is_remembered_for_ever() -> None:
     thin, shared = pair("en:fr", nodes=1, hangs_on="w3"), pair("en:fr", nodes=2)
-    served_by = last_to_serve({}, [thin], {"en:fr": AT_MS})
-    assert last_to_serve(served_by, [], {}) == {}
-    assert not last_to_serve(served_by, [shared], {"en:fr": AT_MS}).get("en:fr")
+    served_by = last_to_serve({}, [thin], {"en:fr"})
+    for number in range(SERVED_MAX):
+        assert "en:fr" in served_by
+        served_by = last_to_serve(served_by, [pair(f"en:x{number}")], ())
+    assert "en:fr" not in last_to_serve(served_by, [], ())
+    assert "en:fr" in last_to_serve(served_by, [], {"en:fr"})
+    served_by = last_to_serve({}, [thin], {"en:fr"})
+    assert not last_to_serve(served_by, [shared], {"en:fr"}).get("en:fr")
 
 
 def test_every_alarm_there_may_be_is_known_and_explained() -> None:
     source = inspect.getsource(alarms_module)
     assert set(re.findall(r'"([a-z]+\.[a-z]+)", [Ll]evel', source)) == CODES
     page = (DOCS / "watching.md").read_text("utf-8").partition("## Alarms")[2].partition("## Events")[0]
-    assert set(re.findall(r"^\| `([a-z.]+)`", page, re.MULTILINE)) == CODES
+    assert set(re.findall(r"^\| `([a-z]+\.[a-z]+)`", page, re.MULTILINE)) == CODES
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        # Each has an alarm of its own, silenced or not.
+        ({"nodes": [], "pairs": [], "failed_unserved": 4}, [("nodes.none", C, "")]),
+        ({"wanted": ["en:fr:speech"], "failed_unserved": 4}, [("pair.lost", C, "en:fr")]),
+        ({"wanted": ["en:ko:speech"], "failed_unserved": 4}, [("pair.unserved", W, "en:ko")]),
+        ({"failed_without_redis": 4}, []),
+        # The alarm is over, and the jobs of that minute are still counted.
+        ({"missed_at_ms": AT_MS - 59_000, "failed_unserved": 4}, []),
+        ({"missed_at_ms": AT_MS - 61_000, "failed_unserved": 4}, [("jobs.failing", C, "")]),
+        # What no other alarm explains.
+        ({"failed_unserved": 4}, [("jobs.failing", C, "")]),
+        (
+            {"wanted": ["en:fr:speech"], "failed_unserved": 2},
+            [("pair.lost", C, "en:fr"), ("jobs.failing", C, "")],
+        ),
+    ],
+)
+def test_one_cause_is_one_alarm(changed: dict[str, Any], expected: list[tuple[str, Level, str]]) -> None:
+    assert raised(jobs_ended=4, jobs_failed=4, **changed) == expected
+
+
+def test_failures_that_another_alarm_explains_are_not_told_again() -> None:
+    sight = Sight(**WELL, wanted=["en:fr:speech"], jobs_ended=10, jobs_failed=7, failed_unserved=4)
+    told = {found.code: found.values for found in alarms(sight, [])}
+    assert told["jobs.failing"] == {"failed": 3, "ended": 6, "percent": 50.0}
+
+
+def test_while_redis_settles_nothing_is_missed_that_was_not_missed_before() -> None:
+    empty = Sight(**(WELL | {"nodes": [], "pairs": [], "is_settling": True}))
+    assert alarms(empty, []) == []
+    assert [found.code for found in alarms(empty, [alarm("nodes.none")])] == ["nodes.none"]
+    lost = Sight(**WELL, wanted=["en:fr:speech"], is_settling=True)
+    assert alarms(lost, []) == []
+    assert [found.code for found in alarms(lost, [alarm("pair.lost", subject="en:fr")])] == ["pair.lost"]

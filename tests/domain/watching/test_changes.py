@@ -85,7 +85,7 @@ def test_values_carry_what_a_page_needs_to_say_it_in_its_language() -> None:
 
 def test_one_is_not_many() -> None:
     joined, died = changes(picture(), after(picture(), nodes=[node("n1", max_jobs=1)], dead_letters=1))
-    assert (joined.text, died.text) == ("n1 joined with 1 slot", "1 letter could not be handled")
+    assert (joined.text, died.text) == ("n1 joined with 1 slot", "1 letter could not be processed")
 
 
 def test_of_a_thousand_newcomers_some_are_named_and_the_rest_counted() -> None:

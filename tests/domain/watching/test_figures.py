@@ -3,7 +3,7 @@
 from typing import Any
 
 from lingua_scheduler.domain.watching.figures import Figures, Trend, growth, latest_jobs, most_common, summed
-from lingua_scheduler.domain.watching.latency import Tally
+from lingua_scheduler.domain.watching.latency import LatencyTally
 from tests.support.pictures import job
 
 
@@ -43,7 +43,7 @@ def test_one_that_has_not_told_anything_since_keeps_its_rate_and_a_dead_one_has_
 
 
 def test_a_sentence_now_and_then_is_a_steady_rate_with_steady_percentiles() -> None:
-    trend, counted, done = Trend(), Tally(), 0
+    trend, counted, done = Trend(), LatencyTally(), 0
     seen = []
     for second in range(60):
         if second % 5 in (0, 2):
@@ -74,14 +74,15 @@ def test_an_instance_that_comes_with_many_jobs_behind_it_does_not_make_a_peak() 
 
 def test_the_last_minute_is_remembered_and_no_more() -> None:
     trend = Trend()
-    slow = Tally()
+    slow = LatencyTally()
     slow.add(7_000)
     trend.look(0, {"x": told(0)})
-    trend.look(5_000, {"x": told(5_000, done=3, failed=1, latency=slow.counts)})
-    ended, failed, latency = trend.last_minute()
-    assert (ended, failed, len(latency)) == (4, 1, 1)
+    unserved = {"NO_CAPABLE_NODE": 1}
+    trend.look(5_000, {"x": told(5_000, done=3, failed=1, latency=slow.counts, failed_for=unserved)})
+    ended, failed, failed_for, latency = trend.last_minute()
+    assert (ended, failed, failed_for, len(latency)) == (4, 1, unserved, 1)
     trend.look(66_000, {"x": told(66_000, done=3, failed=1, latency=slow.counts)})
-    assert trend.last_minute()[:2] == (0, 0)
+    assert trend.last_minute()[:3] == (0, 0, {})
 
 
 def test_only_so_many_names_are_told_and_the_rest_summed() -> None:

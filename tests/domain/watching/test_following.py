@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.watching.changes import delta
-from lingua_scheduler.domain.watching.following import MAX_EVENTS, Change, Load, OutOfStep, Seen, Whole, follow
+from lingua_scheduler.domain.watching.following import MAX_EVENTS, Change, NodeLoad, OutOfStep, Seen, Whole, follow
 from lingua_scheduler.domain.watching.picture import Level, Picture
 from tests.support.watched import AT_MS, alarm, event, instance, moment, node, pair, picture
 
@@ -33,7 +33,7 @@ def test_nodes_come_change_and_go() -> None:
 
 def test_a_load_changes_nothing_but_the_load() -> None:
     before = picture(1, nodes=[node("a", cpu=10.0), node("b")])
-    after = follow(before, change(loads={"a": Load(4, 0, AT_MS + 1, 90.0, 50.0, None)}))
+    after = follow(before, change(loads={"a": NodeLoad(4, 0, AT_MS + 1, 90.0, 50.0, None)}))
     assert after.nodes == [node("a", held=4, free=0, seen_at_ms=AT_MS + 1, cpu=90.0, memory=50.0), node("b")]
 
 
@@ -55,7 +55,7 @@ def test_a_change_that_comes_twice_changes_nothing() -> None:
     assert follow(after, change(2, map_version=14)) is after
 
 
-@pytest.mark.parametrize("missed", [change(3), change(2, loads={"nobody": Load(1, 1, AT_MS)})])
+@pytest.mark.parametrize("missed", [change(3), change(2, loads={"nobody": NodeLoad(1, 1, AT_MS)})])
 def test_a_change_that_does_not_follow_is_noticed(missed: Change) -> None:
     with pytest.raises(OutOfStep):
         follow(picture(1), missed)

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from lingua_scheduler.domain.watching.latency import BOUNDS_MS, FIRST_MS, LAST_MS, Tally, merged
+from lingua_scheduler.domain.watching.latency import BOUNDS_MS, FIRST_MS, LAST_MS, LatencyTally, merged
 
 
-def tally(*took_ms: float) -> Tally:
-    counted = Tally()
+def tally(*took_ms: float) -> LatencyTally:
+    counted = LatencyTally()
     for ms in took_ms:
         counted.add(ms)
     return counted
@@ -40,7 +40,7 @@ def test_jobs_that_took_alike_are_read_as_what_they_took(took_ms: list[float], p
 
 
 def test_of_nothing_there_is_no_percentile() -> None:
-    assert Tally().percentile(95) is None
+    assert LatencyTally().percentile(95) is None
 
 
 def test_what_is_out_of_range_counts_at_its_end() -> None:
@@ -51,17 +51,17 @@ def test_what_is_out_of_range_counts_at_its_end() -> None:
 
 
 def test_merged_is_as_if_one_had_counted_all() -> None:
-    assert merged([tally(3, 40), tally(500), Tally()]).counts == tally(3, 40, 500).counts
+    assert merged([tally(3, 40), tally(500), LatencyTally()]).counts == tally(3, 40, 500).counts
 
 
 def test_the_difference_is_what_was_added_and_never_less_than_nothing() -> None:
     before = tally(3, 40)
-    now = Tally(before.counts)
+    now = LatencyTally(before.counts)
     now.add(500)
     assert now.since(before).counts == tally(500).counts
     assert len(before.since(now)) == 0
 
 
 def test_a_tally_of_another_length_is_read_as_far_as_it_goes() -> None:
-    assert len(Tally([1, 2])) == 3
-    assert len(Tally([1] * 500)) == len(Tally().counts)
+    assert len(LatencyTally([1, 2])) == 3
+    assert len(LatencyTally([1] * 500)) == len(LatencyTally().counts)

@@ -47,3 +47,15 @@ def test_who_counts_for_a_pair(about: dict[str, Any], speech: int, text: int) ->
 
 def test_a_pair_somebody_misses_is_shown_without_nodes() -> None:
     assert looks(missed=("en:fr",)) == [pair("en:fr", nodes=0, slots=0, free=0, text_nodes=0)]
+
+
+@pytest.mark.parametrize("about", [{}, {"state": "quarantined"}])
+def test_what_is_wanted_under_another_tag_is_what_nodes_serve(about: dict[str, Any]) -> None:
+    """Whenever it was asked for, and if the node accepts no job just now: one pair has one name."""
+    pairs = Pairs()
+    pairs.add(node("n1", **about))
+    assert list(pairs.settle()) == [None]
+    wanted = {"en-US:zh-Hans-CN:speech", "EN:zh:text", "en:zh:speech", "en:ko:speech", "en-US:ko:speech"}
+    served = {"en:zh:speech", "en:zh:text", "en:ko:speech", "en-US:ko:speech"}
+    assert pairs.as_served(wanted) == served
+    assert Pairs().as_served(wanted) == wanted

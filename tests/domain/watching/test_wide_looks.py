@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from lingua_scheduler.domain.pools.pools import Admission, reach_of
-from lingua_scheduler.domain.watching.alarms import Lost, Sight, alarms
+from lingua_scheduler.domain.watching.alarms import LostNode, Sight, alarms
 from lingua_scheduler.domain.watching.changes import changes, delta
 from lingua_scheduler.domain.watching.following import Change, follow
 from lingua_scheduler.domain.watching.pairs import Pairs, covers, served_in_words, unlisted
@@ -107,7 +107,9 @@ def test_a_picture_without_wide_nodes_is_read_as_before() -> None:
 
 def test_a_pair_that_was_listed_is_not_lost_while_wide_nodes_serve_it() -> None:
     def lost(*wide: WideLook) -> list[str]:
-        sight = Sight(pictures.AT_MS, nodes=[pictures.node()], wide=wide, served_at_ms={"xaa:xab": 0})
+        sight = Sight(pictures.AT_MS, nodes=[pictures.node()], wide=wide, wanted=["xaa:xab:speech"])._replace(
+            expected={"xaa:xab"}
+        )
         return [alarm.subject for alarm in alarms(sight, []) if alarm.code == "pair.lost"]
 
     assert lost(group()) == []
@@ -117,8 +119,14 @@ def test_a_pair_that_was_listed_is_not_lost_while_wide_nodes_serve_it() -> None:
 def test_a_wide_node_that_vanished_is_told_without_its_pairs() -> None:
     (alarm, *_) = [
         one
-        for one in alarms(Sight(pictures.AT_MS, nodes=[pictures.node()], lost={"w1": Lost(wide_node("w1"), 0)}), [])
+        for one in alarms(Sight(pictures.AT_MS, nodes=[pictures.node()], lost={"w1": LostNode(wide_node("w1"), 0)}), [])
         if one.code == "node.lost"
     ]
     assert "it served 9801 pairs" in alarm.text
     assert served_in_words(wide_node("w1"), 6) == "9801 pairs"
+
+
+def test_what_is_wanted_under_another_tag_is_what_wide_nodes_serve() -> None:
+    pairs = Pairs()
+    pairs.add(wide_node("w1"), REACH)
+    assert pairs.as_served({"xaa-US:XAB:speech", "fr:xab:text"}) == {"xaa:xab:speech", "fr:xab:text"}

@@ -7,9 +7,12 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.attempts.assignments import CANCELLED_MAX, Assignment, Assignments, Step
-from lingua_scheduler.services.attempts.reports import Cancelled, Lost
+from lingua_scheduler.services.attempts.assignments import Assignment, Assignments, AttemptStep
+from lingua_scheduler.services.attempts.reports import Answered, Cancelled, LostAttempt, answered
 from tests.support.speech import work
+
+# As plain values: a limit that changes is noticed.
+CANCELLED_MAX = 1_000
 
 LONG_S = 60.0
 WORK = work(utterance_index=3)
@@ -17,15 +20,17 @@ FIRST = Attempt("job-0-1", 1, "node-a", 0)
 SECOND = Attempt("job-0-1", 2, "node-b", 0)
 
 
-def result(attempt: Attempt) -> JobResult:
-    return JobResult(
-        job_id=attempt.job_id,
-        attempt_id=attempt.number,
-        node_id=attempt.node_id,
-        session_id="s-1",
-        utterance_index=0,
-        success=True,
-        trace_id="t",
+def result(attempt: Attempt) -> Answered:
+    return answered(
+        JobResult(
+            job_id=attempt.job_id,
+            attempt_id=attempt.number,
+            node_id=attempt.node_id,
+            session_id="s-1",
+            utterance_index=0,
+            success=True,
+            trace_id="t",
+        )
     )
 
 
@@ -48,15 +53,15 @@ async def test_who_waits_is_told(assignments: Assignments, first: Assignment) ->
 
 
 async def test_a_report_that_came_before_the_wait_is_not_lost(assignments: Assignments, first: Assignment) -> None:
-    assignments.settle(FIRST, Lost("node_gone"))
-    assert await first.wait(LONG_S) == Lost("node_gone")
-    assert await first.wait(LONG_S) == Lost("node_gone")
+    assignments.settle(FIRST, LostAttempt("node_gone"))
+    assert await first.wait(LONG_S) == LostAttempt("node_gone")
+    assert await first.wait(LONG_S) == LostAttempt("node_gone")
 
 
 async def test_only_the_first_report_counts(assignments: Assignments, first: Assignment) -> None:
-    assignments.settle(FIRST, Lost("node_gone"))
+    assignments.settle(FIRST, LostAttempt("node_gone"))
     assignments.settle(FIRST, result(FIRST))
-    assert await first.wait(LONG_S) == Lost("node_gone")
+    assert await first.wait(LONG_S) == LostAttempt("node_gone")
 
 
 async def test_when_time_is_up_there_is_no_report_and_one_may_wait_again(
@@ -65,8 +70,8 @@ async def test_when_time_is_up_there_is_no_report_and_one_may_wait_again(
     assert await first.wait(0) is None
     waiting = asyncio.create_task(first.wait(LONG_S))
     await asyncio.sleep(0)
-    assignments.settle(FIRST, Lost("late"))
-    assert await waiting == Lost("late")
+    assignments.settle(FIRST, LostAttempt("late"))
+    assert await waiting == LostAttempt("late")
 
 
 async def test_who_waits_hears_that_the_node_moved_on(first: Assignment) -> None:
@@ -80,8 +85,8 @@ async def test_who_waits_hears_that_the_node_moved_on(first: Assignment) -> None
 async def test_a_report_in_the_tick_time_is_up_is_not_lost(assignments: Assignments, first: Assignment) -> None:
     waiting = asyncio.create_task(first.wait(0))
     await asyncio.sleep(0)
-    assignments.settle(FIRST, Lost("just in time"))
-    assert await waiting == Lost("just in time")
+    assignments.settle(FIRST, LostAttempt("just in time"))
+    assert await waiting == LostAttempt("just in time")
 
 
 async def test_one_who_stops_waiting_disturbs_nobody(assignments: Assignments, first: Assignment) -> None:
@@ -89,8 +94,8 @@ async def test_one_who_stops_waiting_disturbs_nobody(assignments: Assignments, f
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    assignments.settle(FIRST, Lost("later"))
-    assert first.report == Lost("later")
+    assignments.settle(FIRST, LostAttempt("later"))
+    assert first.report == LostAttempt("later")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +111,7 @@ async def test_one_who_stops_waiting_disturbs_nobody(assignments: Assignments, f
 def test_a_report_about_another_attempt_is_nobodys(
     assignments: Assignments, first: Assignment, stranger: Attempt
 ) -> None:
-    assignments.settle(stranger, Lost("not yours"))
+    assignments.settle(stranger, LostAttempt("not yours"))
     assert first.report is None
     assert assignments.find(stranger) is None
 
@@ -142,7 +147,7 @@ def test_the_clean_up_of_an_old_attempt_does_not_remove_the_new_one(
 
 def test_what_is_closed_is_not_found(assignments: Assignments, first: Assignment) -> None:
     assignments.close(first)
-    assignments.settle(FIRST, Lost("too late"))
+    assignments.settle(FIRST, LostAttempt("too late"))
     assert assignments.find(FIRST) is None
     assert first.report is None
 
@@ -152,7 +157,7 @@ async def test_an_attempt_that_is_over_is_not_kept_alive_by_its_timer(assignment
     await asyncio.sleep(0)
     found = assignments.find(FIRST)
     assert found is not None
-    found.settle(Lost("over"))
+    found.settle(LostAttempt("over"))
     await waiting
     assignments.close(found)
     del found, waiting
@@ -161,7 +166,7 @@ async def test_an_attempt_that_is_over_is_not_kept_alive_by_its_timer(assignment
 
 
 def test_whoever_watches_hears_of_every_step_once() -> None:
-    steps: list[tuple[Step, Attempt]] = []
+    steps: list[tuple[AttemptStep, Attempt]] = []
     assignments = Assignments(lambda step, assignment: steps.append((step, assignment.attempt)))
     first = assignments.open(FIRST, WORK)
     assert steps == []
@@ -169,7 +174,7 @@ def test_whoever_watches_hears_of_every_step_once() -> None:
     assignments.advanced(FIRST)
     assignments.advanced(FIRST)  # started is accepted too
     assignments.advanced(SECOND)  # nobody's
-    assert steps == [(Step.DISPATCHED, FIRST), (Step.ACCEPTED, FIRST)]
+    assert steps == [(AttemptStep.DISPATCHED, FIRST), (AttemptStep.ACCEPTED, FIRST)]
     assert first.advances == 2
 
 

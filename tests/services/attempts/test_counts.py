@@ -2,15 +2,17 @@
 
 import asyncio
 
+import msgspec
 import pytest
-from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
+from lingua_scheduler.domain.watching.failures import FailedJob
 from lingua_scheduler.domain.watching.figures import JOBS_MAX
 from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.attempts import counts
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
@@ -34,7 +36,7 @@ def done(job_id: str) -> Outcome:
 
 
 def test_every_job_is_counted_by_its_state_and_time() -> None:
-    books = Books(slow_ms=1_000)
+    books = Books(1_000, "i1", lambda *_: None)
     books.ended(WORK, done("j1"), 0.5)
     books.ended(WORK, Outcome(JobState.NO_TEXT, "j2"), 0.5)
     assert books.jobs_ended == {"DONE": 1, "NO_TEXT": 1, "FAILED": 0, "CANCELLED": 0}
@@ -43,8 +45,21 @@ def test_every_job_is_counted_by_its_state_and_time() -> None:
     assert not books.failures
 
 
+def test_pools_that_were_asked_for_are_told_once_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counts, "NAMED_MAX", 3)
+    books = Books(1_000, "i1", lambda *_: None)
+    both_ways = msgspec.structs.replace(WORK, pools=("en:zh:speech", "zh:en:speech"))
+    for work in (WORK, both_ways, WORK):
+        books.ended(work, done("j1"), 0.5)
+    assert books.take_asked() == ["en:zh:speech", "zh:en:speech"]
+    assert books.take_asked() == []
+    for number in range(9):
+        books.ended(msgspec.structs.replace(WORK, pools=(f"p{number}", f"q{number}")), done("j1"), 0.5)
+    assert books.take_asked() == ["q7", "p8", "q8"]
+
+
 def test_a_slow_job_is_kept_without_what_was_said() -> None:
-    books = Books(slow_ms=1_000)
+    books = Books(1_000, "i1", lambda *_: None)
     books.ended(WORK, done("j1"), 1.2)
     (slow,) = books.slow
     assert (slow.job_id, slow.node_id, slow.attempts, slow.took_ms) == ("j1", "n1", 2, 1_200)
@@ -52,23 +67,48 @@ def test_a_slow_job_is_kept_without_what_was_said() -> None:
 
 
 def test_a_failed_job_is_kept_with_the_code_and_the_node_that_had_it_last() -> None:
-    books = Books(slow_ms=1_000)
-    with capture_logs() as logged:
-        books.ended(WORK, Outcome(JobState.FAILED, "j1", error=ErrorCode.JOB_TIMEOUT, node_id="n9", attempts=3), 0.1)
+    told: list[tuple[FailedJob, str]] = []
+    books = Books(1_000, "i1", lambda failure, session_id: told.append((failure, session_id)))
+    work = msgspec.structs.replace(WORK, session_id="s-0123456789ABCDEF")
+    outcome = Outcome(JobState.FAILED, "j1", error=ErrorCode.JOB_TIMEOUT, detail="why", node_id="n9", attempts=3)
+    books.ended(work, outcome, 0.1)
     (failed,) = books.failures
-    (event,) = logged
-    assert (event["event"], event["job_id"], event["session_id"]) == ("job.failed", "j1", "s-1")
-    assert (event["code"], event["node_id"], event["src"], event["tgt"]) == ("JOB_TIMEOUT", "n9", "en", "zh")
+    ((failure, session_id),) = told
+    assert (failure.job_id, failure.session_id, session_id) == ("j1", "s-01234567…", "s-0123456789ABCDEF")
+    assert (failure.code, failure.reason, failure.node_id) == ("JOB_TIMEOUT", "why", "n9")
+    assert (failure.src, failure.tgt, failure.instance_id, failure.took_ms) == ("en", "zh", "i1", 100)
     assert (failed.reason, failed.node_id, failed.attempts) == ("JOB_TIMEOUT", "n9", 3)
     assert (failed.src, failed.tgt) == ("en", "zh")
 
 
-def test_of_a_flood_the_latest_few_are_kept_and_those_without_a_record_counted_alone() -> None:
-    books = Books(slow_ms=1_000)
+def test_a_job_in_any_of_several_languages_is_named_as_it_was_asked_for() -> None:
+    told: list[FailedJob] = []
+    books = Books(0, "i1", lambda failure, _: told.append(failure))
+    for terms in (
+        Terms("auto", "zh", auto_langs=("en", "fr")),
+        Terms("auto", "auto", mode="two_way_auto", lang_a="zh", lang_b="en"),
+    ):
+        work = msgspec.structs.replace(WORK, terms=terms, pools=terms.pools())
+        books.ended(work, Outcome(JobState.FAILED, f"j{len(told)}", error=ErrorCode.JOB_TIMEOUT), 0.1)
+    assert [(one.src, one.tgt) for one in told] == [("auto", "zh"), ("auto", "en+zh")]
+    assert [(one.src, one.tgt) for one in books.failures] == [("auto", "zh"), ("auto", "en+zh")]
+
+
+def test_failures_with_an_alarm_of_their_own_are_counted_by_code() -> None:
+    books = Books(1_000, "i1", lambda *_: None)
+    codes = (ErrorCode.NO_CAPABLE_NODE, ErrorCode.JOB_TIMEOUT, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, None)
+    for code in (*codes, ErrorCode.NO_CAPABLE_NODE):
+        books.ended(WORK, Outcome(JobState.FAILED, "", error=code), 0.1)
+    assert books.failed_for == {"NO_CAPABLE_NODE": 2, "SCHEDULER_DEPENDENCY_DOWN": 1}
+
+
+def test_of_a_flood_the_latest_few_are_kept_and_each_is_told() -> None:
+    told: list[str] = []
+    books = Books(1_000, "i1", lambda failure, _: told.append(failure.job_id))
     for number in range(100):
         books.ended(WORK, Outcome(JobState.FAILED, f"j{number}"), 2.0)
         books.ended(WORK, Outcome(JobState.FAILED, ""), 2.0)
-    assert books.jobs_ended["FAILED"] == 200
+    assert books.jobs_ended["FAILED"] == len(told) == 200
     assert [job.job_id for job in books.failures] == [f"j{number}" for number in range(100 - JOBS_MAX, 100)]
     assert len(books.slow) == JOBS_MAX
 

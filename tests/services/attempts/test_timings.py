@@ -1,12 +1,17 @@
 """What a listener is told about where the time went."""
 
+from operator import sub
 from typing import Any
 
 import pytest
 
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import NetworkTimings, ServiceTimings
-from lingua_scheduler.services.attempts.timings import network_timings, service_timings
+from lingua_scheduler.services.attempts.timings import measure_stages, network_timings, service_timings
+from lingua_scheduler.telemetry import metrics
+
+# As plain values: a limit that changes is noticed.
+MAX_STAGE_MS = 600_000
 
 NOW_MS = 1_700_000_000_000
 
@@ -62,3 +67,31 @@ def test_a_node_that_claims_more_work_than_time_was_not_on_the_way_at_all() -> N
 
 def test_nothing_known_is_nothing_said() -> None:
     assert network_timings(None, 100.0, result(), NOW_MS) is None
+
+
+def test_the_whole_is_told_also_by_a_node_that_says_nothing_of_the_stages() -> None:
+    assert service_timings(result(processing_time_ms=240)) == ServiceTimings(total_ms=240)
+    assert service_timings(result(extra={"service_timings": {"total_ms": 9}})) == ServiceTimings(total_ms=9)
+    assert service_timings(result()) is None
+
+
+def test_the_way_to_the_scheduler_is_told_alone() -> None:
+    assert network_timings(40, 100.0, result(), NOW_MS) == NetworkTimings(web_to_scheduler_ms=40)
+
+
+def observed(stage: str) -> tuple[float, float]:
+    """How often, and the sum in seconds."""
+    of = {"stage": stage}
+    count = metrics.REGISTRY.get_sample_value("lingua_node_stage_seconds_count", of)
+    return count or 0.0, metrics.REGISTRY.get_sample_value("lingua_node_stage_seconds_sum", of) or 0.0
+
+
+def test_stages_are_measured_if_they_can_be_true() -> None:
+    before = {stage: observed(stage) for stage in ("asr", "nmt", "tts")}
+    stages = {"asr_ms": 500, "nmt_ms": -1, "tts_ms": MAX_STAGE_MS + 1}
+    measure_stages(result(extra={"service_timings": stages}))
+    measure_stages(result(extra={"service_timings": {"asr_ms": "9", "nmt_ms": 0, "tts_ms": MAX_STAGE_MS}}))
+    measure_stages(result(extra={"service_timings": 7}))
+    measure_stages(result())
+    grown = {stage: tuple(map(sub, observed(stage), before[stage])) for stage in before}
+    assert grown == {"asr": (1, 0.5), "nmt": (1, 0), "tts": (1, 600.0)}

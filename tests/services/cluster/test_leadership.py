@@ -3,9 +3,11 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
@@ -96,20 +98,59 @@ async def test_a_pair_that_is_not_on_the_map_is_looked_for_in_the_shards(store: 
 
 async def test_the_old_leader_cannot_publish_and_learns_that_it_does_not_lead(store: Store) -> None:
     everybody: list[Instance] = []
-    old, new = (Instance(name, store.pools, everybody, lease_ms=30) for name in ("i-old", "i-new"))
+    old, new = (Instance(name, store.pools, everybody) for name in ("i-old", "i-new"))
     await old.leadership.stand()
     await old.map.refresh()  # what it knows is published as version 1
-
-    async def takes_over() -> bool:
-        await new.leadership.stand()
-        return new.leadership.is_leading
-
-    await until(takes_over)  # the old one is frozen meanwhile
+    await store.line.call("DEL", store.keys.leader)  # its lease runs out while it is frozen
+    await new.leadership.stand()
+    assert new.leadership.is_leading
     await join(store, entry("n1"))
     assert old.leadership.is_leading  # as far as it knows
     await old.map.refresh()
     assert not old.leadership.is_leading
     assert (await store.pools.published()).version == 1
+
+
+async def test_a_lease_that_is_not_renewed_runs_out(store: Store) -> None:
+    everybody: list[Instance] = []
+    old, new = (Instance(name, store.pools, everybody, lease_ms=30) for name in ("i-old", "i-new"))
+    await old.leadership.stand()
+
+    async def takes_over() -> bool:
+        await new.leadership.stand()
+        return new.leadership.is_leading
+
+    await until(takes_over)
+    assert new.leadership.leader == "i-new"
+
+
+async def test_a_leader_that_stands_too_late_learns_that_another_leads(store: Store, three: list[Instance]) -> None:
+    former, heir, third = three
+    await former.leadership.stand()  # renewed
+    assert former.leadership.is_leading
+    await store.line.call("DEL", store.keys.leader)
+    await heir.leadership.stand()
+    with capture_logs() as logged:
+        await former.leadership.stand()
+        await former.leadership.stand()
+        await third.leadership.stand()
+        await heir.leadership.stand()
+    assert [line["event"] for line in logged] == ["leader.lost"]
+    assert [instance.leadership.is_leading for instance in three] == [False, True, False]
+    assert [instance.leadership.leader for instance in three] == ["i-b"] * 3
+    former.leadership.lost()
+    await former.leadership.resign()
+    await third.leadership.stand()
+    assert third.leadership.leader == "i-b"
+
+
+async def test_a_leader_resigns_though_redis_is_away(three: list[Instance], monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise RedisAway("gone at that moment")
+
+    monkeypatch.setattr(three[0].leadership._pools, "resign", fail)
+    await three[0].leadership.resign()
+    assert not three[0].leadership.is_leading
 
 
 async def test_what_the_old_leader_could_not_publish_is_told_to_the_one_who_leads(

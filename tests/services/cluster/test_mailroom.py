@@ -10,10 +10,14 @@ from redis.exceptions import ResponseError
 from lingua_scheduler.domain.cluster.instances import PresenceOutcome
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, encode
-from lingua_scheduler.services.cluster import dead_letters, inbox_reader, presence
+from lingua_scheduler.protocol.sealing import OtherKey
+from lingua_scheduler.services.cluster import dead_letters, inbox_reader, presence, pulse
+from lingua_scheduler.services.cluster import mailroom as mailrooms
+from lingua_scheduler.services.cluster.letters import Letter
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.store.cluster.inbox import GROUP
+from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import DEAD_MS, ROOMY, Office, letter, lost, office, who, written
@@ -77,6 +81,14 @@ async def test_nothing_is_sent_to_who_is_not_alive(store: Store) -> None:
         assert await store.line.call("EXISTS", store.keys.inbox("nobody")) == 0
 
 
+async def test_an_instance_that_is_missing_while_silence_proves_nothing_is_not_taken_for_dead(store: Store) -> None:
+    """Redis has lost its data, and whoever was there has not beaten again."""
+    async with office(store, "a") as here:
+        here.presence.suspend_judgement()
+        assert await here.mailroom.post("b", GONE) is Posted.FULL
+        await until(lambda: _posted(here, "b", Posted.GONE))
+
+
 async def _posted(here: Office, to: str, expected: Posted) -> bool:
     return await here.mailroom.post(to, lost(1)) is expected
 
@@ -84,7 +96,7 @@ async def _posted(here: Office, to: str, expected: Posted) -> bool:
 async def test_an_assignment_arrives_byte_for_byte(store: Store) -> None:
     heard: list[Assign] = []
 
-    async def take(message: Assign, _: inbox_reader.Letter) -> None:
+    async def take(message: Assign, _: Letter) -> None:
         heard.append(message)
 
     sent = Assign(Attempt("job-0-1", 2, "n1", 3), "c1", bytes(range(256)) * 128)
@@ -99,7 +111,7 @@ async def test_a_slow_lane_holds_up_nobody_else_and_keeps_its_own_order(store: S
     heard: list[tuple[str, int]] = []
     may_end = asyncio.Event()
 
-    async def take(message: AttemptLost, _: inbox_reader.Letter) -> None:
+    async def take(message: AttemptLost, _: Letter) -> None:
         if (message.attempt.job_id, message.attempt.number) == ("job-0-slow", 1):
             await may_end.wait()
         heard.append((message.attempt.job_id, message.attempt.number))
@@ -141,6 +153,7 @@ def refusing_once(monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
     return refused
 
 
+@pytest.mark.expects_surprise("letters.not_done")
 async def test_letters_that_redis_does_not_take_off_come_again_and_hold_up_nobody(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +166,7 @@ async def test_letters_that_redis_does_not_take_off_come_again_and_hold_up_nobod
         assert set(there.numbers) == {1, 2}
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_letter_that_cannot_be_buried_takes_nobody_of_its_lane_along(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +201,8 @@ async def test_only_so_many_letters_are_in_hand(store: Store, monkeypatch: pytes
 
 
 async def test_a_letter_whose_handler_failed_is_delivered_again(store: Store) -> None:
+    outcomes = ("failed", "handled")
+    before = [counted("lingua_letters_handled_total", kind=lost(1).kind, outcome=outcome) for outcome in outcomes]
     async with office(store, "a") as here, office(store, "b") as there:
         there.failures[1] = 2
         await here.mailroom.post("b", lost(1))
@@ -195,8 +211,11 @@ async def test_a_letter_whose_handler_failed_is_delivered_again(store: Store) ->
         assert len({envelope.uid for _, envelope in there.heard}) == 1
         await until(lambda: _all_empty(store, "b"))
         assert there.buried == []
+    after = [counted("lingua_letters_handled_total", kind=lost(1).kind, outcome=outcome) for outcome in outcomes]
+    assert [now - then for then, now in zip(before, after, strict=True)] == [2, 1]
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_letter_that_always_fails_becomes_a_dead_letter_after_its_owner_was_told(store: Store) -> None:
     before = counted("lingua_letters_dead_total", reason="failed")
     async with office(store, "a") as here, office(store, "b", inbox__max_deliveries=3) as there:
@@ -223,6 +242,7 @@ async def _depth_is(store: Store, instance: str, expected: tuple[int, ...]) -> b
     return await depth(store, instance) == expected
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_handler_that_hangs_has_failed(store: Store) -> None:
     async with office(store, "a") as here, office(store, "b", inbox__max_deliveries=2) as there:
         there.go_on.clear()
@@ -263,6 +283,7 @@ async def test_a_letter_that_takes_long_is_not_handled_a_second_time_meanwhile(s
         ("assign", None, "no_handler"),
     ],
 )
+@pytest.mark.expects_surprise("letter.dead")
 async def test_what_this_version_cannot_read_is_kept_with_an_alarm(
     store: Store, kind: str, body: bytes | None, reason: str
 ) -> None:
@@ -277,6 +298,7 @@ async def test_what_this_version_cannot_read_is_kept_with_an_alarm(
         assert counted("lingua_letters_dead_total", reason=reason) == before + 1
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_local_letter_that_fails_is_told_at_once(store: Store) -> None:
     async with office(store, "a") as here:
         here.failures[1] = 1
@@ -316,6 +338,7 @@ async def test_mail_that_comes_after_a_clean_leave_is_not_lost(store: Store) -> 
         await until(lambda: there.numbers == [1])
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_who_has_died_of_a_letter_is_not_followed_for_ever(store: Store) -> None:
     await store.inboxes.prepare("dead")
     await store.instances.join(who("dead"), 400)
@@ -355,12 +378,24 @@ async def test_a_restarted_instance_takes_up_what_its_former_life_left_half_done
     await line.close()
 
 
+async def test_a_letter_that_arrives_long_after_the_start_did_not_wait_here(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only while the loop's beats are kept is it known that this process did not stand still."""
+    monkeypatch.setattr(pulse, "BEAT_S", 0.001)
+    async with office(store, "a") as here:
+        heart = here.mailroom._desk.pulse
+        heart._beaten_at_s -= 10 * 1.0
+        assert heart.is_behind
+        await until(lambda: heart._clock() - heart._beaten_at_s < 1.0)
+
+
 # Presence
 
 
 async def test_an_id_that_is_alive_elsewhere_is_refused_in_one_sentence(store: Store) -> None:
     async with office(store, "a"):
-        with pytest.raises(IdTaken, match=r"^an instance named a is alive already; .*--set server\.instance_id=auto"):
+        with pytest.raises(IdTaken, match=r"^an instance named a is already running; .*--set server\.instance_id=auto"):
             await Office(store, "a").mailroom.start()
 
 
@@ -385,6 +420,7 @@ async def test_who_was_dead_comes_back_and_is_told(store: Store) -> None:
         await until(lambda: there.heard)
 
 
+@pytest.mark.expects_surprise("instance.superseded")
 async def test_who_is_superseded_reads_no_more_mail(store: Store) -> None:
     events: list[str] = []
     async with office(store, "a") as former:
@@ -449,3 +485,176 @@ async def test_who_has_only_just_come_is_alive_though_a_look_began_before(store:
         await store.instances.join(who("b"), DEAD_MS)
         assert await here.presence.is_alive("b")
         await looking
+
+
+# What Redis does not take, and handlers that fail at once
+
+
+async def test_letters_in_progress_are_acknowledged_before_an_instance_stops(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, go_on, asked = store.inboxes.done, asyncio.Event(), asyncio.Event()
+
+    async def slow(*given: Any) -> Any:
+        asked.set()
+        await go_on.wait()
+        return await done(*given)
+
+    monkeypatch.setattr(store.inboxes, "done", slow)
+    async with office(store, "a") as here, office(store, "b", inbox__handle_timeout_ms=60_000) as there:
+        await here.mailroom.post("b", lost(1))
+        await asked.wait()
+        stopping = asyncio.create_task(there.mailroom.stop())
+        await until(lambda: not there.mailroom._chores)
+        asyncio.get_running_loop().call_later(0.05, go_on.set)
+        await stopping
+        assert await depth(store, "b") == (0, 0, 0)
+        assert there.numbers == [1]
+
+
+async def test_what_was_done_while_redis_was_away_is_told_when_it_is_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_reader, "TRY_AGAIN_S", 0.0)
+    done, tries = store.inboxes.done, 0
+
+    async def away_twice(*given: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries < 3:
+            raise RedisAway("gone at that moment")
+        return await done(*given)
+
+    monkeypatch.setattr(store.inboxes, "done", away_twice)
+    async with office(store, "a") as here, office(store, "b") as there:
+        await here.mailroom.post("b", lost(1))
+        await until(lambda: _is_depth(store, "b", (0, 0, 0)))
+        assert (there.numbers, tries) == ([1], 3)
+
+
+async def test_the_inbox_of_a_dead_instance_that_is_away_holds_up_no_other(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise RedisAway("that part of the Cluster is away")
+
+    monkeypatch.setattr(store.inboxes, "done", away)
+    async with office(store, "a") as here:
+        taken = here.mailroom._desk.take("i-dead", written(1))
+        assert taken is not None
+        await asyncio.wait_for(taken, 20)
+        assert here.numbers == [1]
+        assert here.heard[0][1].adopted_from == "i-dead"
+
+
+async def test_a_handler_that_fails_at_once_gets_its_letter_again(store: Store) -> None:
+    taken: list[int] = []
+
+    def take(message: AttemptLost, envelope: Letter) -> None:
+        taken.append(envelope.deliveries)
+        if len(taken) == 1:
+            raise ValueError("as the test asks")
+
+    async with office(store, "a") as here, office(store, "b") as there:
+        there.mailroom.handle(AttemptLost, take)
+        await here.mailroom.post("b", lost(1))
+        await until(lambda: _is_depth(store, "b", (0, 0, 0)))
+        assert taken == [1, 2]
+        assert there.buried == []
+
+
+@pytest.mark.expects_surprise("letter.dead")
+async def test_a_dead_letter_whose_owner_cannot_be_told_for_lack_of_redis_is_buried_later(store: Store) -> None:
+    told = 0
+
+    async def tell(*_: object) -> None:
+        nonlocal told
+        told += 1
+        if told == 1:
+            raise RedisAway("gone at that moment")
+
+    async with office(store, "b") as there:
+        there.mailroom.on_dead(tell)
+        await store.inboxes.post("b", letter("u1", b"rubbish", written(1).kind), ROOMY)
+        await until(lambda: _is_depth(store, "b", (0, 0, 1)))
+        assert told == 2
+
+
+@pytest.mark.expects_surprise("letter.dead", "letter.dead_unheard")
+async def test_a_dead_letter_is_buried_though_telling_its_owner_fails(store: Store) -> None:
+    async def tell(*_: object) -> None:
+        raise ValueError("as the test asks")
+
+    async with office(store, "b") as there:
+        there.mailroom.on_dead(tell)
+        await store.inboxes.post("b", letter("u1", b"rubbish", written(1).kind), ROOMY)
+        await until(lambda: _is_depth(store, "b", (0, 0, 1)))
+
+
+@pytest.mark.expects_surprise("letter.dead")
+async def test_a_letter_of_a_dead_instance_is_left_to_one_that_has_its_key_for_a_while(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with office(store, "a", inbox__max_deliveries=3) as here:
+
+        def other_key(*_: object) -> bytes:
+            raise OtherKey
+
+        monkeypatch.setattr(here.mailroom.seals, "open", other_key)
+        reader = here.mailroom._desk
+        first = reader.take("i-dead", written(1)._replace(entry_id="1-1", deliveries=2))
+        assert first is not None
+        assert first.done()
+        assert here.buried == []
+        last = reader.take("i-dead", written(2)._replace(entry_id="1-2", deliveries=3))
+        assert last is not None
+        await asyncio.wait_for(last, 20)
+        assert here.buried == [("u2", "other_key")]
+
+
+@pytest.mark.expects_surprise("inbox.unread")
+async def test_an_inbox_is_read_on_after_a_surprise(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mailrooms, "TRY_AGAIN_AFTER_SURPRISE_S", 0.0)
+    read, tries = store.inboxes.read, 0
+
+    async def surprising(*given: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise ValueError("as the test asks")
+        return await read(*given)
+
+    monkeypatch.setattr(store.inboxes, "read", surprising)
+    async with office(store, "b") as there:
+        await store.inboxes.post("b", written(1), ROOMY)
+        await until(lambda: there.numbers == [1])
+
+
+async def test_five_hundred_and_twelve_letters_may_be_in_hand(store: Store) -> None:
+    async with office(store, "a") as here:
+        assert here.mailroom._desk.room == 512
+        assert await here.mailroom._desk.wait_for_room() == 512
+
+
+async def test_chores_are_done_as_often_as_the_settings_say(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    chores: dict[str, float] = {}
+    patience: list[float] = []
+
+    async def every(name: str, interval_s: float, _chore: object) -> None:
+        chores[name] = interval_s
+
+    monkeypatch.setattr(mailrooms, "every", every)
+    changes = {"instances__beat_ms": 3_000, "instances__dead_ms": 60_000}
+    here = Office(store, "a", inbox__retry_ms=8_000, inbox__handle_timeout_ms=5_000, **changes)
+    await here.mailroom.start()
+    await until(lambda: len(chores) == 3)
+    close = here.mailroom._desk.close
+
+    async def closed(timeout_s: float) -> None:
+        patience.append(timeout_s)
+        await close(timeout_s)
+
+    monkeypatch.setattr(here.mailroom._desk, "close", closed)
+    await here.mailroom.stop()
+    assert chores == {"beat": 3.0, "adopt": 3.0, "letters_again": 4.0}
+    assert patience == [5.0]

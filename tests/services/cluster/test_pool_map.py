@@ -1,6 +1,7 @@
 """The copy of the pool map: one look at a time, and a brief memory of what was not there."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,8 @@ from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.pools.pools import Pools, Published
+from lingua_scheduler.store.store import Store
+from tests.support.fleet import entry, join
 
 POOL = "en:zh:speech"
 
@@ -88,6 +91,23 @@ async def test_one_caller_who_leaves_does_not_spoil_the_look_of_the_others(
 async def test_a_miss_is_remembered_for_a_moment(pools: CountedPools, copy: PoolMapCopy) -> None:
     for _ in range(10):
         await copy.look_again()
+    assert pools.looks == 1
+
+
+async def test_what_was_read_just_before_a_question_is_no_answer_to_it(pools: CountedPools, copy: PoolMapCopy) -> None:
+    await copy.look_again()
+    pools.nodes = {POOL: {0: 1}}
+    # All who ask in that moment share one look.
+    await asyncio.gather(*(copy.look_anew() for _ in range(10)))
+    assert POOL in copy.map
+    assert pools.looks == 2
+
+
+async def test_a_question_that_looked_itself_does_not_wait(
+    pools: CountedPools, copy: PoolMapCopy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_map, "MISS_CACHE_S", 3_600.0)
+    await copy.look_anew()
     assert pools.looks == 1
 
 
@@ -206,3 +226,128 @@ async def test_a_change_whose_look_failed_is_still_read_soon(pools: CountedPools
     pools.is_away = False
     await copy.refresh_if_outdated()
     assert POOL in copy.map
+
+
+# Leader and followers, on a real store
+
+
+class Seat:
+    """An instance that leads or follows; it keeps what it told the others."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self.leadership = Leadership(name, store.pools, 60_000)
+        self.told: list[object] = []
+        self.copy = PoolMapCopy(store.pools, self.leadership, lambda: self.told.append("changed"), self.told.append)
+
+
+async def test_the_leader_publishes_what_it_sees_and_tells_of_it_once(store: Store) -> None:
+    leader, follower = Seat(store, "a"), Seat(store, "b")
+    for seat in (leader, follower):
+        await seat.leadership.stand()
+    await join(store, entry("n1"))
+    await leader.copy.refresh()
+    assert (leader.copy.version, leader.told) == (1, [1])
+    await leader.copy.refresh()
+    assert (leader.copy.version, leader.told) == (1, [1])
+    await follower.copy.refresh()
+    assert (follower.copy.version, follower.told) == (1, [])
+    assert list(follower.copy.map.counts) == list(leader.copy.map.counts) == ["en:zh:speech"]
+    read = follower.copy.map
+    await follower.copy.refresh()
+    assert follower.copy.map is read
+
+
+async def test_a_follower_tells_of_its_own_changes_and_reads_what_was_published(store: Store) -> None:
+    leader, follower = Seat(store, "a"), Seat(store, "b")
+    for seat in (leader, follower):
+        await seat.leadership.stand()
+    await leader.copy.refresh()
+    follower.copy.changed_elsewhere()
+    await follower.copy.refresh_if_outdated()
+    assert follower.told == []
+    follower.copy.changed()
+    await follower.copy.refresh_if_outdated()
+    assert follower.told == ["changed"]
+    await follower.copy.refresh()
+    assert follower.told == ["changed"]
+    await join(store, entry("n1"))
+    await leader.copy.refresh()
+    follower.copy.published_elsewhere(follower.copy.version)
+    await follower.copy.refresh_if_outdated()
+    assert "en:zh:speech" not in follower.copy.map
+    follower.copy.published_elsewhere(leader.copy.version)
+    await follower.copy.refresh_if_outdated()
+    assert "en:zh:speech" in follower.copy.map
+    assert follower.copy.version == leader.copy.version
+
+
+async def test_without_a_leader_the_map_is_built_from_the_shards(store: Store) -> None:
+    seat = Seat(store, "a")
+    await join(store, entry("n1"))
+    await seat.copy.refresh()
+    assert (seat.copy.version, "en:zh:speech" in seat.copy.map, seat.told) == (0, True, [])
+
+
+async def test_one_that_lost_the_lead_meanwhile_follows(store: Store) -> None:
+    former, latter = Seat(store, "a"), Seat(store, "b")
+    await former.leadership.stand()
+    await store.line.call("DEL", store.keys.leader)
+    await latter.leadership.stand()
+    await latter.copy.refresh()
+    former.copy.changed()
+    await former.copy.refresh()
+    assert former.leadership.term is None
+    assert former.told == ["changed"]
+    assert former.copy.version == latter.copy.version
+
+
+async def test_one_that_loses_the_lead_while_it_looks_publishes_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seat = Seat(store, "a")
+    await seat.leadership.stand()
+    await join(store, entry("n1"))
+    build_map = store.pools.build_map
+
+    async def lose_the_lead() -> PoolMap:
+        seat.leadership.lost()
+        return await build_map()
+
+    monkeypatch.setattr(store.pools, "build_map", lose_the_lead)
+    await seat.copy.refresh()
+    assert (seat.told, seat.copy.version) == ([], 0)
+    assert (await store.pools.published()).version == 0
+
+
+async def test_a_copy_that_has_no_part_in_leading_reads_what_was_published(store: Store) -> None:
+    leader, reader = Seat(store, "a"), PoolMapCopy(store.pools)
+    await leader.leadership.stand()
+    await join(store, entry("n1"))
+    await leader.copy.refresh()
+    await join(store, entry("n2", pools=frozenset({"en:fr:speech"})))
+    await reader.refresh()
+    assert (reader.version, list(reader.map.counts)) == (1, ["en:zh:speech"])
+
+
+async def test_a_miss_is_remembered_for_a_tenth_of_a_second(
+    pools: CountedPools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, pauses = 100.0, list[float]()
+    copy = PoolMapCopy(pools, Leadership("i-here", pools, 1_000), clock=lambda: now_s)
+    await copy.look_again()
+    now_s = 100.09
+    await copy.look_again()
+    assert pools.looks == 1
+
+    async def sleep(pause_s: float) -> None:
+        nonlocal now_s
+        pauses.append(pause_s)
+        now_s += pause_s
+
+    monkeypatch.setattr(pool_map, "asyncio", SimpleNamespace(sleep=sleep))
+    await copy.look_anew()
+    assert pools.looks == 2
+    assert pauses == [pytest.approx(0.01)]
+    now_s += 0.11
+    await copy.look_again()
+    assert pools.looks == 3

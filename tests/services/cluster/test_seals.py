@@ -5,12 +5,14 @@ import stat
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
-from lingua_scheduler.protocol.sealing import Keyring, is_sealed
+from lingua_scheduler.protocol.sealing import BrokenSeal, Keyring, OtherKey, is_sealed
 from lingua_scheduler.services.cluster.presence import Presence
-from lingua_scheduler.services.cluster.seals import KeyFileError, Seals, announced, load_or_make
+from lingua_scheduler.services.cluster.seals import SEALED, KeyFileError, Seals, announced, load_or_make
+from lingua_scheduler.settings import SealLetters
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import ROOMY, letter, lost, office, who, written
@@ -50,7 +52,7 @@ def test_a_key_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeyFileError, match="64 hexadecimal digits") as refusal:
         load_or_make(path)
     assert "deadbeef" not in str(refusal.value)
-    with pytest.raises(KeyFileError, match="cannot be read or made"):
+    with pytest.raises(KeyFileError, match="cannot be read or created"):
         load_or_make(path / "below" / "a-file")
 
 
@@ -109,6 +111,7 @@ async def _is_alone(presence: Presence) -> bool:
     return not presence.living
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_letter_sealed_with_another_key_is_a_dead_letter_and_nobody_crashes(store: Store) -> None:
     before = metrics.DEAD_LETTERS.labels("other_key")._value.get()
     async with office(store, "a", ONE, privacy__seal_letters="always") as here, office(store, "b", OTHER) as there:
@@ -116,8 +119,8 @@ async def test_a_letter_sealed_with_another_key_is_a_dead_letter_and_nobody_cras
         await until(lambda: there.buried)
         assert [reason for _, reason in there.buried] == ["other_key"]
         await until(lambda: metrics.DEAD_LETTERS.labels("other_key")._value.get() == before + 1)
-        await there.mailroom.post("a", lost(2))  # not sealed, and read
-        await until(lambda: here.numbers == [2])
+        await there.mailroom.post("a", lost(2))  # not sealed
+        await until(lambda: [reason for _, reason in here.buried] == ["unreadable"])
 
 
 async def test_of_the_living_one_with_the_key_handles_what_was_sealed_to_the_dead(store: Store) -> None:
@@ -133,6 +136,7 @@ async def test_of_the_living_one_with_the_key_handles_what_was_sealed_to_the_dea
         assert other.buried == []
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_sealed_letter_in_another_inbox_or_under_another_name_is_not_believed(store: Store) -> None:
     async with office(store, "a", ONE) as here, office(store, "b", ONE) as there, office(store, "c", ONE) as thief:
         there.go_on.clear()
@@ -149,6 +153,7 @@ async def test_a_sealed_letter_in_another_inbox_or_under_another_name_is_not_bel
 
 
 @pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_dead_letter_keeps_speech_only_if_asked_to(store: Store, keeps: bool) -> None:
     async with office(store, "a", ONE) as here, office(store, "b", ONE, inbox__keep_speech=keeps):
         speech = Finished(Attempt("job-0-1", 1, "n1", 0), b"zebrafinch")
@@ -159,9 +164,108 @@ async def test_a_dead_letter_keeps_speech_only_if_asked_to(store: Store, keeps: 
         assert b"zebrafinch" not in dead.entry.body
 
 
+@pytest.mark.expects_surprise("letter.dead")
 async def test_a_letter_of_the_release_before_is_read(store: Store) -> None:
     async with office(store, "b", ONE) as there:
         await store.inboxes.post("b", written(7), ROOMY)
         await until(lambda: there.numbers == [7])
         await store.inboxes.post("b", letter("u8", b"\xc1" + b"x" * 40, "attempt_lost"), ROOMY)
         await until(lambda: there.buried == [("u8", "other_key")])
+
+
+async def seals_of(store: Store, instance: str, keyring: Keyring | None, mode: SealLetters = "auto") -> Seals:
+    presence = Presence(who(instance, seals=announced(keyring)), store, settings_with().instances)
+    await presence.join()
+    await presence.look()
+    return Seals(presence, keyring, mode)
+
+
+async def test_signals_are_sealed_on_the_same_terms_as_letters(store: Store) -> None:
+    here, there = await seals_of(store, "a", ONE), await seals_of(store, "b", ONE)
+    sealed = here.signal("b", "a word")
+    assert sealed.startswith(SEALED)
+    assert "a word" not in sealed
+    assert there.open_signal(sealed) == "a word"
+    # It is for nobody else.
+    with pytest.raises(BrokenSeal):
+        here.open_signal(sealed)
+    for broken in (f"{SEALED}???", f"{SEALED}!{sealed[len(SEALED) :]}", sealed[:-8]):
+        with pytest.raises((BrokenSeal, OtherKey)):
+            there.open_signal(broken)
+    with pytest.raises(BrokenSeal):
+        there.open_signal(f"{SEALED}???")
+
+
+async def test_a_signal_in_the_clear_is_read_and_one_without_a_key_is_not(store: Store) -> None:
+    without, other = await seals_of(store, "a", None), await seals_of(store, "b", OTHER)
+    assert without.signal("b", "a word") == "a word"
+    assert other.open_signal("a word") == "a word"
+    # Somebody alive could not open it.
+    assert other.signal("a", "a word") == "a word"
+    always = Seals(other._presence, OTHER, "always")
+    for reader in (without, Seals(without._presence, ONE)):
+        with pytest.raises(OtherKey):
+            reader.open_signal(always.signal("a", "a word"))
+    never = Seals(other._presence, OTHER, "never")
+    await store.instances.leave(who("a"), 6_000)
+    await other._presence.look()
+    assert never.signal("b", "a word") == "a word"
+    assert other.signal("b", "a word") != "a word"
+
+
+async def test_at_the_start_it_is_told_who_has_another_key(store: Store) -> None:
+    here = await seals_of(store, "a", ONE)
+    with capture_logs() as logged:
+        here.tell_who_cannot_open()
+    assert logged == []
+    await seals_of(store, "b", OTHER)
+    without = await seals_of(store, "c", None)
+    await here._presence.look()
+    with capture_logs() as logged:
+        here.tell_who_cannot_open()
+        without.tell_who_cannot_open()
+    ((event, instances, keys),) = [(line["event"], line["instances"], line["their_keys"]) for line in logged]
+    assert (event, instances, keys) == ("cluster_key.differs", ["b", "c"], [OTHER.ids[0]])
+
+
+async def test_parked_outcomes_are_sealed_when_all_can_open_them(store: Store) -> None:
+    here = await seals_of(store, "a", None)
+    assert here.session("s", "token") is not None
+    old = Presence(who("old"), store, settings_with().instances)
+    await old.join()
+    await here._presence.look()
+    assert here.session("s", "token") is None
+
+
+def test_a_key_file_that_others_can_read_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.key"
+    load_or_make(path)
+    for mode, expected in ((0o600, []), (0o640, ["cluster_key.exposed"]), (0o604, ["cluster_key.exposed"])):
+        path.chmod(mode)
+        with capture_logs() as logged:
+            load_or_make(path)
+        assert [line["event"] for line in logged] == expected
+
+
+@pytest.mark.expects_surprise("letter.dead")
+async def test_where_everything_is_sealed_a_letter_in_the_clear_is_a_forgery(store: Store) -> None:
+    async with office(store, "a", ONE, privacy__seal_letters="always") as there:
+        await store.inboxes.post("a", written(1), ROOMY)
+        await until(lambda: there.buried == [("u1", "unreadable")])
+        assert there.numbers == []
+        with pytest.raises(BrokenSeal):
+            there.mailroom.seals.open_signal("{}")
+
+
+async def test_without_a_key_letters_in_the_clear_are_all_there_is(store: Store) -> None:
+    async with office(store, "a", privacy__seal_letters="always") as there:
+        await store.inboxes.post("a", written(1), ROOMY)
+        await until(lambda: there.numbers == [1])
+
+
+def test_one_without_a_key_opens_what_is_in_the_clear_and_nothing_else(store: Store) -> None:
+    seals = Seals(Presence(who("i-a"), store, settings_with().instances))
+    plain = letter("u1", b"hello")
+    assert seals.open("i-a", plain) == b"hello"
+    with pytest.raises(OtherKey):
+        seals.open("i-a", plain._replace(body=ONE.seal(b"hello", b"")))

@@ -1,11 +1,14 @@
 """Results for HTTP callers: the newest are kept, within their number, bytes and time."""
 
+import pytest
+
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
 from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.attempts.work import Outcome
-from lingua_scheduler.services.dispatch.http_results import Results, result_of
+from lingua_scheduler.services.attempts.work import Outcome, Refusal
+from lingua_scheduler.services.dispatch.http_results import Results, end_of, result_of
+from lingua_scheduler.services.dispatch.idempotency import Placement
 from lingua_scheduler.settings import CallsSettings
 
 
@@ -30,7 +33,10 @@ def test_old_results_go_even_when_nobody_asks() -> None:
     results.keep(done("a"), 10.0)
     results.keep(done("b"), 10.5)
     results.forget_old(11.2)
+    assert len(results) == 1
     assert kept(results, "a", "b", now_s=11.2) == ["b"]
+    results.keep(done("c"), 12.0)
+    assert len(results) == 1
 
 
 def test_the_oldest_make_room_when_there_are_too_many() -> None:
@@ -71,3 +77,19 @@ def test_an_outcome_is_told_with_its_texts_or_with_its_reason() -> None:
     assert result_of("j", failed) == FetchedResult(
         job_id="j", state="FAILED", error=ResultError(code="JOB_TIMEOUT", detail="no node answered in time")
     )
+
+
+@pytest.mark.parametrize(
+    ("ended", "end"),
+    [
+        (
+            Outcome(JobState.FAILED, "job-0-1", error=ErrorCode.JOB_TIMEOUT),
+            (JobState.FAILED, ErrorCode.JOB_TIMEOUT, "job-0-1"),
+        ),
+        (Outcome(JobState.DONE, "job-0-1"), (JobState.DONE, None, "job-0-1")),
+        (Placement("job-0-2", "n1", 1), (JobState.CANCELLED, None, "job-0-2")),
+        (Refusal(ErrorCode.NO_CAPABLE_NODE, "nobody"), (JobState.FAILED, ErrorCode.NO_CAPABLE_NODE, "")),
+    ],
+)
+def test_how_a_call_ended_is_told(ended: Outcome | Placement | Refusal, end: tuple[object, ...]) -> None:
+    assert end_of(ended) == end

@@ -7,15 +7,15 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.domain.sessions.terms import Pipeline, Terms
-from lingua_scheduler.domain.sessions.turns import Context
+from lingua_scheduler.domain.sessions.result_groups import Context
+from lingua_scheduler.domain.sessions.terms import PipelineTerms, Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.dispatch.orders import assignment_of
 
 # Nodes as we make them, and nodes that were there before.
-OURS = Features(True, True, True, True, True)
+OURS = Features(True, True, True, True, True, True)
 EXISTING = Features()
 ATTEMPT = Attempt("job-0-1", 1, "node-a", 0)
 
@@ -72,7 +72,7 @@ def test_a_node_that_announces_them_gets_them_all() -> None:
 @pytest.mark.parametrize("features", [EXISTING, OURS])
 @pytest.mark.parametrize("is_wanted", [False, True])
 def test_what_a_client_says_of_repairs_holds_for_every_node(features: Features, is_wanted: bool) -> None:
-    terms = Terms("en", "zh", pipeline=Pipeline(use_semantic=is_wanted))
+    terms = Terms("en", "zh", pipeline=PipelineTerms(use_semantic=is_wanted))
     assert sent_to(features, terms=terms)["pipeline"]["use_semantic"] is is_wanted
 
 
@@ -95,3 +95,49 @@ def test_under_another_job_id_the_session_has_another_name_too() -> None:
     names = [sent_to(EXISTING, renewal=renewal)["session_id"] for renewal in range(3)]
     assert names == ["s-1", "s-1~2", "s-1~3"]
     assert sent_to(EXISTING, renewal=1, node_session_id="s-1-2")["session_id"] == "s-1-2~2"
+
+
+def test_an_order_says_all_that_the_work_says() -> None:
+    terms = Terms(
+        *("en", "zh"),
+        mode="two_way_auto",
+        lang_a="en",
+        lang_b="zh",
+        auto_langs=("en", "zh"),
+        dialect="x",
+        features={"emotion_detection": True},
+        enable_streaming_asr=True,
+        partial_update_interval_ms=700,
+        pipeline=PipelineTerms(use_asr=True, use_nmt=True, use_tts=False, use_semantic=None, use_tone=True),
+    )
+    asked = work(
+        utterance_index=3,
+        terms=terms,
+        audio=b"xyz",
+        audio_format="opus",
+        sample_rate=48_000,
+        padding_ms=40,
+        reason=CutReason.TIMEOUT,
+        context=Context("g-1", 2, "before"),
+    )
+    order = assignment_of(asked, ATTEMPT._replace(number=4), OURS, 5_000, 0, "00-trace")
+    assert (order.job_id, order.attempt_id, order.session_id, order.utterance_index) == ("job-0-1", 4, "s-1", 3)
+    assert (order.src_lang, order.tgt_lang, order.mode, order.dialect) == ("en", "zh", "two_way_auto", "x")
+    assert (order.lang_a, order.lang_b, order.auto_langs) == ("en", "zh", ["en", "zh"])
+    assert order.lid is not None
+    assert order.lid.candidates == ["en", "zh"]
+    assert (order.audio, order.audio_format, order.sample_rate, order.padding_ms) == (b"xyz", "opus", 48_000, 40)
+    assert (order.enable_streaming_asr, order.partial_update_interval_ms) == (True, 700)
+    assert (order.group_id, order.part_index, order.context_text) == ("g-1", 2, "before")
+    assert (order.is_manual_cut, order.is_timeout_triggered, order.is_max_duration_triggered) == (False, True, False)
+    assert (order.trace_id, order.turn_id, order.traceparent, order.start_within_ms) == ("t", "u", "00-trace", 5_000)
+    assert (order.features, order.audio_ref) == ({"emotion_detection": True}, None)
+    pipeline = order.pipeline
+    assert (pipeline.use_asr, pipeline.use_nmt, pipeline.use_tts, pipeline.use_tone) == (True, True, False, True)
+
+
+def test_what_the_work_does_not_say_is_left_out() -> None:
+    order = assignment_of(work(), ATTEMPT, OURS, 0, 0, None)
+    assert (order.lang_a, order.lang_b, order.auto_langs, order.lid, order.dialect) == (None,) * 5
+    assert (order.group_id, order.part_index, order.context_text) == (None, None, None)
+    assert (order.start_within_ms, order.traceparent, order.features) == (None, None, {})

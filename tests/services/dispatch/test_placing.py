@@ -2,22 +2,27 @@
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.pools.pools import Admission
+from lingua_scheduler.services.attempts.assignments import Assignments
+from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.work import Binding, Wish
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
-from lingua_scheduler.services.dispatch import recording
+from lingua_scheduler.services.dispatch import placing, recording
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.placing import Placed, Placer
 from lingua_scheduler.services.dispatch.recording import Recorder
-from lingua_scheduler.services.dispatch.waiting import WaitingRoom
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.store.connection import NotDone, RedisAway
-from lingua_scheduler.store.jobs.jobs import JobNote
+from lingua_scheduler.store.jobs.jobs import Dispatched, JobNote, JobOrder
+from lingua_scheduler.store.jobs.records import JobFilter
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, RULES, entry, join, ledger, order
 from tests.support.schedulers import settings_with
@@ -37,7 +42,9 @@ class Desk:
         pool_map = PoolMapCopy(store.pools, Leadership("i-here", store.pools, 1_000))
         explainer = Explainer(store, pool_map, Admission.STRICT)
         self.recorder = Recorder("i-here", store, pool_map, explainer, 60_000)
-        self.placer = Placer("i-here", store, pool_map, self.waiting, self.recorder, settings_with(**settings))
+        given = settings_with(**settings)
+        endings = Endings("i-here", store.jobs, Assignments(lambda _step, _assignment: None), given.nodes)
+        self.placer = Placer("i-here", store, pool_map, self.waiting, self.recorder, endings, given)
         self._serial = 0
 
     async def place(
@@ -158,6 +165,29 @@ async def test_a_turn_whose_node_failed_the_job_is_bound_to_another(desk: Desk) 
     assert turn.node_id == other
 
 
+@pytest.mark.parametrize(
+    ("bound", "tried", "queue"),
+    [
+        ("", (), POOL),
+        ("", ("n1",), retry_queue(POOL)),
+        ("n2", (), node_queue("n2")),
+        ("n2", ("n1",), node_queue("n2")),
+        ("n1", ("n1",), retry_queue(POOL)),
+    ],
+)
+async def test_a_job_waits_behind_those_that_wait_for_the_same_nodes(
+    desk: Desk, bound: str, tried: tuple[str, ...], queue: str
+) -> None:
+    """A retry excludes some nodes: a slot that is of no use to it must not go to it alone."""
+    busy = [await desk.place() for _ in NODES]
+    waiting = asyncio.create_task(desk.place(binding=Binding(bound, 0 if bound else -1), tried=tried))
+    await until(lambda: len(desk.waiting) == 1)
+    assert list(desk.waiting._queues) == [queue]
+    for placed in busy:
+        await desk.end(placed)
+    assert node_of(await waiting) not in tried
+
+
 async def test_slots_freed_by_another_instance_serve_the_whole_line_at_the_next_poke(store: Store) -> None:
     await join(store, entry("n1", max_jobs=5))
     desk = Desk(store)
@@ -190,7 +220,7 @@ async def test_a_quarantined_node_alone_in_its_shard_is_left_alone_while_others_
 async def in_two_shards(store: Store) -> Desk:
     """Shard 0 has no slot left, shard 1 has one."""
     for shard in (0, 1):
-        await store.nodes.place(f"n{shard}", 1, 1000)
+        await store.placements.assign(f"n{shard}", 1, 1000)
         await store.nodes.register(shard, HERE, entry(f"n{shard}", max_jobs=1))
     await store.jobs.dispatch(0, order("other"), RULES)
     return Desk(store)
@@ -237,7 +267,7 @@ async def test_a_slot_in_another_shard_is_used_though_the_former_shard_is_away(
         raise error("the server of the former shard is gone")
 
     for shard in (1, 2):
-        await store.nodes.place(f"n{shard}", 1, 1000)
+        await store.placements.assign(f"n{shard}", 1, 1000)
         await store.nodes.register(shard, HERE, entry(f"n{shard}", max_jobs=1))
         await store.line.call("ZADD", store.keys.load, 1, shard)
     monkeypatch.setattr(store.jobs, call, fail)
@@ -254,7 +284,7 @@ async def test_a_cancelled_job_whose_slot_could_not_be_freed_leaves_it_to_be_fre
     async def fail(*_: object) -> None:
         raise RedisAway("gone at that moment")
 
-    await store.nodes.place("n1", 1, 1000)
+    await store.placements.assign("n1", 1, 1000)
     await store.nodes.register(1, HERE, entry("n1", max_jobs=1))
     await store.line.call("ZADD", store.keys.load, 1, 1)
     await store.jobs.note(0, JobNote("job-0-w", (POOL,), "s-00000001", 0, "i-here"), 60_000)
@@ -293,7 +323,7 @@ async def test_a_flood_of_waiting_jobs_is_written_down_only_in_part(
     tries = [Try(1, f"w{serial}", 30_000) for serial in range(10)]
     await asyncio.gather(*(desk.place(wanted=wanted) for wanted in tries))
     assert 2 <= sum(wanted.job_id != "" for wanted in tries) < 10
-    assert len(await store.jobs.latest(state="CREATED")) == sum(wanted.job_id != "" for wanted in tries)
+    assert len(await store.jobs.latest(JobFilter("CREATED"))) == sum(wanted.job_id != "" for wanted in tries)
 
 
 # When the last node of a pair has gone
@@ -344,3 +374,251 @@ async def test_a_session_of_an_instance_that_is_gone_waits_for_its_nodes_too(sto
     await until(lambda: len(desk.waiting) == 1)
     await join(store, entry("n1"))
     assert node_of(await poked(desk, placing)) == "n1"
+
+
+async def test_of_too_many_pairs_that_were_served_all_are_forgotten_and_no_sooner(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(placing, "MAX_REMEMBERED_POOLS", 2)
+    for name in ("a", "b", "b", "a"):
+        desk.placer._remember((name,))
+    assert set(desk.placer._served_at_s) == {("a",), ("b",)}
+    desk.placer._remember(("c",))
+    assert set(desk.placer._served_at_s) == {("c",)}
+
+
+# Settling, and what is worth waiting for
+
+
+async def test_nothing_is_placed_until_redis_knows_again_what_our_nodes_run(desk: Desk) -> None:
+    desk.placer.settled.clear()
+    placing_it = asyncio.create_task(desk.place())
+    await asyncio.sleep(0.05)
+    assert not placing_it.done()
+    desk.placer.settled.set()
+    assert (await placing_it).outcome is DispatchOutcome.DISPATCHED
+
+
+async def test_it_is_placed_though_redis_does_not_settle_in_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placing, "SETTLE_S", 0.01)
+    desk.placer.settled.clear()
+    assert (await desk.place()).outcome is DispatchOutcome.DISPATCHED
+
+
+@pytest.mark.parametrize(
+    ("outcome", "number", "is_adopted", "ago_s", "is_worth"),
+    [
+        (DispatchOutcome.FULL, 1, False, None, True),
+        (DispatchOutcome.BUSY, 1, False, None, True),
+        (DispatchOutcome.EXHAUSTED, 2, True, 0.0, False),
+        (DispatchOutcome.NOBODY, 1, False, None, False),
+        (DispatchOutcome.NOBODY, 2, False, None, True),
+        (DispatchOutcome.NOBODY, 1, True, None, True),
+        (DispatchOutcome.NOBODY, 1, False, 30.0 - 0.1, True),
+        (DispatchOutcome.NOBODY, 1, False, 30.0, False),
+    ],
+)
+def test_what_is_worth_waiting_for(
+    desk: Desk, outcome: DispatchOutcome, number: int, is_adopted: bool, ago_s: float | None, is_worth: bool
+) -> None:
+    asked, now_s = work(is_adopted=is_adopted), 1_000.0
+    desk.placer._clock = lambda: now_s
+    if ago_s is not None:
+        desk.placer._remember(asked.pools)
+        now_s += ago_s
+    assert desk.placer._is_worth_waiting(outcome, asked, Try(number, "x-1", 30_000)) is is_worth
+
+
+async def test_a_record_is_kept_longer_than_the_longest_attempt(store: Store) -> None:
+    short = Desk(store, job__keep_ms=60_000, job__timeout_max_ms=50_000, job__deadline_ms=70_000)
+    settings = settings_with(job__keep_ms=60_000, job__timeout_max_ms=50_000, job__deadline_ms=70_000).job
+    assert short.placer._rules.keep_ms == settings.reservation_ttl_ms + 70_000 + 60_000
+    assert short.placer._rules.ack_ms == settings.reservation_ttl_ms
+    assert short.placer._queue_wait_s == settings_with().dispatch.queue_wait_ms / 1000
+    long = Desk(store, job__keep_ms=86_400_000)
+    assert long.placer._rules.keep_ms == 86_400_000
+
+
+async def test_the_binding_of_a_turn_follows_the_node_that_took_the_job(desk: Desk) -> None:
+    binding = Binding()
+    placed = await desk.place(binding=binding)
+    assert placed.attempt is not None
+    assert (binding.node_id, binding.shard) == (placed.attempt.node_id, placed.attempt.shard)
+    # What sticks to a node that is gone finds another one.
+    gone = Binding("nobody", 0)
+    placed = await desk.place(binding=gone)
+    assert placed.attempt is not None
+    assert gone.node_id == placed.attempt.node_id
+
+
+async def test_a_node_that_is_nowhere_is_not_waited_for(desk: Desk) -> None:
+    placed = await desk.place(Wish(preferred_node="nobody", is_strict=True))
+    assert (placed.outcome, placed.attempt) == (DispatchOutcome.UNFIT, None)
+    assert (await desk.place(Wish(preferred_node="nobody"))).attempt is not None
+
+
+# From shard to shard, as each answers
+
+
+class Shards:
+    """A pool map and the answers of its shards, one after the other; it keeps who was asked and how."""
+
+    def __init__(self, *shards: int) -> None:
+        self.map = self.pools = self.jobs = self
+        self.shards = shards
+        self.answers: dict[int, list[DispatchOutcome | Exception]] = {}
+        self.asked: list[tuple[int, str, bool, bool]] = []
+        self.wide: list[str] = []
+        self.looks = 0
+        self.on_look: Callable[[], None] = lambda: None
+
+    def first_shard(self, _pool: str, _dice: float) -> tuple[int, bool] | None:
+        return (self.shards[0], len(self.shards) == 1) if self.shards else None
+
+    def other_shards(self, _pool: str, first: int) -> list[int]:
+        return [shard for shard in self.shards if shard != first]
+
+    def wide_in(self, _shard: int, _pools: object) -> list[str]:
+        return list(self.wide)
+
+    async def look_again(self) -> None:
+        self.looks += 1
+        self.on_look()
+
+    look_anew = look_again
+
+    async def dispatch(self, shard: int, order: JobOrder, _rules: object) -> Dispatched:
+        self.asked.append((shard, order.preferred, order.only_preferred, order.is_last_resort))
+        answer = self.answers[shard].pop(0) if self.answers.get(shard) else DispatchOutcome.DISPATCHED
+        if isinstance(answer, Exception):
+            raise answer
+        return Dispatched(answer, node_id=f"n{shard}")
+
+
+FULL, SICK, NOBODY_HERE = DispatchOutcome.FULL, DispatchOutcome.SICK, DispatchOutcome.NOBODY
+DISPATCHED, BUSY, UNFIT = DispatchOutcome.DISPATCHED, DispatchOutcome.BUSY, DispatchOutcome.UNFIT
+AWAY = NotDone("away")
+
+
+def placer_on(desk: Desk, shards: Shards) -> Placer:
+    placer: Any = desk.placer
+    placer._pool_map = shards
+    placer._store = shards
+    result: Placer = placer
+    return result
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked", "outcome", "node_id"),
+    [
+        ({}, [1], DISPATCHED, "n1"),
+        ({1: [FULL]}, [1, 2], DISPATCHED, "n2"),
+        ({1: [NOBODY_HERE]}, [1, 2], DISPATCHED, "n2"),
+        ({1: [FULL], 2: [NOBODY_HERE], 3: [NOBODY_HERE]}, [1, 2, 3], FULL, None),
+        ({1: [NOBODY_HERE], 2: [FULL], 3: [NOBODY_HERE]}, [1, 2, 3], FULL, None),
+        # The first that is only sick is asked again, when no other has a better node, busy or not.
+        ({1: [NOBODY_HERE], 2: [SICK], 3: [SICK]}, [1, 2, 3, 2], DISPATCHED, "n2"),
+        ({1: [SICK], 2: [NOBODY_HERE], 3: [NOBODY_HERE]}, [1, 2, 3, 1], DISPATCHED, "n1"),
+        ({1: [SICK], 2: [FULL], 3: [NOBODY_HERE]}, [1, 2, 3], FULL, None),
+        # A shard whose server is away is passed over.
+        ({1: [AWAY], 2: [NOBODY_HERE]}, [1, 2, 3], DISPATCHED, "n3"),
+        ({1: [FULL], 2: [AWAY]}, [1, 2, 3], DISPATCHED, "n3"),
+    ],
+)
+async def test_the_shards_of_a_pool_are_asked_until_one_has_a_node(
+    desk: Desk, answers: dict[int, list[Any]], asked: list[int], outcome: DispatchOutcome, node_id: str | None
+) -> None:
+    shards = Shards(1, 2, 3)
+    shards.answers = {shard: list(given) for shard, given in answers.items()}
+    placed = await placer_on(desk, shards)._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    assert (placed.outcome, placed.attempt.node_id if placed.attempt else None) == (outcome, node_id)
+    assert [shard for shard, *_ in shards.asked] == asked
+    # Only the last to be asked may give it to a node that is sick.
+    again = len(asked) - len(set(asked))
+    assert [is_last for *_, is_last in shards.asked] == [False] * len(set(asked)) + [True] * again
+
+
+@pytest.mark.parametrize(
+    "answers", [{1: [AWAY]}, {1: [AWAY], 2: [NOBODY_HERE]}, {1: [FULL], 2: [AWAY]}, {1: [AWAY], 2: [AWAY]}]
+)
+async def test_a_shard_that_is_away_is_told_when_no_other_has_a_node(desk: Desk, answers: dict[int, list[Any]]) -> None:
+    shards = Shards(*sorted(answers))
+    shards.answers = {shard: list(given) for shard, given in answers.items()}
+    with pytest.raises(NotDone):
+        await placer_on(desk, shards)._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    assert len(shards.asked) == len(answers)
+
+
+async def test_the_only_shard_may_use_a_sick_node_and_an_outcome_names_its_shard(desk: Desk) -> None:
+    shards = Shards(7)
+    shards.answers = {7: [BUSY]}
+    placed = await placer_on(desk, shards)._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    assert (placed.outcome, placed.shard, shards.asked) == (BUSY, 7, [(7, "", False, True)])
+    nowhere = await placer_on(desk, Shards())._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    assert (nowhere.outcome, nowhere.shard) == (NOBODY_HERE, -1)
+
+
+async def test_an_answer_that_got_lost_makes_its_shard_doubtful(desk: Desk) -> None:
+    shards, wanted = Shards(7), Try(1, "x-1", 30_000)
+    shards.answers = {7: [RedisAway("lost"), NotDone("refused")]}
+    placer = placer_on(desk, shards)
+    with pytest.raises(RedisAway):
+        await placer._shard_by_shard(work(), wanted)
+    assert wanted.doubtful == (7,)
+    with pytest.raises(NotDone):
+        await placer._shard_by_shard(work(), wanted)
+    assert wanted.doubtful == (7,)
+
+
+@pytest.mark.parametrize(("recalls", "looks", "outcome"), [(False, 1, NOBODY_HERE), (True, 2, DISPATCHED)])
+async def test_before_it_says_that_nobody_is_there_the_map_is_read_and_nodes_are_recalled(
+    desk: Desk, recalls: bool, looks: int, outcome: DispatchOutcome
+) -> None:
+    shards = Shards(1)
+    shards.answers = {1: [NOBODY_HERE, NOBODY_HERE]}
+    placer = placer_on(desk, shards)
+
+    async def recall(pools: tuple[str, ...]) -> bool:
+        assert pools == work().pools
+        return recalls
+
+    placer.recall = recall
+    placed = await placer._anywhere(work(), Try(1, "x-1", 30_000))
+    assert (placed.outcome, shards.looks) == (outcome, looks)
+
+
+async def test_a_map_that_was_old_is_read_again_before_nodes_are_recalled(desk: Desk) -> None:
+    shards = Shards()
+    placer = placer_on(desk, shards)
+
+    def come() -> None:
+        shards.shards = (4,)
+
+    shards.on_look = come
+    placed = await placer._anywhere(work(), Try(1, "x-1", 30_000))
+    assert (placed.outcome, shards.looks) == (DISPATCHED, 1)
+
+
+@pytest.mark.parametrize(
+    ("wish", "is_new", "answers", "asked"),
+    [
+        # A wide node that came a moment ago: asked again only if the map has changed for it.
+        (Wish("n5"), True, [UNFIT, DISPATCHED], [(5, "n5", True, True)] * 2),
+        (Wish("n5"), False, [UNFIT], [(5, "n5", True, True)]),
+        (Wish(affinity_key="k"), True, [UNFIT], [(5, "n5", True, True)]),
+        # One that is busy is passed over, unless it must be that one.
+        (Wish("n5"), False, [BUSY], [(5, "n5", True, True), (1, "", False, True)]),
+        (Wish(affinity_key="k"), False, [BUSY], [(5, "n5", True, True), (1, "", False, True)]),
+        (Wish("n5", is_strict=True), False, [BUSY], [(5, "n5", True, True)]),
+        (NO_WISH, False, [BUSY], [(5, "n5", True, True)]),
+    ],
+)
+async def test_the_node_that_is_bound_is_asked_first(
+    desk: Desk, wish: Wish, is_new: bool, answers: list[Any], asked: list[Any]
+) -> None:
+    shards = Shards(1)
+    shards.answers = {5: list(answers)}
+    if is_new:
+        shards.on_look = lambda: shards.wide.append("wide")
+    await placer_on(desk, shards)._on(Binding("n5", 5), work(wish=wish), Try(1, "x-1", 30_000))
+    assert shards.asked == asked

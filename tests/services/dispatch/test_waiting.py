@@ -8,6 +8,7 @@ import pytest
 
 from lingua_scheduler.domain.pools.pools import Admission, reach_of
 from lingua_scheduler.domain.pools.reach import Served
+from lingua_scheduler.services.dispatch import waiting as module
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.telemetry import metrics
 from tests.support.clocks import Clock
@@ -554,3 +555,48 @@ async def test_a_job_that_was_dismissed_before_it_began_to_wait_does_not_wait() 
     room = WaitingRoom(10, 10.0)
     room.dismiss("job-0-1")
     assert not await room.wait("en:zh:speech", room.ticket(), 60.0, "job-0-1")
+
+
+async def test_of_many_that_were_dismissed_too_early_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DISMISSED_MAX", 2)
+    room = WaitingRoom(10, 10.0)
+    for job_id in ("j1", "j2", "j3"):
+        room.dismiss(job_id)
+    assert list(room._dismissed) == ["j2", "j3"]
+
+
+async def test_who_waits_is_counted_by_pool_and_who_waits_for_a_node_is_not() -> None:
+    room = WaitingRoom(10, 10.0)
+    queues = ("en:zh:speech", "retry en:zh:speech", "en:fr:text", "node n1")
+    waiters = [asyncio.create_task(room.wait(queue, room.ticket(), 60.0)) for queue in queues]
+    await asyncio.sleep(0)
+    assert len(room) == 4
+    assert room.by_pool() == {"en:zh:speech": 2, "en:fr:text": 1}
+    assert room.pools(9) == ["en:zh:speech", "en:fr:text"]
+    assert room.pools(1) == ["en:zh:speech"]
+    assert [room.must_queue(queue) for queue in (*queues, "en:de:text")] == [True, True, True, True, False]
+    for waiter in waiters:
+        waiter.cancel()
+    await asyncio.gather(*waiters, return_exceptions=True)
+    assert (len(room), room.by_pool()) == (0, {})
+
+
+async def test_a_slot_that_no_waiting_job_can_use_is_offered_to_others(line: Line) -> None:
+    unclaimed: list[object] = []
+    line.room.on_unclaimed = unclaimed.append
+    await line.free(OTHER)
+    assert unclaimed == [(OTHER,)]
+    await line.join("a")
+    await line.free(OTHER)
+    assert unclaimed == [(OTHER,)] * 2
+    await line.free(POOL)
+    assert unclaimed == [(OTHER,)] * 2
+    await asyncio.gather(*line.tasks.values())
+    assert line.tried == ["a"]
+
+
+def test_a_thousand_that_were_dismissed_too_early_are_remembered() -> None:
+    room = WaitingRoom(10, LONGEST_S)
+    for number in range(1_001):
+        room.dismiss(f"j{number}")
+    assert (len(room._dismissed), next(iter(room._dismissed))) == (1_000, "j1")

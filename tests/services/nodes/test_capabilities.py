@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.nodes.nodes import LoadLimits, Profile
+from lingua_scheduler.domain.nodes.nodes import LoadLimits, Machine, MachineLoad, Profile
 from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
 from lingua_scheduler.domain.pools.pools import Languages
-from lingua_scheduler.protocol import shapes
+from lingua_scheduler.protocol import pairs as pairs_module
 from lingua_scheduler.protocol.node import (
+    Gpu,
     Hardware,
     LanguageCapabilities,
     NodeHeartbeat,
@@ -18,13 +19,21 @@ from lingua_scheduler.protocol.node import (
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
 from lingua_scheduler.services.nodes import capabilities
 from lingua_scheduler.services.nodes.capabilities import (
-    REMEMBERED_MAX,
-    REMEMBERED_PAIRS,
     changed_by,
-    excess,
+    hint_about,
     is_new,
+    load_of,
     profile_of,
+    queue_of,
+    refusal_of,
+    unreadable_pair,
 )
+
+# As plain values: a limit that changes is noticed.
+MAX_GPUS = 64
+MAX_QUEUE = 1_000
+REMEMBERED_MAX = 64
+REMEMBERED_PAIRS = 262_144
 
 EVERYTHING = LanguageCapabilities(asr_languages=["en", "zh"], semantic_languages=["en"], tts_languages=["zh"])
 LIMITS = LoadLimits(cpu=90, memory=90, gpu=90, gpu_memory=90)
@@ -76,10 +85,9 @@ def test_a_node_without_lists_can_do_nothing_yet() -> None:
     assert registered(language_capabilities=LanguageCapabilities()).languages == Languages()
 
 
-def test_unreadable_codes_are_left_out() -> None:
-    assert registered(language_capabilities=LanguageCapabilities(asr_languages=["EN", "en", "e n"])).languages.asr == {
-        "en"
-    }
+def test_tags_are_read_as_people_write_them_and_what_is_none_is_left_out() -> None:
+    said = LanguageCapabilities(asr_languages=["EN", "en", "e n", "zh_hans", "pt-br", "english", ""])
+    assert registered(language_capabilities=said).languages.asr == {"en", "zh-Hans", "pt-br"}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +99,8 @@ def test_unreadable_codes_are_left_out() -> None:
         ([{"from": "en", "to": "zh"}], {Pair("en", "zh")}),
         ({"supported_pairs": [{"src": "en", "tgt": "zh"}]}, {Pair("en", "zh")}),
         (["en->zh", "English->Chinese"], {Pair("en", "zh")}),
+        ([["EN", "zh_CN"]], {Pair("en", "zh-CN")}),
+        ({"en": ["zh"]}, {Pair("en", "zh")}),
     ],
 )
 def test_translations_are_read_in_every_shape_and_none_declared_is_any(
@@ -98,6 +108,16 @@ def test_translations_are_read_in_every_shape_and_none_declared_is_any(
 ) -> None:
     said = registered(language_capabilities=LanguageCapabilities(nmt_capabilities=declared))
     assert said.languages.translations == translations
+
+
+def test_pairs_of_which_none_can_be_read_are_refused_and_some_are_hinted_at() -> None:
+    wrong = LanguageCapabilities(nmt_capabilities=["English to Chinese", 7])
+    assert str(refusal_of(wrong)).startswith("nmt_capabilities[0] is not a language pair; write ")
+    some = LanguageCapabilities(nmt_capabilities=["en:zh", 7])
+    assert refusal_of(some) is None
+    assert str(hint_about(some)).startswith("nmt_capabilities[1] is not a language pair; write ")
+    assert str(hint_about(some)).endswith("It was left out")
+    assert hint_about(LanguageCapabilities(nmt_capabilities=["en:zh"])) is None
 
 
 @pytest.mark.parametrize(
@@ -153,6 +173,21 @@ def test_what_is_shown_to_people_has_a_limit() -> None:
     assert (len(said.boot_id), len(said.version), len(said.platform)) == (64, 64, 32)
     assert len(said.services) == 64
     assert {len(name) for name in said.services} == {64}
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [(0, 0), (0.5, 0.5), (15.97, 16.0), (15.94, 15.9), (1_000_000, 1_000_000), (1_000_001, 0), (-0.5, 0)],
+)
+def test_the_size_of_a_machine_is_rounded_and_what_is_absurd_counts_as_nothing(said: float, shown: float) -> None:
+    gpus = [Gpu(name="g", memory_gb=said), Gpu(name="g", memory_gb=2)]
+    machine = registered(hardware=Hardware(cpu_cores=said, memory_gb=said, gpus=gpus)).machine
+    assert machine == Machine(shown, shown, shown + 2)
+
+
+def test_of_many_gpus_only_some_are_counted() -> None:
+    gpus = [Gpu(name="g", memory_gb=1) for _ in range(MAX_GPUS + 1)]
+    assert registered(hardware=Hardware(cpu_cores=1, memory_gb=1, gpus=gpus)).machine.gpu_gb == MAX_GPUS
 
 
 def test_services_are_named_in_order_so_that_a_shuffled_list_is_no_change() -> None:
@@ -257,7 +292,7 @@ CODES = [a + b for a in LETTERS for b in LETTERS]
 def test_a_list_within_the_limit_is_read_whole() -> None:
     codes = CODES[:MAX_LANGUAGES]
     said = LanguageCapabilities(asr_languages=codes, semantic_languages=codes, tts_languages=codes)
-    assert excess(said) is None
+    assert refusal_of(said) is None
     assert registered(language_capabilities=said).languages == Languages(
         frozenset(codes), frozenset(codes), frozenset(codes)
     )
@@ -267,14 +302,14 @@ def test_a_list_within_the_limit_is_read_whole() -> None:
 def test_a_longer_list_is_named_with_its_length_and_the_limit(field: str) -> None:
     said = LanguageCapabilities()
     setattr(said, field, CODES[: MAX_LANGUAGES + 1])
-    assert excess(said) == f"{field} has 257 languages; a node may list at most 256"
+    assert refusal_of(said) == f"{field} has 257 languages; a node may list at most 256"
 
 
 def test_so_are_declared_pairs() -> None:
     pairs = [f"{src}:{tgt}" for src in CODES[:129] for tgt in CODES[:128]]
-    assert excess(LanguageCapabilities(nmt_capabilities=pairs[:MAX_TRANSLATIONS])) is None
+    assert refusal_of(LanguageCapabilities(nmt_capabilities=pairs[:MAX_TRANSLATIONS])) is None
     assert "has 16512 pairs; a node may declare at most 16384" in str(
-        excess(LanguageCapabilities(nmt_capabilities=[{"supported_pairs": pairs}]))
+        refusal_of(LanguageCapabilities(nmt_capabilities=[{"supported_pairs": pairs}]))
     )
 
 
@@ -310,10 +345,10 @@ def test_what_is_too_much_is_refused_by_its_count_alone(monkeypatch: pytest.Monk
     def never(_: object) -> None:
         raise AssertionError("a pair was read")
 
-    monkeypatch.setattr(shapes, "_pair", never)
+    monkeypatch.setattr(pairs_module, "_pairs", never)
     for pairs in (["en:zh"] * 120_000, [{"supported_pairs": ["en:zh"] * 9_000}] * 2):
         said = LanguageCapabilities(nmt_capabilities=pairs)
-        assert "a node may declare at most 16384" in str(excess(said))
+        assert "a node may declare at most 16384" in str(refusal_of(said))
         # It costs something all the same, every time.
         assert is_new(said)
 
@@ -325,10 +360,10 @@ def kind(number: int) -> LanguageCapabilities:
 def test_many_kinds_of_nodes_are_remembered_and_the_one_that_is_quiet_longest_is_forgotten() -> None:
     for _ in range(2):
         for number in range(REMEMBERED_MAX):
-            excess(kind(number))
+            refusal_of(kind(number))
     assert not any(is_new(kind(number)) for number in range(20))
-    excess(kind(0))
-    excess(kind(REMEMBERED_MAX))
+    refusal_of(kind(0))
+    refusal_of(kind(REMEMBERED_MAX))
     assert (is_new(kind(0)), is_new(kind(20))) == (False, True)
 
 
@@ -340,7 +375,7 @@ def test_of_long_lists_of_pairs_fewer_are_remembered() -> None:
         return LanguageCapabilities(nmt_capabilities=pairs[number : number + MAX_TRANSLATIONS])
 
     for number in range(kinds + 2):
-        excess(said(number))
+        refusal_of(said(number))
     assert [is_new(said(number)) for number in (0, 1, 3, kinds + 1)] == [True, True, False, False]
 
 
@@ -355,6 +390,36 @@ def test_a_message_is_digested_once(monkeypatch: pytest.MonkeyPatch) -> None:
     before, said = registered(), kind(3)
     monkeypatch.setattr(capabilities, "_digest", counted)
     is_new(said)
-    excess(said)
+    refusal_of(said)
     beaten(before, language_capabilities=said)
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "believed"),
+    [(None, 0), (-1, 0), (0, 0), (0.5, 0), (1, 1), (3.9, 3), (1e12, 1_000)],
+)
+def test_the_queue_of_a_gpu_is_believed_within_limits(said: float | None, believed: int) -> None:
+    usage = ResourceUsage(cpu_percent=1, mem_percent=1, running_jobs=0, gpu_queue_length=said)
+    assert capabilities.queue_of(usage) == believed
+
+
+def test_a_machine_says_how_busy_it_is() -> None:
+    usage = ResourceUsage(cpu_percent=1, mem_percent=2, gpu_percent=3, gpu_mem_percent=4, running_jobs=0)
+    assert tuple(capabilities.load_of(usage)) == (1, 2, 3, 4)
+
+
+def test_the_first_pair_that_cannot_be_read_is_found() -> None:
+    assert unreadable_pair(LanguageCapabilities(nmt_capabilities=["en:zh", 7, 8])) == 1
+    assert unreadable_pair(LanguageCapabilities(nmt_capabilities=["en:zh"])) is None
+    assert unreadable_pair(LanguageCapabilities()) is None
+
+
+@pytest.mark.parametrize(("said", "believed"), [(None, 0), (-3, 0), (0, 0), (2.9, 2), (10**9, MAX_QUEUE)])
+def test_what_waits_for_a_gpu_is_believed_within_limits(said: float | None, believed: int) -> None:
+    assert queue_of(ResourceUsage(gpu_queue_length=said, cpu_percent=0.0, mem_percent=0.0, running_jobs=0)) == believed
+
+
+def test_load_is_taken_as_it_is_said() -> None:
+    usage = ResourceUsage(cpu_percent=1.0, mem_percent=2.0, gpu_percent=3.0, gpu_mem_percent=4.0, running_jobs=0)
+    assert load_of(usage) == MachineLoad(1.0, 2.0, 3.0, 4.0)

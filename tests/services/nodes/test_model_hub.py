@@ -1,4 +1,4 @@
-"""A model hub that is slow, dead, lying or huge: what was known last stays, and nobody waits."""
+"""A model hub that is slow, dead, lying or huge: last known state stays, and nobody waits."""
 
 import asyncio
 import json
@@ -13,9 +13,12 @@ from aiohttp import web
 from lingua_scheduler.console import hub as hubs
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
-from lingua_scheduler.services.nodes.model_hub import LONGEST_PAUSE_S, Catalogue, HubAway
+from lingua_scheduler.services.nodes.model_hub import Catalogue, HubAway
 from lingua_scheduler.settings import CatalogueSettings
 from tests.support.waiting import until
+
+# As plain values: a limit that changes is noticed.
+LONGEST_PAUSE_S = 600.0
 
 LOCAL = hubs.Hub(Destinations(read_networks(("127.0.0.1",))))
 ASR, TTS = {"service_id": "whisper", "type": "asr"}, {"id": "piper", "type": "tts", "version": 2}
@@ -133,8 +136,11 @@ async def test_a_hub_that_lies_or_fails_changes_nothing(hub: Hub, status: int, a
     assert (names(known), known.failures) == (["piper"], 0)
 
 
-async def test_a_hub_that_is_slow_is_given_up_and_what_was_known_stays(hub: Hub) -> None:
-    known = catalogue(hub.url, timeout_ms=1_000)
+async def test_a_hub_that_is_slow_is_given_up_and_what_was_known_stays(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lingua_scheduler.services.nodes.model_hub.ANSWER_WITHIN_S", 1.0)
+    known = catalogue(hub.url)
     await known.refresh()
     hub.lets_go.clear()
     await known.refresh()
@@ -144,7 +150,7 @@ async def test_a_hub_that_is_slow_is_given_up_and_what_was_known_stays(hub: Hub)
 async def test_a_hub_inside_is_asked_only_if_that_is_allowed(hub: Hub) -> None:
     stranger = hubs.Hub(Destinations())
     for url in (hub.url, hub.url.replace("127.0.0.1", "user:secret@127.0.0.1"), "file:///etc/passwd"):
-        with pytest.raises(HubAway, match=r"catalogue\.url is wrong"):
+        with pytest.raises(HubAway, match=r"invalid catalogue\.url"):
             await stranger.fetch(url, 1_000)
     assert hub.asked == 0
 
@@ -157,7 +163,7 @@ async def test_a_hub_cannot_send_us_elsewhere(hub: Hub) -> None:
 
 
 async def test_an_answer_without_end_is_not_read_to_the_end(hub: Hub) -> None:
-    with pytest.raises(HubAway, match="more than 200000 bytes"):
+    with pytest.raises(HubAway, match="larger than 200000 bytes"):
         await asyncio.wait_for(LOCAL.fetch(hub.url.replace("services", "flood"), 200_000), 20)
 
 

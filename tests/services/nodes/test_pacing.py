@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.protocol.node import LanguageCapabilities, NodeHeartbeat, ResourceUsage
-from lingua_scheduler.services.nodes import pacing
 from lingua_scheduler.services.nodes.pacing import Pace, merged
 from tests.support.schedulers import settings_with
+
+# As plain values: a limit that changes is noticed.
+STRAYS = 128
+STRAYS_PATIENCE = 1_000
+STRAYS_PER_S = 32
 
 FRENCH, GERMAN = (LanguageCapabilities(asr_languages=[code]) for code in ("fr", "de"))
 
@@ -31,15 +35,13 @@ class Watch:
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
-    found = Watch()
-    monkeypatch.setattr(pacing, "monotonic", found)
-    return found
+def watch() -> Watch:
+    return Watch()
 
 
 @pytest.fixture
 def pace(watch: Watch) -> Pace:
-    return Pace(settings_with(nodes__max_heartbeats_per_s=2, nodes__max_changes_per_min=6).nodes)
+    return Pace(settings_with(nodes__max_heartbeats_per_s=2, nodes__max_changes_per_min=6).nodes, watch)
 
 
 def test_the_later_heartbeat_wins_and_what_it_leaves_out_stays() -> None:
@@ -90,3 +92,38 @@ def test_jobs_nobody_gave_it_are_accounted_for_at_once_then_slowly(pace: Pace, w
     assert pace.may_adopt(300) == 212
     watch.now_s += 1
     assert pace.may_adopt(300) == 32
+
+
+def test_what_a_node_ran_then_is_not_heeded_later(pace: Pace) -> None:
+    """By then it runs other jobs."""
+    assert pace.wait(beat(1, running_job_ids=["job-0-1"], max_concurrent_jobs=3))
+    assert pace.put_off is not None
+    assert (pace.put_off.running_job_ids, pace.put_off.max_concurrent_jobs) == (None, 3)
+
+
+def test_reports_that_change_nothing_make_a_node_rest_and_then_leave(pace: Pace, watch: Watch) -> None:
+    assert {pace.stray() for _ in range(STRAYS)} == {0.0}
+    assert pace.stray() == pytest.approx(1 / STRAYS_PER_S)
+    rests = [pace.stray() for _ in range(STRAYS_PATIENCE)]
+    assert None not in rests[:-1]
+    assert rests[-1] is None
+    watch.now_s += 3600
+    assert pace.stray() == 0
+
+
+def test_reading_lists_is_limited_by_itself(pace: Pace, watch: Watch) -> None:
+    said = LanguageCapabilities()
+    reads = 0
+    while pace.may_read(said):
+        reads += 1
+    assert reads == 6
+    assert pace.may_change(said)
+    watch.now_s += 10
+    assert pace.may_read(said)
+    assert not pace.may_read(said)
+
+
+def test_without_a_heartbeat_that_waits_it_is_never_time_for_it(pace: Pace) -> None:
+    assert not pace.is_time()
+    pace.wait(beat())
+    assert pace.is_time()

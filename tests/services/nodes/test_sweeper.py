@@ -7,15 +7,20 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.nodes.owners import Owner
+from lingua_scheduler.domain.watching.failures import FailureFilter
 from lingua_scheduler.services.attempts.assignments import Assignments
-from lingua_scheduler.services.attempts.recovery import Recovery
-from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.services.attempts.ending import Endings
+from lingua_scheduler.services.attempts.failures import FailureLog
+from lingua_scheduler.services.nodes.connected import connected_nodes
+from lingua_scheduler.services.nodes.links import NodeLinks
 from lingua_scheduler.services.nodes.sweeper import Sweeper
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
-from tests.support.fleet import POOL, RUN_MS, dispatch, entry, join, ledger, order
+from tests.support.connected import connected_to
+from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
 from tests.support.schedulers import settings_with
 from tests.support.servers import RedisProcess
 
@@ -49,10 +54,10 @@ def reads(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return read
 
 
-def sweeper(store: Store, registry: Any = None) -> Sweeper:
-    recovery = Recovery("i-here", store.jobs, Assignments(lambda step, assignment: None))
+def sweeper(store: Store, connected: Any = None) -> Sweeper:
+    endings = Endings("i-here", store.jobs, Assignments(lambda step, assignment: None), settings_with().nodes)
     # No node is silent here, so nobody is asked to remove one.
-    return Sweeper(store, registry, recovery, 0.0, 0.0, LINGER_MS)
+    return Sweeper(store, connected, endings, 0.0, 0.0, LINGER_MS)
 
 
 async def test_a_slot_that_is_swept_stays_taken_while_its_node_may_be_at_it(store: Store, clock: Clock) -> None:
@@ -77,11 +82,11 @@ async def test_a_repair_knows_the_shards_again_that_have_nodes_and_frees_a_wrong
     await store.line.call("HSET", store.keys.placement, "lost", "999 1")
     await store.line.call("DEL", store.keys.load, store.keys.room)
     nobodys = cast("Any", None)
-    sweeping = sweeper(store, Registry("i-here", store.nodes, nobodys, nobodys, settings_with()))
+    sweeping = sweeper(store, connected_nodes(store, NodeLinks("i-here"), nobodys, nobodys, settings_with()))
     for placed in ({"n1", "lost"}, {"n1"}):
         await sweeping.repair()
-        assert await store.nodes.shards() == [0]
-        assert set(await store.nodes.placed()) == placed
+        assert await store.placements.shards() == [0]
+        assert set(await store.placements.all()) == placed
 
 
 async def wait_for_nodes(store: Store, jobs: Iterable[str], owner: str) -> None:
@@ -126,6 +131,19 @@ async def test_the_jobs_of_a_dead_instance_are_looked_for_once_and_those_that_ru
     assert await state_of(store, "again") == "FAILED"
 
 
+async def test_the_jobs_of_a_dead_instance_leave_a_trace_once(store: Store, reads: list[str]) -> None:
+    await wait_for_nodes(store, ["waiting"], "i-dead")
+    failures = FailureLog(store.failures, 100, 60_000)
+    for sweeping in (sweeper(store), sweeper(store)):
+        sweeping.on_forsaken = failures.forsaken
+        await look_later(sweeping, reads)
+    await failures.write()
+    (failure,) = await store.failures.latest(FailureFilter(), 10)
+    assert (failure.job_id, failure.code, failure.instance_id) == ("job-0-waiting", "RESULT_LOST", "i-dead")
+    assert failure.reason == "instance i-dead had this job and is gone"
+    assert (failure.src, failure.tgt) == tuple(POOL.split(":")[:2])
+
+
 async def test_the_many_jobs_among_which_those_of_a_dead_instance_may_be_are_read_in_portions(
     store: Store, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,3 +183,121 @@ async def sweep_at_the_new_time(sweeping: Sweeper) -> None:
     """The test moves the clock, which the sweep would take for a jump."""
     sweeping._drifts.clear()
     await sweeping.sweep()
+
+
+async def in_three_shards(store: Store) -> None:
+    for shard in range(3):
+        await store.placements.assign(f"n{shard}", 1, 1000)
+        await store.nodes.register(shard, HERE, entry(f"n{shard}", alive_ms=10 * RUN_MS))
+
+
+async def test_a_shard_whose_server_is_away_keeps_none_of_the_others_waiting(
+    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await in_three_shards(store)
+    for shard in range(3):
+        wanted = msgspec.structs.replace(order("x"), job_id=f"job-{shard}-x")
+        await store.jobs.dispatch(shard, wanted, RULES)
+    clock.pass_ms(RUN_MS + 1)
+    overdue = store.jobs.overdue
+
+    async def fail_first(shard: int, most: int) -> Any:
+        if shard == 0:
+            raise RedisAway("the server of this shard is gone")
+        return await overdue(shard, most)
+
+    monkeypatch.setattr(store.jobs, "overdue", fail_first)
+    with pytest.raises(RedisAway):
+        await sweeper(store).sweep()
+    assert [(await ledger(store, f"n{shard}", shard))[0] for shard in range(3)] == [1, 0, 0]
+
+
+async def test_nothing_is_swept_before_silence_proves_something_again(store: Store, clock: Clock) -> None:
+    connected = connected_to(store)
+    await join(store, entry("n1", alive_ms=RUN_MS))
+    await dispatch(store, order(1))
+    clock.pass_ms(2 * RUN_MS)
+    endings = Endings("i-here", store.jobs, Assignments(lambda step, assignment: None), settings_with().nodes)
+    sweeping = Sweeper(store, connected, endings, 3600.0, 0.0, LINGER_MS)
+    sweeping.suspend_judgement()
+    await sweeping.sweep()
+    assert (await ledger(store, "n1"))[0] == 1
+    assert await store.owners.holder("n1") is not None
+    sweeping._judge_leases_from = 0.0
+    await sweeping.sweep()
+    assert (await ledger(store, "n1"))[0] == 0
+    assert await store.owners.holder("n1") is not None
+    sweeping._judge_nodes_from = 0.0
+    await sweeping.sweep()
+    assert await store.owners.holder("n1") is None
+
+
+async def test_the_nodes_of_a_dead_instance_are_removed_once_and_again_when_it_dies_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected = connected_to(store)
+    await join(store, entry("n1"), Owner("i-dead", "c1"))
+    await join(store, entry("n2"), Owner("i-alive", "c1"))
+    sweeping = sweeper(store, connected)
+    asked: list[set[str]] = []
+    owned_by = store.owners.owned_by
+
+    async def watched(instances: Iterable[str]) -> Any:
+        asked.append(set(instances))
+        if len(asked) == 1:
+            raise RedisAway("gone at that moment")
+        return await owned_by(asked[-1])
+
+    monkeypatch.setattr(store.owners, "owned_by", watched)
+    with pytest.raises(RedisAway):
+        await sweeping.remove_orphans(["i-dead"])
+    for dead in (["i-dead"], ["i-dead"], [], ["i-dead"]):
+        await sweeping.remove_orphans(dead)
+    assert asked == [{"i-dead"}] * 3
+    assert await store.owners.holder("n1") is None
+    assert await store.owners.holder("n2") is not None
+
+
+async def test_a_repair_counts_the_slots_of_each_shard_again(store: Store) -> None:
+    await join(store, entry("n1", max_jobs=4))
+    await dispatch(store, order(1))
+    await store.line.call("ZADD", store.keys.shard(0).held, 3, "n1")
+    nobodys = cast("Any", None)
+    sweeping = sweeper(store, connected_nodes(store, NodeLinks("i-here"), nobodys, nobodys, settings_with()))
+    await sweeping.repair()
+    assert await ledger(store, "n1") == (1, 3, 1)
+
+
+async def test_after_redis_clock_jumped_nothing_is_ended_before_deadlines_count_again(
+    store: Store, clock: Clock
+) -> None:
+    await join(store, entry("n1", alive_ms=10 * RUN_MS))
+    await dispatch(store, order(1))
+    now_s, jumps = 1_000.0, list[float]()
+    endings = Endings("i-here", store.jobs, Assignments(lambda step, assignment: None), settings_with().nodes)
+    sweeping = Sweeper(store, cast("Any", None), endings, 20.0, 60.0, LINGER_MS, lambda: now_s)
+    sweeping.on_jump = jumps.append
+    await sweeping.sweep()
+    clock.pass_ms(RUN_MS + 1)
+    now_s += 1
+    await sweeping.sweep()
+    # Redis went 30 s ahead while a second passed here.
+    assert [round(jump_ms) for jump_ms in jumps] == [RUN_MS + 1 - 1_000]
+    assert (await ledger(store, "n1"))[0] == 1
+    assert (sweeping._judge_nodes_from, sweeping._judge_leases_from) == (1_021.0, 1_061.0)
+    clock.pass_ms(59_000)
+    now_s += 59
+    await sweeping.sweep()
+    assert (await ledger(store, "n1"))[0] == 1
+    clock.pass_ms(1_000)
+    now_s += 1
+    await sweeping.sweep()
+    assert (await ledger(store, "n1"))[0] == 0
+    assert len(jumps) == 1
+
+
+def test_leases_are_judged_two_seconds_after_redis_was_away(store: Store) -> None:
+    endings = Endings("i-here", store.jobs, Assignments(lambda step, assignment: None), settings_with().nodes)
+    sweeping = Sweeper(store, cast("Any", None), endings, 20.0, 60.0, LINGER_MS, lambda: 1_000.0)
+    sweeping.suspend_judgement()
+    assert (sweeping._judge_nodes_from, sweeping._judge_leases_from) == (1_020.0, 1_002.0)

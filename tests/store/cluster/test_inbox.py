@@ -7,13 +7,13 @@ import pytest
 
 from lingua_scheduler.domain.cluster.instances import (
     BuryOutcome,
-    ClaimOutcome,
+    InboxClaimOutcome,
+    InboxReleaseOutcome,
     PostOutcome,
-    ReleaseOutcome,
     ReplayOutcome,
 )
 from lingua_scheduler.store.cluster.inbox import FIRST, GROUP, Adoption
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.clusters import Cluster
@@ -25,7 +25,7 @@ HOLD_MS = 5_000
 
 
 @pytest.fixture
-async def line(store: Store) -> AsyncIterator[Line]:
+async def line(store: Store) -> AsyncIterator[RedisLine]:
     opened = store.another_line()
     await opened.open()
     yield opened
@@ -43,7 +43,7 @@ async def adopt(store: Store, instance: str = "a", by: str = "b") -> Adoption:
     return adoption
 
 
-async def test_letters_are_read_in_order_whole_and_once(store: Store, line: Line) -> None:
+async def test_letters_are_read_in_order_whole_and_once(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1", "u2", "u3")
     first = await store.inboxes.read(line, "a", 2, BLOCK_MS)
@@ -58,14 +58,14 @@ async def test_letters_are_read_in_order_whole_and_once(store: Store, line: Line
     assert await store.inboxes.depth("a") == (1, 1, 0)
 
 
-async def test_letters_that_came_before_the_group_are_read(store: Store, line: Line) -> None:
+async def test_letters_that_came_before_the_group_are_read(store: Store, line: RedisLine) -> None:
     await post(store, "early")
     await store.inboxes.prepare("a")
     await store.inboxes.prepare("a")
     assert [found.uid for found in await store.inboxes.read(line, "a", 10, BLOCK_MS)] == ["early"]
 
 
-async def test_after_data_loss_the_group_is_made_again_and_misses_nothing(store: Store, line: Line) -> None:
+async def test_after_data_loss_the_group_is_made_again_and_misses_nothing(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await store.line.call("DEL", store.keys.inbox("a"))
     await post(store, "after")
@@ -73,7 +73,7 @@ async def test_after_data_loss_the_group_is_made_again_and_misses_nothing(store:
     assert [found.uid for found in await store.inboxes.read(line, "a", 10, BLOCK_MS)] == ["after"]
 
 
-async def test_a_full_inbox_refuses_and_keeps_what_it_has(store: Store, line: Line) -> None:
+async def test_a_full_inbox_refuses_and_keeps_what_it_has(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     few = ROOMY._replace(max_length=100)
     outcomes = [await store.inboxes.post("a", letter(str(i), BODY), few) for i in range(220)]
@@ -98,7 +98,7 @@ async def test_an_inbox_is_bounded_by_memory_too(store: Store) -> None:
     assert outcomes[-1] is PostOutcome.FULL
 
 
-async def test_what_was_not_done_is_claimed_again_and_counted(store: Store, line: Line) -> None:
+async def test_what_was_not_done_is_claimed_again_and_counted(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1", "u2")
     (first,) = await store.inboxes.read(line, "a", 1, BLOCK_MS)
@@ -109,7 +109,7 @@ async def test_what_was_not_done_is_claimed_again_and_counted(store: Store, line
         assert [(entry.uid, entry.body, entry.deliveries) for entry in again.entries] == [("u1", BODY, deliveries)]
 
 
-async def test_the_cursor_leads_past_poison_to_the_last_page(store: Store, line: Line) -> None:
+async def test_the_cursor_leads_past_poison_to_the_last_page(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, *(f"u{i}" for i in range(10)))
     await store.inboxes.read(line, "a", 10, BLOCK_MS)
@@ -122,7 +122,7 @@ async def test_the_cursor_leads_past_poison_to_the_last_page(store: Store, line:
     assert seen == [f"u{i}" for i in range(10)]
 
 
-async def test_a_letter_that_was_deleted_under_its_reader_is_let_go(store: Store, line: Line) -> None:
+async def test_a_letter_that_was_deleted_under_its_reader_is_let_go(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1", "u2")
     found = await store.inboxes.read(line, "a", 10, BLOCK_MS)
@@ -131,7 +131,7 @@ async def test_a_letter_that_was_deleted_under_its_reader_is_let_go(store: Store
     assert await store.inboxes.depth("a") == (1, 1, 0)
 
 
-async def test_an_adopter_gets_what_was_read_and_what_was_not(store: Store, line: Line) -> None:
+async def test_an_adopter_gets_what_was_read_and_what_was_not(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "read", "unread", "unread too")
     await store.inboxes.read(line, "a", 1, BLOCK_MS)
@@ -154,33 +154,33 @@ async def test_an_inbox_has_one_adopter_until_its_time_is_up(store: Store, clock
     tries = await asyncio.gather(*(store.inboxes.adopt("a", f"b{i}", HOLD_MS) for i in range(10)))
     (adoption,) = (found for found in tries if found is not None)
     clock.pass_ms(HOLD_MS - 1)
-    assert (await store.inboxes.claim_adopted(adoption, 10, 0)).outcome is ClaimOutcome.CLAIMED
+    assert (await store.inboxes.claim_adopted(adoption, 10, 0)).outcome is InboxClaimOutcome.CLAIMED
     clock.pass_ms(HOLD_MS - 1)
     assert await store.inboxes.adopt("a", "c", HOLD_MS) is None
     clock.pass_ms(1)
     later = await adopt(store, by="c")
     assert later.epoch == adoption.epoch + 1
-    assert (await store.inboxes.claim_adopted(adoption, 10, 0)).outcome is ClaimOutcome.LOST
-    assert await store.inboxes.release(adoption, remove=True) is ReleaseOutcome.LOST
-    assert await store.inboxes.release(later) is ReleaseOutcome.RELEASED
+    assert (await store.inboxes.claim_adopted(adoption, 10, 0)).outcome is InboxClaimOutcome.LOST
+    assert await store.inboxes.release(adoption, remove=True) is InboxReleaseOutcome.LOST
+    assert await store.inboxes.release(later) is InboxReleaseOutcome.RELEASED
     assert (await adopt(store, by="d")).epoch == later.epoch + 1
 
 
-async def test_an_inbox_with_letters_is_not_removed(store: Store, line: Line) -> None:
+async def test_an_inbox_with_letters_is_not_removed(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1")
     adoption = await adopt(store)
-    assert await store.inboxes.release(adoption, remove=True) is ReleaseOutcome.RELEASED
+    assert await store.inboxes.release(adoption, remove=True) is InboxReleaseOutcome.RELEASED
     (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
     await store.inboxes.bury("a", entry, "failed", ROOMY)
-    assert await store.inboxes.release(await adopt(store), remove=True) is ReleaseOutcome.RELEASED
+    assert await store.inboxes.release(await adopt(store), remove=True) is InboxReleaseOutcome.RELEASED
     await store.inboxes.purge("a", [dead.entry.entry_id for dead in await store.inboxes.dead_letters("a", 10)])
-    assert await store.inboxes.release(await adopt(store), remove=True) is ReleaseOutcome.REMOVED
+    assert await store.inboxes.release(await adopt(store), remove=True) is InboxReleaseOutcome.REMOVED
     names = (store.keys.inbox("a"), store.keys.dead_letters("a"), store.keys.adopter("a"))
     assert await store.line.call("EXISTS", *names) == 0
 
 
-async def test_a_dead_letter_without_speech_is_kept_whole_and_can_be_replayed(store: Store, line: Line) -> None:
+async def test_a_dead_letter_without_speech_is_kept_whole_and_can_be_replayed(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1")
     (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
@@ -198,7 +198,7 @@ async def test_a_dead_letter_without_speech_is_kept_whole_and_can_be_replayed(st
     assert len((await store.line.call("XRANGE", store.keys.inbox("a"), "-", "+"))[0][1]) == 8
 
 
-async def test_of_a_dead_letter_with_speech_only_the_envelope_is_kept(store: Store, line: Line) -> None:
+async def test_of_a_dead_letter_with_speech_only_the_envelope_is_kept(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, "u1")
     await store.line.call("XADD", store.keys.inbox("a"), "*", "from_the_future", BODY)
@@ -212,7 +212,7 @@ async def test_of_a_dead_letter_with_speech_only_the_envelope_is_kept(store: Sto
     assert await store.inboxes.depth("a") == (0, 0, 2)
 
 
-async def test_dead_letters_are_bounded_and_the_oldest_give_way(store: Store, line: Line) -> None:
+async def test_dead_letters_are_bounded_and_the_oldest_give_way(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await post(store, *(f"u{i}" for i in range(5)))
     for entry in await store.inboxes.read(line, "a", 10, BLOCK_MS):
@@ -220,14 +220,14 @@ async def test_dead_letters_are_bounded_and_the_oldest_give_way(store: Store, li
     assert [dead.entry.uid for dead in await store.inboxes.dead_letters("a", 10)] == ["u2", "u3", "u4"]
 
 
-async def test_something_that_is_no_letter_is_read_as_one_of_no_kind(store: Store, line: Line) -> None:
+async def test_something_that_is_no_letter_is_read_as_one_of_no_kind(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     await store.line.call("XADD", store.keys.inbox("a"), "*", "rub", b"\xff\xfe")
     (entry,) = await store.inboxes.read(line, "a", 10, BLOCK_MS)
     assert (entry.kind, entry.body) == ("", b"")
 
 
-async def test_a_blocked_reader_keeps_nobody_waiting(store: Store, line: Line) -> None:
+async def test_a_blocked_reader_keeps_nobody_waiting(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     reading = asyncio.ensure_future(store.inboxes.read(line, "a", 10, 1_000))
     await post(store, "elsewhere", to="b")
@@ -258,7 +258,7 @@ async def test_on_a_cluster_inboxes_are_spread_and_each_is_read_where_it_lives(c
     await store.close()
 
 
-async def test_speech_that_nobody_fetches_does_not_stay_for_ever(store: Store, line: Line) -> None:
+async def test_speech_that_nobody_fetches_does_not_stay_for_ever(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     brief = ROOMY._replace(keep_ms=60_000)
     await store.inboxes.post("a", letter("u1"), brief)
@@ -275,7 +275,7 @@ async def test_speech_that_nobody_fetches_does_not_stay_for_ever(store: Store, l
     assert [dead.entry.uid for dead in await store.inboxes.dead_letters("a", 10)] == ["u2"]
 
 
-async def test_a_letter_with_too_many_fields_is_buried_and_may_be_replayed(store: Store, line: Line) -> None:
+async def test_a_letter_with_too_many_fields_is_buried_and_may_be_replayed(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     fields = ["kind", "nudge", "sender", "s", "uid", "u1", "body", "b", *map(str, range(20_000))]
     await store.line.call("XADD", store.keys.inbox("a"), "*", *fields)
@@ -288,7 +288,7 @@ async def test_a_letter_with_too_many_fields_is_buried_and_may_be_replayed(store
     assert (again.uid, again.body) == ("u1", b"b")
 
 
-async def test_a_dead_letter_with_too_many_fields_may_be_replayed(store: Store, line: Line) -> None:
+async def test_a_dead_letter_with_too_many_fields_may_be_replayed(store: Store, line: RedisLine) -> None:
     await store.inboxes.prepare("a")
     fields = ["kind", "nudge", "sender", "s", "uid", "u1", "body", "b", *map(str, range(20_000))]
     await store.line.call("XADD", store.keys.dead_letters("a"), "*", *fields)

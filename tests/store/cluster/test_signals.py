@@ -60,6 +60,7 @@ async def test_rubbish_is_passed_over(store: Store) -> None:
         await until(lambda: heard == [CANCEL])
 
 
+@pytest.mark.expects_surprise("signal.surprised")
 async def test_a_handler_that_fails_does_not_end_the_listening(store: Store) -> None:
     heard = []
 
@@ -105,9 +106,13 @@ async def test_a_quiet_line_is_asked_whether_it_is_there(store: Store, monkeypat
     monkeypatch.setattr(signals, "_send", count)
     async with listener(store) as heard:
         await until(lambda: pings >= 3)
-        assert store.signals.listening.is_set()
-        await store.signals.publish(CANCEL)
-        await until(lambda: heard == [CANCEL])
+
+        async def is_heard() -> bool:
+            # On a busy machine an answer may take longer than it may be quiet, and a signal may be lost then.
+            await store.signals.publish(CANCEL)
+            return CANCEL in heard
+
+        await until(is_heard)
 
 
 async def test_a_server_that_hangs_is_left(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

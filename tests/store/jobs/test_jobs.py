@@ -2,16 +2,18 @@
 
 import asyncio
 from collections import Counter
+from functools import partial
 from itertools import product
 
 import msgspec
 import pytest
 
 from lingua_scheduler.domain.jobs.attempts import AdvanceOutcome, Attempt, DispatchOutcome, EndOutcome
-from lingua_scheduler.domain.jobs.history import Step
+from lingua_scheduler.domain.jobs.history import JobStep
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState, target_of
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.store.nodes.nodes import Owner
+from lingua_scheduler.domain.nodes.owners import Owner
+from lingua_scheduler.store.jobs.records import JobFilter
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, history, join, ledger, order
@@ -166,11 +168,49 @@ async def test_an_acknowledgement_extends_the_lease(store: Store, clock: Clock) 
     attempt, placed = await dispatch(store, order(1))
     clock.pass_ms(RULES.ack_ms - 1)
     assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED
-    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED  # twice
+    assert await store.jobs.advance(attempt, placed.epoch, JobEvent.ACCEPT) is AdvanceOutcome.REPEATED
     clock.pass_ms(RUN_MS - 1)
     assert await store.jobs.overdue(0, 10) == []
     clock.pass_ms(1)
     assert await store.jobs.overdue(0, 10) == [attempt]
+
+
+async def test_a_node_that_asks_for_more_time_gets_it_up_to_the_limit(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    clock.pass_ms(RUN_MS - 1)
+    extend = partial(store.jobs.extend, attempt, placed.epoch, limit_ms=3 * RUN_MS)
+    assert await extend(more_ms=RUN_MS) is AdvanceOutcome.ADVANCED
+    # Less than it has takes nothing away, also when it comes twice.
+    assert await extend(more_ms=1) is AdvanceOutcome.ADVANCED
+    clock.pass_ms(RUN_MS - 1)
+    assert await store.jobs.overdue(0, 10) == []
+    assert await extend(more_ms=10 * RUN_MS) is AdvanceOutcome.ADVANCED
+    clock.pass_ms(RUN_MS + 1)
+    assert await store.jobs.overdue(0, 10) == []
+    clock.pass_ms(1)
+    assert await store.jobs.overdue(0, 10) == [attempt]
+    # Its time is over, so it is not extended any more; and the record says nothing of all that.
+    assert await extend(more_ms=RUN_MS) is AdvanceOutcome.STALE
+    assert (await store.jobs.read(0, attempt.job_id))["state"] == "DISPATCHED"
+
+
+async def test_more_time_is_given_only_to_the_node_of_the_live_attempt_in_its_epoch(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1"))
+    attempt, placed = await dispatch(store, order(1))
+    liars = [
+        (attempt._replace(node_id="n2"), placed.epoch),
+        (attempt._replace(number=2), placed.epoch),
+        (attempt._replace(job_id="nonsense"), placed.epoch),
+        (attempt, "12345"),
+    ]
+    for lie, epoch in liars:
+        assert await store.jobs.extend(lie, epoch, 10 * RUN_MS, 10 * RUN_MS) is AdvanceOutcome.STALE
+    clock.pass_ms(RUN_MS)
+    assert await store.jobs.overdue(0, 10) == [attempt]
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT)
+    assert await store.jobs.extend(attempt, placed.epoch, RUN_MS, RUN_MS) is AdvanceOutcome.STALE
+    assert await ledger(store, "n1") == (0, 2, 0)
 
 
 async def test_a_late_acknowledgement_is_stale(store: Store, clock: Clock) -> None:
@@ -374,11 +414,11 @@ async def test_a_record_remembers_every_move_of_its_job(store: Store, clock: Clo
     await store.jobs.end(attempt, placed.epoch, JobEvent.FINISH)  # stale
     await store.jobs.close(0, attempt.job_id, 1, JobEvent.FAIL, "no other node")
     assert await history(store, attempt.job_id) == [
-        Step(JobState.DISPATCHED, began_ms, 1, "n1", ""),
-        Step(JobState.ACCEPTED, began_ms + 1, 1, "n1", ""),
-        Step(JobState.RUNNING, began_ms + 3, 1, "n1", ""),
-        Step(JobState.RETRYING, began_ms + 4, 1, "n1", "NMT_TIMEOUT"),
-        Step(JobState.FAILED, began_ms + 4, 1, "n1", "no other node"),
+        JobStep(JobState.DISPATCHED, began_ms, 1, "n1", ""),
+        JobStep(JobState.ACCEPTED, began_ms + 1, 1, "n1", ""),
+        JobStep(JobState.RUNNING, began_ms + 3, 1, "n1", ""),
+        JobStep(JobState.RETRYING, began_ms + 4, 1, "n1", "NMT_TIMEOUT"),
+        JobStep(JobState.FAILED, began_ms + 4, 1, "n1", "no other node"),
     ]
 
 
@@ -433,7 +473,7 @@ async def test_a_session_may_call_itself_anything(store: Store, session_id: str)
     assert (record.state, record.owner, len(record.history)) == ("DONE", "i-here", 2)
     assert ended.session_id.split() == session_id.split()
     if session_id:
-        assert [one.session_id for one in await store.jobs.latest(session=session_id)] == [record.session_id]
+        assert [one.session_id for one in await store.jobs.latest(JobFilter(session=session_id))] == [record.session_id]
 
 
 @pytest.mark.parametrize("preferred", ["n1 1", "n1\n", "-", "n 1"])
@@ -494,7 +534,7 @@ async def test_a_lease_that_is_put_back_holds_its_slot(store: Store) -> None:
 async def test_a_lease_that_is_put_back_after_its_slot_was_given_away_takes_it_again(store: Store) -> None:
     first, _, epoch = await two_jobs(store, acknowledges=True)
     await store.line.call("DEL", store.keys.shard(0).leases)
-    await store.nodes.rebuild(0)
+    await store.ledger.rebuild(0)
     assert await ledger(store, "n1") == (0, 2, 0)
     assert await store.jobs.advance(first, epoch, JobEvent.ACCEPT) is AdvanceOutcome.ADVANCED
     assert await ledger(store, "n1") == (1, 1, 1)
@@ -610,3 +650,26 @@ async def test_a_queue_nobody_can_have_is_no_load(store: Store, queue: str) -> N
     await store.line.call("HSET", store.keys.shard(0).queues, "a", queue)
     chosen = [(await dispatch(store, order(serial)))[0].node_id for serial in range(4)]
     assert Counter(chosen) == {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("lease", "is_one"),
+    [
+        ("job-1234-a#1#n1", True),
+        ("job-12345-a#1#n1", False),
+        (f"job-0-{'a' * 100}#1#n1", True),
+        (f"job-0-{'a' * 101}#1#n1", False),
+        ("job-0-a#123456789#n1", True),
+        ("job-0-a#1234567890#n1", False),
+        (f"job-0-a#1#{'n' * 64}", True),
+        (f"job-0-a#1#{'n' * 65}", False),
+        ("job-0-a#1", False),
+    ],
+)
+async def test_what_is_longer_than_any_lease_is_none(store: Store, lease: str, is_one: bool) -> None:
+    """In Lua as in Python, so that both skip the same."""
+    keys = store.keys.shard(0)
+    await store.line.call("ZADD", keys.leases, 1, lease)
+    skipped, *found = await store.scripts.run("leases_overdue", keys, most=10, pages=1)
+    assert (int(skipped), found) == ((0, [lease]) if is_one else (1, []))
+    assert len(Attempt.parse_all([lease], 0)) == is_one

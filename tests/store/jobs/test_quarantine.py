@@ -8,7 +8,7 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, Verdict
+from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, QuarantineVerdict
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, order
@@ -39,12 +39,12 @@ class Ward:
         self._serial += 1
         return (await self.store.jobs.dispatch(0, order(self._serial, excluded=but, **more), RULES)).outcome
 
-    async def end(self, given: tuple[Attempt, str], is_good: bool) -> Verdict:
+    async def end(self, given: tuple[Attempt, str], is_good: bool) -> QuarantineVerdict:
         self.clock.pass_ms(1)
         event, reason = (JobEvent.FINISH, "") if is_good else (JobEvent.LOSE_ATTEMPT, "PROCESSING_ERROR")
         return (await self.store.jobs.end(*given, event, reason, quarantine=STRICT)).verdict
 
-    async def live(self, outcomes: str) -> list[Verdict]:
+    async def live(self, outcomes: str) -> list[QuarantineVerdict]:
         """One job after the other, for whoever gets them."""
         return [await self.end(await self.give(), outcome == "o") for outcome in outcomes]
 
@@ -64,7 +64,7 @@ def ward(store: Store, clock: Clock) -> Ward:
 
 async def test_three_failures_in_a_row_quarantine_a_node(ward: Ward, clock: Clock) -> None:
     await ward.join("bad")
-    assert await ward.live("ooxxoxxx") == [Verdict.UNCHANGED] * 7 + [Verdict.QUARANTINED]
+    assert await ward.live("ooxxoxxx") == [QuarantineVerdict.UNCHANGED] * 7 + [QuarantineVerdict.QUARANTINED]
     assert await ward.until_ms("bad") == clock.now_ms + 60_000
 
 
@@ -72,8 +72,12 @@ async def test_five_failures_among_the_last_twenty_do_too(ward: Ward) -> None:
     await ward.join("bad")
     verdicts = await ward.live("xooooxooooxooooxoooox")
     # The first failure is the twenty-first back when the fifth comes.
-    assert set(verdicts) == {Verdict.UNCHANGED}
-    assert await ward.live("oox") == [Verdict.UNCHANGED, Verdict.UNCHANGED, Verdict.QUARANTINED]
+    assert set(verdicts) == {QuarantineVerdict.UNCHANGED}
+    assert await ward.live("oox") == [
+        QuarantineVerdict.UNCHANGED,
+        QuarantineVerdict.UNCHANGED,
+        QuarantineVerdict.QUARANTINED,
+    ]
 
 
 async def test_a_node_that_only_succeeds_leaves_no_trace(ward: Ward) -> None:
@@ -144,7 +148,7 @@ async def test_a_probe_that_succeeds_ends_it(ward: Ward, clock: Clock) -> None:
     await ward.join("bad", "good")
     await quarantine(ward, "bad")
     clock.pass_ms(60_000)
-    assert await ward.end(await ward.give("good"), is_good=True) is Verdict.RECOVERED
+    assert await ward.end(await ward.give("good"), is_good=True) is QuarantineVerdict.RECOVERED
     assert await ward.is_forgotten()
 
 
@@ -154,7 +158,7 @@ async def test_each_probe_that_fails_doubles_the_time_up_to_ten_times(ward: Ward
     lasted = []
     for _ in range(6):
         clock.pass_ms((await ward.until_ms("bad") or 0) - clock.now_ms)
-        assert await ward.end(await ward.give("good"), is_good=False) is Verdict.QUARANTINED
+        assert await ward.end(await ward.give("good"), is_good=False) is QuarantineVerdict.QUARANTINED
         lasted.append((await ward.until_ms("bad") or 0) - clock.now_ms)
     assert lasted == [120_000, 240_000, 480_000, 600_000, 600_000, 600_000]
 
@@ -163,10 +167,13 @@ async def test_what_was_given_before_the_quarantine_proves_nothing(ward: Ward) -
     await ward.join("bad", max_jobs=8)
     given = [await ward.give() for _ in range(6)]
     verdicts = [await ward.end(one, is_good) for one, is_good in zip(given, [False] * 4 + [True, False], strict=True)]
-    assert verdicts == [Verdict.UNCHANGED] * 2 + [Verdict.QUARANTINED] + [Verdict.UNCHANGED] * 3
+    assert (
+        verdicts
+        == [QuarantineVerdict.UNCHANGED] * 2 + [QuarantineVerdict.QUARANTINED] + [QuarantineVerdict.UNCHANGED] * 3
+    )
     assert await ward.until_ms("bad")
     # What it was given since, as the last resort, does.
-    assert await ward.end(await ward.give(), is_good=True) is Verdict.RECOVERED
+    assert await ward.end(await ward.give(), is_good=True) is QuarantineVerdict.RECOVERED
 
 
 async def test_a_message_that_is_stale_is_no_evidence(ward: Ward) -> None:
@@ -174,7 +181,7 @@ async def test_a_message_that_is_stale_is_no_evidence(ward: Ward) -> None:
     await ward.live("xx")
     given = await ward.give()
     await ward.end(given, is_good=True)
-    assert await ward.end(given, is_good=False) is Verdict.UNCHANGED
+    assert await ward.end(given, is_good=False) is QuarantineVerdict.UNCHANGED
     assert await ward.until_ms("bad") is None
 
 
@@ -200,7 +207,7 @@ async def test_a_nodes_entries_go_with_it(ward: Ward, store: Store) -> None:
 async def test_a_view_tells_how_long_a_quarantine_lasts(ward: Ward, store: Store, clock: Clock) -> None:
     await ward.join("bad", "good")
     await quarantine(ward, "bad")
-    views = {view.node_id: view for view in await store.nodes.view()}
+    views = {view.node_id: view for view in await store.node_views.all()}
     assert views["bad"].quarantined_until_ms == clock.now_ms + 60_000
     assert views["good"].quarantined_until_ms is None
 

@@ -13,10 +13,10 @@ from lingua_scheduler.domain.jobs.attempts import (
     EndOutcome,
     NoteOutcome,
 )
-from lingua_scheduler.domain.jobs.history import Step
+from lingua_scheduler.domain.jobs.history import JobStep
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
 from lingua_scheduler.store.jobs.jobs import JobNote
-from lingua_scheduler.store.jobs.records import JobRecord
+from lingua_scheduler.store.jobs.records import JobFilter, JobRecord
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.fleet import HERE, POOL, RULES, RUN_MS, dispatch, entry, join, ledger, order
@@ -46,23 +46,23 @@ async def move(store: Store, attempt: Attempt, shard: int) -> Attempt:
     return moved
 
 
-async def ids(store: Store, **wanted: object) -> list[str]:
-    return [record.job_id for record in await store.jobs.latest(**wanted)]  # type: ignore[arg-type]
+async def ids(store: Store, limit: int = 50, **wanted: object) -> list[str]:
+    return [record.job_id for record in await store.jobs.latest(JobFilter(**wanted), limit)]  # type: ignore[arg-type]
 
 
 # Jobs without an attempt
 
 
 async def test_a_job_that_found_nobody_has_a_record(store: Store, clock: Clock) -> None:
-    refused = note(1, error="NO_CAPABLE_NODE", detail="no node serves tts(fr)")
+    refused = note(1, error="NO_CAPABLE_NODE", detail="no node speaks French")
     assert await store.jobs.note(0, refused, KEEP_MS) is NoteOutcome.NOTED
     record = await found(store, "job-0-1")
     assert (record.state, record.attempt, record.node_id) == (JobState.FAILED, 0, "")
-    assert (record.reason, record.detail) == ("NO_CAPABLE_NODE", "no node serves tts(fr)")
+    assert (record.reason, record.detail) == ("NO_CAPABLE_NODE", "no node speaks French")
     assert (record.pools, record.session_id, record.utterance_index) == ((POOL,), "s-00000001", 3)
     assert record.owner == "i-here"
     assert record.times_ms == {"ended": clock.now_ms}
-    assert record.history == (Step(JobState.FAILED, clock.now_ms, 0, "", "NO_CAPABLE_NODE"),)
+    assert record.history == (JobStep(JobState.FAILED, clock.now_ms, 0, "", "NO_CAPABLE_NODE"),)
     assert 0 < await store.line.call("PTTL", store.keys.shard(0).job("job-0-1")) <= KEEP_MS
 
 
@@ -155,8 +155,8 @@ async def test_the_latest_jobs_come_first(store: Store) -> None:
 
 
 async def test_jobs_of_all_shards_are_listed_once_each(store: Store) -> None:
-    await store.nodes.place("n0", 1, 1000)
-    await store.nodes.place("n1", 1, 1000)
+    await store.placements.assign("n0", 1, 1000)
+    await store.placements.assign("n1", 1, 1000)
     for shard in (0, 1):
         await store.nodes.register(shard, HERE, entry(f"n{shard}"))
     await store.jobs.note(0, note("waits"), KEEP_MS)
@@ -176,6 +176,26 @@ async def test_jobs_are_chosen_by_state_and_session(store: Store) -> None:
     assert await ids(store, state="DISPATCHED") == ["job-0-runs"]
     assert await ids(store, session="s-other") == ["job-0-b"]
     assert await ids(store, state="DONE") == []
+
+
+async def test_jobs_are_chosen_by_node_pair_and_time(store: Store, clock: Clock) -> None:
+    await join(store, entry("n1"))
+    await join(store, entry("n2"))
+    attempt, _ = await dispatch(store, order("first"))
+    await store.jobs.note(0, note("a", error="E"), KEEP_MS)
+    assert await ids(store, node_id=attempt.node_id) == ["job-0-first"]
+    # Also after it went on elsewhere.
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lost")
+    clock.now_ms += 1_000
+    again, _ = await dispatch(store, order("first", attempt=2, excluded=(attempt.node_id,)))
+    assert again.node_id != attempt.node_id
+    assert await ids(store, node_id=attempt.node_id) == await ids(store, node_id=again.node_id) == ["job-0-first"]
+    assert await ids(store, node_id="n3") == []
+    src, tgt, _ = POOL.split(":")
+    assert await ids(store, pair=f"{src}:{tgt}") == ["job-0-a", "job-0-first"]
+    assert await ids(store, pair=f"{tgt}:{src}") == []
+    await store.jobs.note(0, note("late", error="E"), KEEP_MS)
+    assert await ids(store, since_ms=clock.now_ms) == ["job-0-late"]
 
 
 async def test_a_running_job_is_listed_though_it_is_not_recent_any_more(store: Store) -> None:

@@ -33,20 +33,20 @@ async def look(store: Store) -> list[Finding]:
 
 async def beat_of(store: Store, instance: str) -> None:
     now_s, _ = await store.line.call("TIME")
-    await store.line.call("ZADD", store.keys.alive, int(now_s) * 1000, instance)
+    await store.line.call("ZADD", store.keys.instances_alive, int(now_s) * 1000, instance)
 
 
 async def fleet(store: Store) -> list[Attempt]:
     """Three nodes, one in a second shard, and a job on each of the first two."""
     for node in (entry("n1"), entry("n2", pools=frozenset({POOL, "zh:en:text"})), entry("far")):
-        _, place = await store.nodes.place(node.node_id, SIZE, 1000)
+        _, place = await store.placements.assign(node.node_id, SIZE, 1000)
         await store.nodes.register(place.shard, HERE, node)
     return [(await dispatch(store, order(serial)))[0] for serial in range(3)]
 
 
 async def test_a_fleet_at_work_is_in_order(store: Store) -> None:
     attempts = await fleet(store)
-    await store.nodes.adopt(0, HERE, "n1", [Attempt("job-0-adopted", 0, "n1", 0)], 5_000)
+    await store.ledger.adopt(0, HERE, "n1", [Attempt("job-0-adopted", 0, "n1", 0)], 5_000)
     await store.nodes.drain("n2")
     await store.jobs.end(attempts[0], "", JobEvent.LOSE_ATTEMPT, linger_ms=5_000)
     await store.jobs.end(attempts[1], "", JobEvent.LOSE_ATTEMPT)
@@ -69,7 +69,7 @@ FAULTS: dict[str, Fault] = {
     "summary_wrong": lambda s: s.line.call("HSET", s.keys.shard(0).summary, "fr:de:text", 3),
     "definition_missing": lambda s: _lose_definition(s),
     "definition_of_nobody": lambda s: s.line.call("HSET", s.keys.shard(0).wide, "*:0000000000000000:text", "{}"),
-    "place_of_nobody": lambda s: s.nodes.place("ghost", SIZE, 1000),
+    "place_of_nobody": lambda s: s.placements.assign("ghost", SIZE, 1000),
     "node_without_place": lambda s: s.line.call("HDEL", s.keys.placement, "n1"),
     "load_wrong": lambda s: s.line.call("ZADD", s.keys.load, 9, 0),
     "owner_gone": lambda s: beat_of(s, "i-other"),
@@ -103,7 +103,7 @@ async def test_the_empty_inbox_of_an_instance_that_is_still_known_is_no_fault(st
     assert [finding.kind for finding in await look(store)] == ["inbox_of_gone"]
     # It crashed two minutes ago and others did its work; it is forgotten later, and its inbox with it.
     now_s, _ = await store.line.call("TIME")
-    await store.line.call("ZADD", store.keys.alive, (int(now_s) - 120) * 1000, "i-dead")
+    await store.line.call("ZADD", store.keys.instances_alive, (int(now_s) - 120) * 1000, "i-dead")
     assert await look(store) == []
 
 
@@ -132,8 +132,8 @@ async def test_a_fault_is_named_with_its_key_and_put_right(store: Store, clock: 
     assert left == []
     if kind != "owner_gone":
         # The fleet is as it was: its nodes serve, and what was not touched is still leased.
-        assert await store.nodes.known(0) == {"n1", "n2"}
-        assert await store.nodes.known(1) == {"far"}
+        assert await store.owners.known(0) == {"n1", "n2"}
+        assert await store.owners.known(1) == {"far"}
         held = sum([(await ledger(store, node_id))[0] for node_id in ("n1", "n2")])
         assert held == len(attempts) - (kind == "job_without_lease")
         assert (await store.jobs.dispatch(0, order("next", wide=WIDE), RULES)).outcome == "dispatched"
@@ -146,10 +146,10 @@ async def test_a_silent_node_whose_instance_is_gone_goes_with_its_leases(store: 
     found = await checking.look(settle_s=0)
     assert {finding.subject for finding in found} == {"n1", "n2", "far"}
     await checking.repair(found)
-    assert len(await store.nodes.placed()) == 3, "they are not silent yet"
+    assert len(await store.placements.all()) == 3, "they are not silent yet"
     clock.pass_ms(60_000)
     await checking.repair(found)
-    assert await store.nodes.placed() == {}
+    assert await store.placements.all() == {}
     states = [(await store.jobs.read(0, attempt.job_id))["state"] for attempt in attempts]
     assert states == ["RETRYING"] * 3
 
@@ -162,7 +162,7 @@ async def test_nothing_is_said_about_instances_that_do_not_tell(store: Store) ->
 
 async def test_what_passes_between_two_looks_is_no_finding(store: Store) -> None:
     await fleet(store)
-    await store.nodes.place("coming", SIZE, 1000)
+    await store.placements.assign("coming", SIZE, 1000)
     looking = asyncio.ensure_future(checkup(store).look(settle_s=0.3))
     await asyncio.sleep(0.1)
     await store.nodes.register(1, HERE, entry("coming"))
@@ -173,7 +173,7 @@ async def test_repair_finds_out_for_itself_whether_a_finding_still_holds(store: 
     """A report from an hour ago must not hurt anybody."""
     await fleet(store)
     leases = store.keys.shard(0).leases
-    await store.nodes.place("ghost", SIZE, 1000)
+    await store.placements.assign("ghost", SIZE, 1000)
     await _lose_lease(store)
     checking = checkup(store)
     found = await checking.look(settle_s=0)
@@ -181,7 +181,7 @@ async def test_repair_finds_out_for_itself_whether_a_finding_still_holds(store: 
     assert {FindingKind.PLACE_OF_NOBODY, FindingKind.JOB_WITHOUT_LEASE} <= kinds
     lost = next(f for f in found if f.kind is FindingKind.JOB_WITHOUT_LEASE).subject
     # The ghost comes to life, and the job is tried again, before the repair begins.
-    await store.nodes.place("ghost", SIZE, 1000)
+    await store.placements.assign("ghost", SIZE, 1000)
     await store.nodes.register(1, HERE, entry("ghost"))
     job_id = lost.rpartition("#")[0]
     key = store.keys.shard(0).job(job_id)
@@ -189,7 +189,7 @@ async def test_repair_finds_out_for_itself_whether_a_finding_still_holds(store: 
     await store.line.call("SET", key, f"RETRYING {rest}")
     again = await store.jobs.dispatch(0, order(job_id.rpartition("-")[2], attempt=2), RULES)
     await checking.repair(found)
-    assert "ghost" in await store.nodes.placed()
+    assert "ghost" in await store.placements.all()
     assert (await store.jobs.read(0, job_id))["state"] == "DISPATCHED"
     assert await store.line.call("ZSCORE", leases, f"{job_id}#2#{again.node_id}") is not None
     assert await look(store) == []

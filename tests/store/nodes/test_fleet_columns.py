@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.nodes.nodes import Load, Machine
+from lingua_scheduler.domain.nodes.nodes import Machine, MachineLoad
 from lingua_scheduler.domain.pools.reach import Reach, reach_named
 from lingua_scheduler.store.nodes import fleet_columns as looks
 from lingua_scheduler.store.nodes.fleet_columns import Row, Said, digest_of, look_of
@@ -16,11 +16,11 @@ from tests.support.waiting import Turns
 
 PROFILE = '{"version":"2","platform":"linux","services":["whisper"],"types":["asr"],"machine":[8,32,24]}'
 POOLS = frozenset({POOL, "en:zh:text", "zh:en:text"})
-UNSAID = Load()
+UNSAID = MachineLoad()
 DIGEST = digest_of(POOLS, PROFILE)
 
 
-def looking(node_id: str, load: Load = UNSAID, *, alive_ms: int = 45_000) -> NodeEntry:
+def looking(node_id: str, load: MachineLoad = UNSAID, *, alive_ms: int = 45_000) -> NodeEntry:
     look = look_of(DIGEST, alive_ms, load)
     return entry(node_id, pools=POOLS, alive_ms=alive_ms)._replace(profile=PROFILE, look=look)
 
@@ -30,13 +30,17 @@ async def rows(store: Store) -> dict[str, Row]:
 
 
 async def test_a_row_has_all_that_the_columns_say(store: Store, clock: Clock) -> None:
-    await join(store, looking("n1", Load(12.4, 50, None)))
+    await join(store, looking("n1", MachineLoad(12.4, 50, None)))
     await dispatch(store, order(1))
     (row,) = (await rows(store)).values()
+    assert (row.owner.owner.instance, row.owner.owner.link) == ("i-here", "c1")
+    # The same of one node alone.
+    assert await store.looks.row("n1", 0) == row
+    assert await store.looks.row("n2", 0) is None
     assert row == Row(
         node_id="n1",
         shard=0,
-        instance="i-here",
+        owner=row.owner,
         state="ready",
         digest=DIGEST,
         alive_until_ms=clock.now_ms + 45_000,
@@ -44,10 +48,17 @@ async def test_a_row_has_all_that_the_columns_say(store: Store, clock: Clock) ->
         max_jobs=2,
         held=1,
         free=1,
-        load=Load(12.0, 50.0, None),
+        load=MachineLoad(12.0, 50.0, None),
         quarantined_until_ms=0,
         unavailable=(),
     )
+
+
+async def test_a_node_that_says_only_how_busy_its_processors_are_is_shown_so(store: Store) -> None:
+    await join(store, looking("n1", MachineLoad(33, 0, 52)))
+    await join(store, looking("n2", MachineLoad(0, 0, None)))
+    found = await rows(store)
+    assert (found["n1"].load, found["n2"].load) == (MachineLoad(33.0, None, 52.0), UNSAID)
 
 
 async def test_while_the_languages_of_wide_nodes_are_read_others_have_their_turn(
@@ -95,17 +106,17 @@ async def test_a_beat_writes_looks_only_when_they_are_news(store: Store) -> None
     await store.nodes.beat(0, HERE, "n1", 9_000)
     row = (await rows(store))["n1"]
     assert (row.digest, row.alive_ms, row.load) == (DIGEST, 45_000, UNSAID)
-    await store.nodes.beat(0, HERE, "n1", 9_000, look_of(DIGEST, 9_000, Load(5, 60, 70)))
+    await store.nodes.beat(0, HERE, "n1", 9_000, look_of(DIGEST, 9_000, MachineLoad(5, 60, 70)))
     row = (await rows(store))["n1"]
-    assert (row.state, row.alive_ms, row.load) == ("ready", 9_000, Load(5.0, 60.0, 70.0))
+    assert (row.state, row.alive_ms, row.load) == ("ready", 9_000, MachineLoad(5.0, 60.0, 70.0))
 
 
 async def test_draining_shows_and_so_does_resuming(store: Store) -> None:
-    await join(store, looking("n1", Load(5, 60, 70)))
+    await join(store, looking("n1", MachineLoad(5, 60, 70)))
     await store.nodes.drain("n1")
     row = (await rows(store))["n1"]
     assert (row.state, row.free, row.load.cpu, row.digest) == ("draining", None, 5.0, DIGEST)
-    await store.nodes.beat(0, HERE, "n1", 9_000, look_of(DIGEST, 9_000, Load(6, 60, 70)))
+    await store.nodes.beat(0, HERE, "n1", 9_000, look_of(DIGEST, 9_000, MachineLoad(6, 60, 70)))
     assert (await rows(store))["n1"].state == "draining"
     await store.nodes.drain("n1", resume=True)
     assert (await rows(store))["n1"].state == "ready"
@@ -129,12 +140,12 @@ async def test_a_node_of_which_no_looks_are_known_is_there_all_the_same(store: S
 @pytest.mark.parametrize(
     ("load", "shown"),
     [
-        (Load(0.0, 0, None), "- - -"),
-        (Load(float("inf"), 1, float("nan")), "- 1 -"),
-        (Load(-3, 250, 99.6), "- 100 100"),
+        (MachineLoad(0.0, 0, None), "- - -"),
+        (MachineLoad(float("inf"), 1, float("nan")), "- 1 -"),
+        (MachineLoad(-3, 250, 99.6), "- 100 100"),
     ],
 )
-def test_whatever_a_node_says_of_its_load_what_is_shown_is_a_percentage(load: Load, shown: str) -> None:
+def test_whatever_a_node_says_of_its_load_what_is_shown_is_a_percentage(load: MachineLoad, shown: str) -> None:
     assert look_of("d", 1, load) == f"d 1 {shown}"
 
 

@@ -129,7 +129,7 @@ async def test_a_node_takes_what_it_lacks_with_it(store: Store) -> None:
 async def test_a_view_tells_what_a_node_lacks(store: Store, clock: Clock) -> None:
     await join(store, entry("mute"))
     await suspend(store, "mute")
-    (view,) = await store.nodes.view()
+    (view,) = await store.node_views.all()
     assert view.unavailable_for_ms(clock.now_ms) == {"tts": 60_000}
     assert view.unavailable_for_ms(clock.now_ms + 60_000) == {}
     assert view.quarantined_for_ms(clock.now_ms) is None

@@ -125,9 +125,56 @@ async def test_a_quarantine_survives_a_reconnect(store: Store, work: Work, clock
     # It may come back to another shard.
     await store.nodes.register(1, HERE, boaster())
     assert await store.line.call("ZSCORE", store.keys.shard(1).sick, "n1") == until
-    (view,) = [await store.nodes.view_one("n1", 1)]
+    (view,) = [await store.node_views.one("n1", 1)]
     assert view is not None
     assert view.quarantined_for_ms(clock.now_ms) == 60_000
+
+
+def process(boot_id: str) -> NodeEntry:
+    return boaster(2)._replace(boot_id=boot_id, probe_ms=15_000)
+
+
+async def sick_for_ms(store: Store, clock: Clock) -> int | None:
+    view = await store.node_views.one("n1", 0)
+    assert view is not None
+    return view.quarantined_for_ms(clock.now_ms)
+
+
+async def test_a_new_process_gets_its_probe_sooner_and_keeps_its_history(
+    store: Store, work: Work, clock: Clock
+) -> None:
+    await join(store, process("first"))
+    await work.do("xxx")
+    for times, boot_id in enumerate(("second", "third", "fourth"), start=1):
+        await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+        registered = await store.nodes.register(0, HERE, process(boot_id))
+        # Every failed probe puts the next one off, also for a process that only restarts.
+        assert await sick_for_ms(store, clock) == times * 15_000
+        assert registered.quarantined_until_ms == clock.now_ms + times * 15_000
+        clock.pass_ms(times * 15_000)
+        await work.do("x")
+        assert await sick_for_ms(store, clock) == 60_000 * 2**times
+    await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+    await store.nodes.register(0, HERE, process("fifth"))
+    clock.pass_ms(4 * 15_000)
+    await work.do("o")
+    assert await sick_for_ms(store, clock) is None
+
+
+async def test_a_probe_that_is_due_sooner_is_not_put_off(store: Store, work: Work, clock: Clock) -> None:
+    await join(store, process("first"))
+    await work.do("xxx")
+    clock.pass_ms(59_000)
+    await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+    await store.nodes.register(0, HERE, process("second")._replace(probe_ms=100_000))
+    assert await sick_for_ms(store, clock) == 1_000
+
+
+async def test_the_same_process_waits_for_the_end_of_its_quarantine(store: Store, work: Work, clock: Clock) -> None:
+    await join(store, process("first"))
+    await work.do("xxx")
+    registered = await store.nodes.register(0, HERE, process("first"))
+    assert registered.quarantined_until_ms == clock.now_ms + 60_000
 
 
 async def test_a_node_that_recovered_is_not_reminded(store: Store, work: Work, clock: Clock) -> None:

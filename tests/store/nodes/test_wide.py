@@ -7,9 +7,9 @@ from lingua_scheduler.domain.cluster.leadership import PublishOutcome
 from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.nodes.nodes import DrainOutcome, RegisterOutcome, RemoveOutcome
-from lingua_scheduler.domain.pools.candidates import Verdict
+from lingua_scheduler.domain.pools.candidates import CandidateVerdict
+from lingua_scheduler.domain.pools.names import is_wide
 from lingua_scheduler.domain.pools.pools import Admission, Languages, membership_of
-from lingua_scheduler.domain.pools.reach import is_wide
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order, wide_codes, wide_entry, wide_languages
 
@@ -108,7 +108,7 @@ async def test_who_withdraws_a_language_cannot_be_chosen_by_an_old_map(store: St
     await dispatch(store, order(3))
     await store.nodes.update(0, HERE, node, frozenset({POOL}))
     assert list(await definitions(store)) == [WIDE]
-    assert (await store.nodes.view_one("w1", 0)).wide_pairs == 99 * 99  # type: ignore[union-attr]
+    assert (await store.node_views.one("w1", 0)).wide_pairs == 99 * 99  # type: ignore[union-attr]
 
 
 async def test_a_drained_wide_node_comes_back_with_its_definition(store: Store) -> None:
@@ -172,14 +172,17 @@ async def test_a_survey_sees_wide_nodes_as_members(store: Store) -> None:
     await join(store, wide_entry("w1"))
     await join(store, entry("n1", pools=frozenset({"fr:de:text"})))
     found = await store.surveys.look(0, (POOL, BACK), (), (WIDE,))
-    assert {one.node_id: one.verdict for one in found} == {"w1": Verdict.FREE, "n1": Verdict.NOT_IN_POOL}
+    assert {one.node_id: one.verdict for one in found} == {
+        "w1": CandidateVerdict.FREE,
+        "n1": CandidateVerdict.NOT_IN_POOL,
+    }
 
 
 async def test_looks_tell_the_reach_of_a_wide_node(store: Store) -> None:
     narrow = Languages(asr=frozenset({"en"}), semantic=frozenset({"en"}), tts=frozenset({"en"}))
     assert not any(map(is_wide, membership_of(narrow, Admission.STRICT).pools))
     await join(store, wide_entry("w1"))
-    views = await store.nodes.view()
+    views = await store.node_views.all()
     assert (views[0].pairs, views[0].wide_pairs) == ([], 9_801)
     assert "xaa:xbb:speech" in views[0].serves
     assert "fr:xbb:speech" not in views[0].serves

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
+from lingua_scheduler.domain.cluster.leadership import LeaderClaimOutcome, PublishOutcome, ResignOutcome, Term
 from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.store import Store
@@ -16,15 +16,15 @@ LONG_MS = 60_000
 
 async def test_one_of_many_leads_and_the_others_hear_who(store: Store) -> None:
     claims = await asyncio.gather(*(store.pools.claim(f"i-{number}", LONG_MS) for number in range(50)))
-    (leader,) = [term for outcome, term in claims if outcome is ClaimOutcome.LEADING]
+    (leader,) = [term for outcome, term in claims if outcome is LeaderClaimOutcome.LEADING]
     assert {term for _, term in claims} == {leader}
     assert await store.pools.leader() == leader
 
 
 async def test_a_leader_that_claims_again_goes_on_with_its_epoch(store: Store) -> None:
     _, term = await store.pools.claim("i-a", LONG_MS)
-    assert await store.pools.claim("i-a", LONG_MS) == (ClaimOutcome.LEADING, term)
-    assert await store.pools.claim("i-b", LONG_MS) == (ClaimOutcome.FOLLOWING, term)
+    assert await store.pools.claim("i-a", LONG_MS) == (LeaderClaimOutcome.LEADING, term)
+    assert await store.pools.claim("i-b", LONG_MS) == (LeaderClaimOutcome.FOLLOWING, term)
 
 
 async def test_when_a_leader_says_nothing_another_leads_with_a_higher_epoch(store: Store) -> None:
@@ -51,7 +51,7 @@ async def test_a_leader_that_resigns_makes_room_at_once(store: Store) -> None:
     _, term = await store.pools.claim("i-a", LONG_MS)
     assert await store.pools.resign(term) is ResignOutcome.RESIGNED
     outcome, _ = await store.pools.claim("i-b", LONG_MS)
-    assert outcome is ClaimOutcome.LEADING
+    assert outcome is LeaderClaimOutcome.LEADING
 
 
 async def test_a_map_is_read_as_it_was_published_with_its_version(store: Store, clock: Clock) -> None:
@@ -92,11 +92,11 @@ async def test_a_leader_that_never_expires_is_found_and_nobody_follows_it(store:
     (found,) = await Checkup(store).look(settle_s=0)
     assert (found.key, found.subject) == (store.keys.leader, "a value that never expires")
     outcome, term = await store.pools.claim("b", 5_000)
-    assert (outcome, term.instance) == (ClaimOutcome.LEADING, "b")
+    assert (outcome, term.instance) == (LeaderClaimOutcome.LEADING, "b")
     assert int(term.epoch) > int(former.epoch)
     assert await Checkup(store).look(settle_s=0) == []
     # Who expires is followed.
-    assert (await store.pools.claim("a", 5_000))[0] is ClaimOutcome.FOLLOWING
+    assert (await store.pools.claim("a", 5_000))[0] is LeaderClaimOutcome.FOLLOWING
     await store.line.call("SET", store.keys.leader, "ghost 99999999")
     assert (await Checkup(store).put_right(settle_s=0))[1] == []
     assert await store.line.call("EXISTS", store.keys.leader) == 0

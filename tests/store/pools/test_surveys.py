@@ -1,6 +1,6 @@
 """Why each node would not be taken."""
 
-from lingua_scheduler.domain.pools.candidates import Candidate, Verdict
+from lingua_scheduler.domain.pools.candidates import Candidate, CandidateVerdict
 from lingua_scheduler.store.pools.surveys import MEMBERS_MAX, OTHERS_MAX
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
@@ -28,33 +28,33 @@ async def test_every_reason_is_told(store: Store, clock: Clock) -> None:
     await store.line.call("ZADD", sick, clock.now_ms, "free", clock.now_ms - 1, "free asr")  # over
     found = await verdicts(store, excluded=("tried",))
     assert {node: one.verdict for node, one in found.items()} == {
-        "stale": Verdict.STALE,
-        "full": Verdict.FULL,
-        "free": Verdict.FREE,
-        "tried": Verdict.EXCLUDED,
-        "overloaded": Verdict.NOT_TAKING_WORK,
-        "drained": Verdict.DRAINING,
-        "quarantined": Verdict.QUARANTINED,
-        "speechless": Verdict.UNAVAILABLE,
-        "elsewhere": Verdict.NOT_IN_POOL,
+        "stale": CandidateVerdict.STALE,
+        "full": CandidateVerdict.FULL,
+        "free": CandidateVerdict.FREE,
+        "tried": CandidateVerdict.EXCLUDED,
+        "overloaded": CandidateVerdict.NOT_TAKING_WORK,
+        "drained": CandidateVerdict.DRAINING,
+        "quarantined": CandidateVerdict.QUARANTINED,
+        "speechless": CandidateVerdict.UNAVAILABLE,
+        "elsewhere": CandidateVerdict.NOT_IN_POOL,
     }
     assert (found["full"].held, found["full"].limit, found["full"].in_words()) == (1, 1, "1 of 1 slots taken")
-    assert found["quarantined"].in_words() == "failed too often, out for 5 s more"
-    assert found["speechless"].in_words() == "its tts is out for 7 s more"
+    assert found["quarantined"].in_words() == "quarantined after failures, for 5 s more"
+    assert found["speechless"].in_words() == "its tts is unavailable for 7 s more"
 
 
 async def test_a_service_that_a_job_does_not_need_does_not_matter(store: Store, clock: Clock) -> None:
     await join(store, entry("n1", pools=frozenset({POOL, TEXT})))
     await store.line.call("ZADD", store.keys.shard(0).sick, clock.now_ms + 5_000, "n1 tts")
-    assert (await verdicts(store, POOL))["n1"].verdict is Verdict.UNAVAILABLE
-    assert (await verdicts(store, TEXT))["n1"].verdict is Verdict.FREE
+    assert (await verdicts(store, POOL))["n1"].verdict is CandidateVerdict.UNAVAILABLE
+    assert (await verdicts(store, TEXT))["n1"].verdict is CandidateVerdict.FREE
 
 
 async def test_a_node_that_serves_one_direction_only_is_not_in_the_pool(store: Store) -> None:
     await join(store, entry("one-way"))
     await join(store, entry("both", pools=frozenset({POOL, BACK})))
     found = await verdicts(store, POOL, BACK)
-    assert (found["one-way"].verdict, found["both"].verdict) == (Verdict.NOT_IN_POOL, Verdict.FREE)
+    assert (found["one-way"].verdict, found["both"].verdict) == (CandidateVerdict.NOT_IN_POOL, CandidateVerdict.FREE)
 
 
 async def test_a_look_is_bounded_and_changes_nothing(store: Store) -> None:
@@ -64,6 +64,6 @@ async def test_a_look_is_bounded_and_changes_nothing(store: Store) -> None:
         await join(store, entry(f"other{i}", pools=frozenset()))
     before = await store.line.call("ZRANGE", store.keys.shard(0).free, 0, -1, "WITHSCORES")
     found = await verdicts(store)
-    assert sum(one.verdict is Verdict.FREE for one in found.values()) == MEMBERS_MAX
-    assert sum(one.verdict is Verdict.NOT_IN_POOL for one in found.values()) == OTHERS_MAX
+    assert sum(one.verdict is CandidateVerdict.FREE for one in found.values()) == MEMBERS_MAX
+    assert sum(one.verdict is CandidateVerdict.NOT_IN_POOL for one in found.values()) == OTHERS_MAX
     assert await store.line.call("ZRANGE", store.keys.shard(0).free, 0, -1, "WITHSCORES") == before

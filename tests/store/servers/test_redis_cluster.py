@@ -7,6 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from typing import cast
 
 import pytest
 from redis.crc import key_slot
@@ -17,8 +18,6 @@ from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.store import scripts
 from lingua_scheduler.store.connection import RedisAway, ServerLine, WritesRefused
 from lingua_scheduler.store.servers import redis_cluster as cluster_line
-from lingua_scheduler.store.servers.addresses import Address, read_cluster
-from lingua_scheduler.store.servers.layout import key_of, read_layout, slot_of
 from lingua_scheduler.store.servers.local_cluster import LocalServer, in_step, node_id
 from lingua_scheduler.store.store import Store, StoreError
 from tests.support.clusters import Cluster, Server, errors
@@ -66,7 +65,7 @@ def cluster_with_a_spare(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 async def one_node_in_each_shard(store: Store, max_jobs: int = 2) -> None:
     for shard in SHARDS:
-        await store.nodes.place(f"n{shard}", 1, 1000)
+        await store.placements.assign(f"n{shard}", 1, 1000)
         await join(store, entry(f"n{shard}", max_jobs=max_jobs), shard=shard)
 
 
@@ -82,7 +81,7 @@ async def test_shards_spread_over_all_masters(store: Store, cluster: Cluster) ->
     assert len(nodes_on) == 3
     for master in cluster.masters:
         assert len(master.command("KEYS", "*:seen")) == nodes_on[master.port]
-    assert {view.node_id for view in await store.nodes.view()} == {f"n{shard}" for shard in SHARDS}
+    assert {view.node_id for view in await store.node_views.all()} == {f"n{shard}" for shard in SHARDS}
     assert (await store.pools.build_map()).nodes == {POOL: dict.fromkeys(SHARDS, 1)}
 
 
@@ -126,33 +125,6 @@ async def test_streams_are_read_where_they_are(store: Store) -> None:
         await store.line.call("XADD", key, "*", "word", "hola")
         [[read, entries]] = await store.line.call("XREADGROUP", "GROUP", "g", "c", "COUNT", 1, "STREAMS", key, ">")
         assert (read, entries[0][1]) == (key, ["word", "hola"])
-
-
-@pytest.mark.parametrize(
-    ("command", "key"),
-    [
-        (("GET", "k"), "k"),
-        (("EVALSHA", "sha", 2, "k", "l", "argument"), "k"),
-        (("EVAL", "return 1", 0), ""),
-        (("XREAD", "COUNT", 1, "STREAMS", "k", "0"), "k"),
-        (("XGROUP", "CREATE", "k", "g", "$"), "k"),
-        (("PING",), ""),
-    ],
-)
-def test_the_key_of_a_command(command: tuple[str | int, ...], key: str) -> None:
-    assert key_of(command) == key
-
-
-@pytest.mark.parametrize("key", ["a", "{s7}:b", "x{s7}y{z}", "{}a", "{a", "ünïcode", b"bytes", 17])
-def test_the_slot_of_a_key(key: str | bytes | int) -> None:
-    assert slot_of(key) == key_slot(key if isinstance(key, bytes) else str(key).encode())
-
-
-def test_a_node_that_does_not_know_its_name_is_where_it_was_asked() -> None:
-    layout = read_layout(Address("here", 1), [[0, 16383, ["", 7000, "id"], [None, 7001, "id"], ["there", 7002, "id"]]])
-    assert layout.masters == {Address("here", 7000)}
-    assert layout.nodes == {Address("here", 7000), Address("here", 7001), Address("there", 7002)}
-    assert layout.covered == 16384
 
 
 class Traffic:
@@ -376,6 +348,23 @@ async def test_a_slot_that_nobody_serves_for_a_moment_takes_patience(cluster: Cl
         await until(cluster.is_ok)
 
 
+async def test_a_command_under_way_when_its_server_is_found_to_refuse_writes_is_away_too(cluster: Cluster) -> None:
+    async with store_on(cluster.url, timeout_ms=500) as store:
+        key = store.keys.shard(0).free
+        owner, slot = cluster.owner_of(key), key_slot(key.encode())
+        owner.command("CLUSTER", "DELSLOTS", slot)
+        try:
+            under_way = store.line.call("GET", key)
+            line = cast("cluster_line.ClusterLine", store.line)._owners[slot]
+            assert line is not None
+            line._refuse_all("CLUSTERDOWN, as the look at writes found")
+            with pytest.raises(RedisAway):
+                await under_way
+        finally:
+            owner.command("CLUSTER", "ADDSLOTS", slot)
+        await until(cluster.is_ok)
+
+
 async def test_only_so_many_commands_may_look_for_their_server(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,7 +378,7 @@ async def test_only_so_many_commands_may_look_for_their_server(
         try:
             patient = [store.line.call("GET", key) for _ in range(10)]
             await until(lambda: len(detours) == 10)
-            with pytest.raises(RedisAway, match="10 commands are looking for their server already"):
+            with pytest.raises(RedisAway, match="10 commands are already waiting for their server"):
                 await store.line.call("GET", key)
         finally:
             owner.command("CLUSTER", "ADDSLOTS", slot)
@@ -424,7 +413,7 @@ async def test_a_cluster_with_a_hole_is_not_opened(cluster: Cluster) -> None:
     owner, slot = cluster.owner_of(key), key_slot(key.encode())
     cluster.command("CLUSTER", "DELSLOTS", slot)
     try:
-        with pytest.raises(RedisAway, match="1 of 16384 slots are served by nobody"):
+        with pytest.raises(RedisAway, match="1 of 16384 slots have no server"):
             await Store(cluster.url, key_prefix="x").open()
     finally:
         cluster.command("CLUSTER", "SETSLOT", slot, "NODE", node_id(owner))
@@ -455,14 +444,14 @@ async def test_a_password_is_asked_for_by_every_master_and_never_shown(cluster: 
 
 
 async def test_one_server_of_a_cluster_is_not_taken_for_a_server(cluster: Cluster) -> None:
-    with pytest.raises(StoreError, match="is part of a Cluster: write its address as redis"):
+    with pytest.raises(StoreError, match="is part of a Cluster; use an address of the form redis"):
         await Store(f"redis://{cluster.masters[0].address}", key_prefix="x").open()
 
 
 async def test_a_server_alone_is_not_taken_for_a_cluster() -> None:
     alone = Server(str(binaries()["valkey"]))
     try:
-        with pytest.raises(StoreError, match=r"refused us: .*cluster support disabled"):
+        with pytest.raises(StoreError, match=r"refused the connection: .*cluster support disabled"):
             await Store(f"redis+cluster://{alone.address}", key_prefix="x").open()
     finally:
         alone.stop()
@@ -475,36 +464,6 @@ async def test_a_master_that_may_evict_our_keys_is_refused(cluster: Cluster) -> 
             await Store(cluster.url, key_prefix="x").open()
     finally:
         cluster.masters[1].command("CONFIG", "SET", "maxmemory-policy", "noeviction")
-
-
-def test_addresses_of_a_cluster_are_read() -> None:
-    assert read_cluster("redis+cluster://a,b:7001,[::1]:7002/0?socket_keepalive=yes").seeds == (
-        Address("a", 6379),
-        Address("b", 7001),
-        Address("::1", 7002),
-    )
-    connection = read_cluster("rediss+cluster://user:p%40ss@a:1,b:2").connect(Address("c", 3))
-    assert type(connection).__name__ == "SSLConnection"
-    assert vars(connection).items() >= {"host": "c", "port": 3}.items()
-    assert (connection.username, connection.password) == ("user", "p@ss")
-
-
-@pytest.mark.parametrize(
-    ("url", "because"),
-    [
-        ("redis+cluster://", "a host is missing"),
-        ("redis+cluster://a,,b", "a host is missing"),
-        ("redis+cluster://a:x,b", "a port is not a number"),
-        ("redis+cluster://a:1/3", "a Cluster has database 0 alone"),
-        ("redis+cluster://a:1?colour=red", "there is no parameter 'colour'"),
-        ("redis+cluster://user:se/same@a:1", "a / in a password is written %2F"),
-        ("redis+bluster://a:1", "it begins with none of"),
-    ],
-)
-def test_an_address_that_is_none_is_refused(url: str, because: str) -> None:
-    with pytest.raises(StoreError, match=f"is not a Redis address: {because}") as caught:
-        Store(url, key_prefix="x")
-    assert "same" not in str(caught.value)
 
 
 async def test_a_slot_that_stays_half_migrated_counts_as_away(cluster_with_a_spare: Cluster) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.servers.addresses import Address, read_sentinel
-from lingua_scheduler.store.store import Store, StoreError
+from lingua_scheduler.store.store import Store
 from tests.support.clusters import MASTER_NAME, Sentinels
 from tests.support.fleet import entry, join
 from tests.support.servers import binaries
@@ -52,7 +51,7 @@ async def test_the_line_follows_to_the_promoted_replica_when_the_master_is_kille
     await until(lambda: store.is_ready, within_s=20)
     assert events == ["down", "up"]
     await join(store, entry("n2"))
-    assert [view.node_id for view in await store.nodes.view()] == ["n1", "n2"]
+    assert [view.node_id for view in await store.node_views.all()] == ["n1", "n2"]
     assert heir.command("EXISTS", store.keys.placement) == 1
     await store.close()
     master.launch()
@@ -75,7 +74,7 @@ async def test_the_line_leaves_a_master_that_is_replaced_though_it_lives(sentine
     await until(lambda: heir.info("replication")["role"] == "master")
     await until(lambda: "name=follower" in heir.command("CLIENT", "LIST") and store.is_ready, within_s=HEAL_S)
     assert len(events) == 2
-    await store.nodes.place("n1", 10, 10)
+    await store.placements.assign("n1", 10, 10)
     assert heir.command("EXISTS", store.keys.placement) == 1
     await store.close()
     sentinels.demote(master, heir)
@@ -111,28 +110,3 @@ async def test_one_sentinel_that_lives_is_enough(sentinels: Sentinels) -> None:
 async def test_no_sentinel_that_lives_is_said_in_one_sentence() -> None:
     with pytest.raises(RedisAway, match=r"127\.0\.0\.1"):
         await Store("redis+sentinel://127.0.0.1:1,127.0.0.1:2/main", key_prefix="x").open()
-
-
-def test_addresses_of_sentinels_are_read() -> None:
-    url = read_sentinel("redis+sentinel://user:pass@a,b:7/main/3?sentinel_password=sesame&client_name=lingua")
-    assert (url.sentinels, url.master_name) == ((Address("a", 26379), Address("b", 7)), "main")
-    master, sentinel = url.connect(Address("c", 1)), url.connect_to_sentinel(Address("a", 26379))
-    assert (master.username, master.password, master.db, master.client_name) == ("user", "pass", 3, "lingua")
-    assert (sentinel.username, sentinel.password, sentinel.db, sentinel.client_name) == (None, "sesame", 0, "lingua")
-
-
-@pytest.mark.parametrize(
-    ("url", "because"),
-    [
-        ("redis+sentinel://a,b", "after the hosts comes /master-name"),
-        ("redis+sentinel://a,b/main/0/1", "after the hosts comes /master-name"),
-        ("redis+sentinel://a,b/main/first", "first is no database number"),
-        ("redis+sentinel:///main", "a host is missing"),
-        ("redis+sentinel://a:x/main", "a port is not a number"),
-        ("redis+sentinel://user:se/same@a/main", "a / in a password is written %2F"),
-    ],
-)
-def test_an_address_that_is_none_is_refused(url: str, because: str) -> None:
-    with pytest.raises(StoreError, match=f"is not a Redis address: {because}") as caught:
-        Store(url, key_prefix="x")
-    assert "same" not in str(caught.value)

@@ -107,7 +107,7 @@ async def test_names_need_not_be_compared_and_nothing_need_be_verified(
 
 
 async def test_an_authority_that_cannot_be_read_is_named(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"nothing\.pem, and there is no such file"):
+    with pytest.raises(StoreError, match=r"nothing\.pem, which does not exist"):
         async with store_on(f"rediss://{server.address}?ssl_ca_certs={tmp_path / 'nothing.pem'}"):
             pass
 

@@ -21,9 +21,11 @@ from lingua_scheduler.store.store import Store
 @click.argument("verb", type=click.Choice(["list", "replay", "purge"]), default="list")
 @click.argument("letter_ids", metavar="[ID]...", nargs=-1)
 @redis_options
-@click.option("--all", "all_letters", is_flag=True, help="With replay or purge: all of them.")
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="With list: at most.")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--all", "all_letters", is_flag=True, help="With replay or purge: all dead letters.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="With list: maximum number shown."
+)
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def dead_letters(
     verb: str,
     letter_ids: tuple[str, ...],
@@ -34,24 +36,26 @@ def dead_letters(
     limit: int,
     as_json: bool,
 ) -> None:
-    """Letters between schedulers that could not be handled: look at them, try them again, or delete them.
+    """List, replay or delete dead letters.
+
+    A dead letter is a message between scheduler instances that could not be handled.
 
     \b
-    lingua dead-letters                          why there are any
+    lingua dead-letters                list them, with the reasons
     lingua dead-letters replay s1:1731715200000-0
-    lingua dead-letters replay --all             into the inboxes they came from
+    lingua dead-letters replay --all   put them back into their inboxes
     lingua dead-letters purge --all
     """
     if verb == "list":
         if letter_ids or all_letters:
-            raise click.UsageError("list shows what there is; ids and --all go with replay and purge")
+            raise click.UsageError("list takes no ids and no --all; use them with replay or purge")
         _show(with_store(lambda store: list_dead_letters(store, limit), redis_url, data_dir, config), as_json)
         return
     if bool(letter_ids) == all_letters:
-        raise click.UsageError(f"say which letters to {verb}: their ids, or --all")
+        raise click.UsageError(f"name the letters to {verb}: their ids, or --all")
     for letter_id in letter_ids:
         if not is_letter_id(letter_id):
-            fail(f"{letter_id} is no id of a dead letter; lingua dead-letters lists them", Exit.SETTINGS)
+            fail(f"{letter_id} is not the id of a dead letter; lingua dead-letters lists them", Exit.SETTINGS)
     chosen = None if all_letters else letter_ids
     limits = limits_of(load_settings(config, {}, ()).settings.inbox)
 
@@ -92,7 +96,10 @@ def _tell(done: Replayed | Purged, as_json: bool, *, is_choice: bool) -> None:
         click.echo(
             f"{done.replayed} dead letters were put back"
             + (f"; {done.full} inboxes are full" * bool(done.full))
-            + (f"; of {done.bare} the speech was not kept (inbox.keep_speech)" * bool(done.bare))
+            + (
+                f"; {done.bare} cannot be replayed, because their speech was not kept (inbox.keep_speech)"
+                * bool(done.bare)
+            )
         )
     if is_choice and isinstance(done, Replayed) and done.gone:
         fail(f"{done.gone} of these letters do not exist; lingua dead-letters lists them", Exit.SETTINGS)

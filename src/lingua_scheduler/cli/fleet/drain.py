@@ -18,10 +18,10 @@ from lingua_scheduler.store.store import Store
 @click.command()
 @click.argument("node_id")
 @redis_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
-@click.option("--wait", is_flag=True, help="Return when its last job has ended.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
+@click.option("--wait", is_flag=True, help="Return when the node's last job has ended.")
 @click.option(
-    "--timeout", "timeout_s", type=float, default=600, show_default=True, help="With --wait: seconds at most."
+    "--timeout", "timeout_s", type=float, default=600, show_default=True, help="With --wait: maximum seconds to wait."
 )
 def drain(
     node_id: str,
@@ -32,7 +32,9 @@ def drain(
     wait: bool,
     timeout_s: float,
 ) -> None:
-    """Give a node no more work; it finishes what it has. `lingua resume` undoes it, a restart of the node too.
+    """Stop sending jobs to a node; its running jobs finish.
+
+    lingua resume, or a restart of the node, ends the draining.
 
     \b
     lingua drain node-1A2B3C4D --wait && ssh that-machine reboot
@@ -60,9 +62,9 @@ def drain(
 @click.command()
 @click.argument("node_id")
 @redis_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def resume(node_id: str, redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
-    """Give a drained node work again.
+    """Send jobs to a drained node again.
 
     \b
     lingua resume node-1A2B3C4D
@@ -96,8 +98,8 @@ async def _watch(store: Store, node_id: str, running: int, timeout_s: float) -> 
         started_with = running
         while running and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.2)
-            place = await store.nodes.place_of(node_id)
-            view = None if place is None else await store.nodes.view_one(node_id, place.shard)
+            place = await store.placements.find(node_id)
+            view = None if place is None else await store.node_views.one(node_id, place.shard)
             running = 0 if view is None else view.held
             progress.update(bar, completed=max(0, started_with - running))
     return running

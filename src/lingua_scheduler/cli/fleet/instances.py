@@ -19,10 +19,12 @@ STYLES = {"alive": "green", "stopped": "dim", "dead": "red"}
 
 @click.command()
 @redis_options
-@click.option("--wide", is_flag=True, help="Also host, process, version, and mail that is read but not done.")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--wide", is_flag=True, help="Also show host, process id, version, and letters being handled.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def instances(redis_url: str | None, data_dir: str | None, config: Path | None, wide: bool, as_json: bool) -> None:
-    """Show every scheduler that shares this Redis, alive, stopped or dead, and the mail that waits for it.
+    """Show every scheduler instance that shares this Redis.
+
+    For each: whether it is alive, stopped or dead, and how many letters (messages from other instances) wait for it.
 
     \b
     lingua instances
@@ -39,7 +41,7 @@ def instances(redis_url: str | None, data_dir: str | None, config: Path | None, 
         click.echo(msgspec.json.encode(found))
         return
     if not found.instances:
-        click.echo("no scheduler has used this Redis lately; start one with: lingua serve")
+        click.echo("no scheduler has used this Redis recently; start one with: lingua serve")
         return
     rows = [_row(about) for about in found.instances]
     columns = [name for name in rows[0] if wide or name not in ("host", "pid", "version", "pending")]

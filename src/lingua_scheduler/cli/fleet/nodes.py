@@ -1,7 +1,6 @@
 """`lingua nodes` and `lingua node-info`"""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,66 +11,88 @@ from rich.text import Text
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.redis_access import redis_options, with_store
-from lingua_scheduler.cli.wording import STATE_STYLES, table_console
+from lingua_scheduler.cli.wording import age, node_state, now_ms, short_span, table_console
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.store.nodes.nodes import NodeView
+from lingua_scheduler.services.watching.fleet import Member, read_member, read_members
 from lingua_scheduler.store.store import Store
 
-# Leased, but not yet known to have begun.
-RESERVED = (JobState.RESERVED, JobState.DISPATCHED)
+# As people read them; --json has the names.
+LABELS = {
+    "node_id": "node",
+    "max_jobs": "slots",
+    "held": "taken",
+    "alive_for_ms": "counts as alive for",
+    "quarantined_for_ms": "quarantined",
+    "unavailable_for_ms": "lacks",
+    "level": "verdict",
+    "wide_pairs": "pairs, if very many",
+    "acknowledges": "acknowledges jobs",
+    "version": "version it announces",
+    "reserved": "jobs sent to it",
+    "running": "jobs it runs",
+}
+# On a terminal.
+MOST_PAIRS = 6
+ABSENT = {"level": "well", "free": "takes no work"}
 
 
 @click.command()
 @redis_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
-    """Show every node: its state, its slots, its pairs, and for how long it counts as alive.
+    """Show every node: state, slots, language pairs.
+
+    "alive for" is the time until the node counts as gone unless it sends a heartbeat.
 
     \b
     lingua nodes
     lingua nodes --json | jq '.nodes[] | select(.state != "ready")'
     """
-    views = with_store(_views, redis_url, data_dir, config)
+    members = with_store(_members, redis_url, data_dir, config)
     if as_json:
-        click.echo(json.dumps({"nodes": [described(view) for view in views]}))
+        click.echo(json.dumps({"nodes": [described(member) for member in members]}))
         return
-    if not views:
-        click.echo("no nodes yet; start one with: lingua node --engine sim")
+    if not members:
+        click.echo("there are no nodes; start one with: lingua node --engine sim")
         return
+    console = table_console()
     table = Table("node", "state", "taken", "shard", "alive for", "pairs", box=None, pad_edge=False, header_style="dim")
-    for view in views:
-        about = described(view)
+    for member in members:
+        about = described(member)
+        node = member.look
         table.add_row(
-            view.node_id,
-            shown_state(about),
-            f"{view.held}/{view.max_jobs}",
-            str(view.shard),
+            node.node_id,
+            node_state(node, now_ms()),
+            f"{node.held}/{node.max_jobs}",
+            str(node.shard),
             f"{about['alive_for_ms'] / 1000:.0f} s",
-            _pairs_in_words(about),
+            _pairs_in_words(about, MOST_PAIRS if console.is_terminal else None),
         )
-    table_console().print(table)
+    console.print(table)
 
 
 @click.command("node-info")
 @click.argument("node_id")
 @redis_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def node_info(node_id: str, redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
-    """Show all that is known of one node, and the leases it holds.
+    """Show one node: state, leases, last errors.
+
+    Also how many of its attempts succeeded in the last hour, and how long they took.
 
     \b
     lingua node-info node-1A2B3C4D
     """
 
     async def look(store: Store) -> dict[str, Any] | None:
-        place = await store.nodes.place_of(node_id)
-        view = None if place is None else await store.nodes.view_one(node_id, place.shard)
-        if view is None:
+        member = await read_member(store, node_id)
+        if member is None:
             return None
-        leases = await store.nodes.leases(node_id, view.shard)
-        reserved = sum(lease.state in RESERVED for lease in leases)
-        return described(view) | {
+        leases = await store.ledger.leases(node_id, member.row.shard)
+        reserved = sum(lease.state == JobState.DISPATCHED for lease in leases)
+        tally = await store.tallies.read(member.row.shard, node_id, now_ms())
+        return described(member) | {
+            "lately": msgspec.to_builtins(tally) | {"failed_percent": tally.failed_percent},
             "reserved": reserved,
             "running": len(leases) - reserved,
             "leases": [
@@ -88,11 +109,13 @@ def node_info(node_id: str, redis_url: str | None, data_dir: str | None, config:
         return
     table = Table.grid(padding=(0, 2))
     for name, value in about.items():
-        table.add_row(Text(name, style="dim"), _shown(name, value))
+        table.add_row(Text(LABELS.get(name, name.replace("_", " ")), style="dim"), _shown(name, value))
     table_console().print(table)
 
 
 def _shown(name: str, value: Any) -> str:
+    if name == "lately":
+        return _lately_in_words(value)
     if name == "leases":
         return "\n".join(f"{lease['lease']}  {lease['state']}" for lease in value) or "none"
     if name == "languages":
@@ -101,58 +124,72 @@ def _shown(name: str, value: Any) -> str:
         lists = [f"{kind} {' '.join(value.get(kind, ()))}" for kind in ("asr", "semantic", "tts")]
         return "\n".join([*lists, f"nmt {spelled}"])
     if name == "quarantined_for_ms":
-        return "no" if value is None else f"{value / 1000:.0f} s" if value else "its next job is a probe"
+        return "no" if value is None else f"for {short_span(value)}" if value else "its next job is a probe"
     if name == "unavailable_for_ms":
-        return "\n".join(f"{service} for {ms / 1000:.0f} s" for service, ms in value.items()) or "none"
+        return "\n".join(f"{service} for {short_span(ms)}" for service, ms in value.items()) or "none"
+    if name == "alive_for_ms":
+        return f"{short_span(value)} without another heartbeat"
     if isinstance(value, list):
         return " ".join(map(str, value)) or "none"
-    return str(value)
+    if value is None or isinstance(value, bool):
+        return {None: ABSENT.get(name, "-"), True: "yes", False: "no"}[value]
+    return str(value) or "-"
 
 
-def _pairs_in_words(about: dict[str, Any]) -> str:
+def _lately_in_words(lately: dict[str, Any]) -> str:
+    """The last hour: how much failed, how long it took, and the last errors."""
+    if not lately["done"] + lately["failed"]:
+        return "no attempts in the last hour"
+    lines = [f"{lately['done']} done, {lately['failed']} failed ({lately['failed_percent']} %) in the last hour"]
+    if lately["mean_ms"] is not None:
+        lines.append(f"mean {lately['mean_ms']} ms, slowest {lately['slowest_ms']} ms")
+    if lately["real_time_factor"] is not None:
+        lines.append(f"real-time factor {lately['real_time_factor']}")
+    lines += [f"{age(error['at_ms'])} ago {error['reason']} {error['job_id']}" for error in lately["errors"]]
+    return "\n".join(lines)
+
+
+def _pairs_in_words(about: dict[str, Any], most: int | None) -> str:
+    """`most` is how many are named; None: all of them."""
     if about["wide_pairs"]:
         return f"any of {about['wide_pairs']}"
     pairs = about["pairs"]
-    return " ".join(pairs[:6]) + (f" +{len(pairs) - 6}" if len(pairs) > 6 else "")
+    left_out = len(pairs) - len(pairs[:most])
+    return " ".join(pairs[:most]) + (f" +{left_out}" if left_out else "")
 
 
-def shown_state(node: dict[str, Any]) -> Text:
-    """Whether a node gets work, and if not, why and for how long."""
-    remaining_ms = node.get("quarantined_for_ms")
-    if remaining_ms is not None:
-        return Text(f"quarantined {remaining_ms / 1000:.0f} s" if remaining_ms else "on probation", style="red")
-    state = Text(node["state"], style=STATE_STYLES.get(node["state"], ""))
-    if unavailable := node.get("unavailable_for_ms"):
-        state.append(f" without {' '.join(unavailable)}", style="yellow")
-    return state
+async def _members(store: Store) -> list[Member]:
+    return [member for _, member in sorted((await read_members(store, now_ms(), {})).items())]
 
 
-async def _views(store: Store) -> list[NodeView]:
-    return await store.nodes.view()
-
-
-def described(view: NodeView) -> dict[str, Any]:
-    said = msgspec.json.decode(view.profile)
-    epoch, instance, link, features = view.owner.split(" ")
-    now_ms = int(time.time() * 1000)
+def described(member: Member) -> dict[str, Any]:
+    row, said = member.row, member.said
+    at_ms = now_ms()
+    asr, semantic, tts, translations = said.languages
     return {
-        "node_id": view.node_id,
-        "state": view.state,
-        "shard": view.shard,
-        "max_jobs": view.max_jobs,
-        "held": view.held,
-        "free": view.free,
-        "alive_for_ms": max(0, view.alive_until_ms - now_ms),
-        "quarantined_for_ms": view.quarantined_for_ms(now_ms),
-        "unavailable_for_ms": view.unavailable_for_ms(now_ms),
-        "pairs": view.pairs,
-        "wide_pairs": view.wide_pairs,
-        "languages": dict(zip(("asr", "semantic", "tts", "nmt"), said.get("languages") or (), strict=False)),
-        "services": said.get("services", []),
-        "version": said.get("version", ""),
-        "platform": said.get("platform", ""),
-        "instance": instance,
-        "connection": link,
-        "epoch": int(epoch),
-        "acknowledges": Features.parse(features).acknowledges,
+        "node_id": row.node_id,
+        "state": member.look.state,
+        "shard": row.shard,
+        "max_jobs": row.max_jobs,
+        "held": row.held,
+        "free": row.free,
+        "alive_for_ms": max(0, row.alive_until_ms - at_ms),
+        "quarantined_for_ms": member.quarantined_for_ms(at_ms),
+        "unavailable_for_ms": member.unavailable_for_ms(at_ms),
+        "level": member.look.level,
+        "pairs": member.pairs,
+        "wide_pairs": member.wide_pairs,
+        "languages": {
+            "asr": sorted(asr),
+            "semantic": sorted(semantic),
+            "tts": sorted(tts),
+            "nmt": None if translations is None else sorted(map(list, translations)),
+        },
+        "services": said.services,
+        "version": said.version,
+        "platform": said.platform,
+        "instance": row.owner.owner.instance,
+        "connection": row.owner.owner.link,
+        "epoch": int(row.owner.epoch),
+        "acknowledges": row.owner.features.acknowledges,
     }

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +12,39 @@ from rich.text import Text
 
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
-from lingua_scheduler.cli.wording import counted, plain, table_console
-from lingua_scheduler.domain.pools.languages import is_code
-from lingua_scheduler.domain.pools.pools import Admission, Facet, pool_name
-from lingua_scheduler.domain.pools.selection import WidePool
+from lingua_scheduler.cli.wording import LEVEL_STYLES, counted, now_ms, plain, table_console
+from lingua_scheduler.domain.pools.languages import tag_of
+from lingua_scheduler.domain.pools.names import Facet, Pool
+from lingua_scheduler.domain.pools.pools import Admission
+from lingua_scheduler.domain.watching.pairs import can_write, name_of
+from lingua_scheduler.domain.watching.picture import PairLook, WideLook
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
+from lingua_scheduler.services.watching.fleet import Member, fleet_of, read_members, served_pair
 from lingua_scheduler.store.store import Store
+
+# Nodes of one pair that are named; --json has all.
+MOST_NAMED = 20
 
 
 @click.command()
 @click.argument("src", required=False)
 @click.argument("tgt", required=False)
 @redis_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def pools(
     src: str | None, tgt: str | None, redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool
 ) -> None:
-    """Show every language pair: how many nodes serve it as speech and as text, and their free slots.
+    """Show every language pair with its nodes and free slots.
 
-    The last line is about the map the instances work with: its version, its age, and who leads. With SRC and TGT, only
-    that pair: who serves it, or what is missing. Nodes that serve more than 256 pairs each are summed up by their
-    languages; ask for a pair to see whether they serve it.
+    Nodes are counted by what they return: speech, or text only. The last line describes the pool map that the
+    instances use: its version, its age and the leader. With SRC and TGT it shows only that pair: the nodes that serve
+    it, or what is missing. Nodes that serve more than 256 pairs are summarised by their languages; name a pair to see
+    whether they serve it.
 
     \b
     lingua pools
-    lingua pools en fr
+    lingua pools en fr             also EN FR, en:fr, en-US fr-CA
     lingua pools --json | jq '.pairs["en:zh"]'
     lingua pools --redis-url redis://db:6379/0
     """
@@ -49,15 +56,14 @@ def pools(
         click.echo(json.dumps(found))
         return
     if not found["pairs"] and not found["wide"]:
-        click.echo("no node serves any pair; start one with: lingua node --engine sim")
+        click.echo("no node serves any language pair; start a node with: lingua node --engine sim")
         return
     table = Table("pair", "speech", "text", "free", "slots", "shards", box=None, pad_edge=False, header_style="dim")
     for pair, about in found["pairs"].items():
-        # A pair that one lost node would break deserves a look.
-        lonely = "yellow" if about["speech"] == 1 else ""
+        style = LEVEL_STYLES[about["level"]] if about["level"] else ""
         free = Text(str(about["free"]), style="red" if about["free"] == 0 else "")
         counts = (str(about["speech"]), str(about["text"]))
-        table.add_row(Text(pair, style=lonely), *counts, free, str(about["slots"]), str(about["shards"]))
+        table.add_row(Text(pair, style=style), *counts, free, str(about["slots"]), str(about["shards"]))
     console = table_console()
     if found["pairs"]:
         console.print(table)
@@ -69,41 +75,66 @@ def pools(
 def _show_pair(
     src: str, tgt: str | None, redis_url: str | None, data_dir: str | None, config: Path | None, *, as_json: bool
 ) -> None:
-    if tgt is None or not (is_code(src) and is_code(tgt)):
-        fail("a pair is two language codes, such as: lingua pools en fr", Exit.SETTINGS)
+    if tgt is None:
+        src, _, tgt = src.replace("→", ":").partition(":")
+    src, tgt = (tag_of(text) or fail(_no_pair(text), Exit.SETTINGS) for text in (src, tgt))
     admission = Admission(load_settings(config, {}, ()).settings.pools.admission)
     found = with_store(lambda store: read_pair(store, src, tgt, admission), redis_url, data_dir, config)
     if as_json:
         click.echo(json.dumps(found))
         return
     for facet, nodes in found["nodes"].items():
-        served = f"{len(nodes)} nodes: {', '.join(nodes[:20])}{' …' if len(nodes) > 20 else ''}"
-        click.echo(plain(f"{src} → {tgt} as {facet}: {served if nodes else found['missing'][facet]}"))
+        more = f" and {len(nodes) - MOST_NAMED} more" if len(nodes) > MOST_NAMED else ""
+        served = f"{counted(len(nodes), 'node')}: {', '.join(nodes[:MOST_NAMED])}{more}"
+        words = plain(f"{found['src']} → {found['tgt']} as {facet}: {served if nodes else found['missing'][facet]}")
+        table_console().print(Text(words))
+
+
+def _no_pair(text: str) -> str:
+    met = f"; {text!r} is none" if text else ""
+    return f"a pair needs two language codes, for example: lingua pools en fr{met}"
 
 
 async def read_pair(store: Store, src: str, tgt: str, admission: Admission) -> dict[str, Any]:
-    """Who serves it, and where nobody does, why."""
+    """The nodes that serve it, or why none does."""
     explainer = Explainer(store, PoolMapCopy(store.pools), admission)
-    names = {facet.value: pool_name(src, tgt, facet) for facet in Facet}
-    views = await store.nodes.view()
-    nodes = {facet: sorted(view.node_id for view in views if name in view.serves) for facet, name in names.items()}
-    missing = {facet: await explainer.missing(name) for facet, name in names.items() if not nodes[facet]}
+    members = await read_members(store, now_ms(), {})
+    src, tgt = served_pair(members, src, tgt)
+    nodes = {
+        facet.value: sorted(name for name, member in members.items() if member.serves(src, tgt, facet))
+        for facet in Facet
+    }
+    missing = {
+        facet.value: await explainer.missing(str(Pool(src, tgt, facet))) for facet in Facet if not nodes[facet.value]
+    }
     return {"src": src, "tgt": tgt, "nodes": nodes, "missing": missing}
 
 
-def _wide(name: str, wide: WidePool) -> dict[str, Any]:
-    reach = wide.reach
+def _pair(pair: PairLook) -> dict[str, Any]:
+    """Slots are those of all who can at least write it."""
     return {
-        "name": name,
-        "sources": sorted(reach.sources),
-        "text_targets": sorted(reach.text),
-        "speech_targets": sorted(reach.speech),
-        "translations": reach.by_source,
-        "pairs": reach.count(),
-        "nodes": sum(wide.shards.values()),
+        "speech": pair.nodes,
+        "text": pair.text_nodes,
         "free": 0,
         "slots": 0,
-        "shards": len(wide.shards),
+        "shards": 0,
+        "level": pair.level,
+    }
+
+
+def _wide(wide: WideLook) -> dict[str, Any]:
+    return {
+        "name": wide.name,
+        "sources": wide.sources,
+        "text_targets": wide.text,
+        "speech_targets": wide.speech,
+        "translations": wide.translations,
+        "pairs": 0,
+        "nodes": wide.text_nodes,
+        "free": 0,
+        "slots": 0,
+        "shards": 0,
+        "level": wide.level,
     }
 
 
@@ -120,33 +151,32 @@ def _wide_in_words(wide: dict[str, Any]) -> Text:
 
 def _about_the_map(about: dict[str, Any]) -> str:
     if not about["version"]:
-        return "no map is published; every instance builds its own"
-    leader = f"led by {about['leader']}" if about["leader"] else "nobody leads"
+        return "no pool map is published; every instance builds its own"
+    leader = f"led by {about['leader']}" if about["leader"] else "no leader"
     return f"map version {about['version']} by {about['generated_by']}, {about['age_ms'] / 1000:.0f} s old; {leader}"
 
 
 async def read(store: Store) -> dict[str, Any]:
-    pool_map, nodes, published, leader = await asyncio.gather(
-        store.pools.build_map(), store.nodes.view(), store.pools.published(), store.pools.leader()
+    members, published, leader = await asyncio.gather(
+        read_members(store, now_ms(), {}), store.pools.published(), store.pools.leader()
     )
-    pairs: dict[str, dict[str, int]] = {}
-    for pool in sorted(pool_map.nodes):
-        src, tgt, _ = pool.split(":")
-        about = pairs.setdefault(f"{src}:{tgt}", {"speech": 0, "text": 0, "free": 0, "slots": 0, "shards": 0})
-        for facet in Facet:
-            shards = pool_map.nodes_of(pool_name(src, tgt, facet))
-            about[facet.value] = sum(shards.values())
-            about["shards"] = max(about["shards"], len(shards))
-    wide = {name: _wide(name, one) for name, one in pool_map.wide.items()}
-    for node in nodes:
-        served = node.pairs
-        if node.reach is not None:
-            served = [pair for pair in pairs if f"{pair}:{Facet.TEXT.value}" in node.serves]
-        sums = [pairs[pair] for pair in served if pair in pairs] + [wide[pool] for pool in node.pools if pool in wide]
-        for about in sums:
-            about["free"] += node.free or 0
-            about["slots"] += node.max_jobs
-    age_ms = max(0, int(time.time() * 1000) - published.generated_at_ms) if published.version else None
+    fleet = await fleet_of(members)
+    pairs = {name_of(pair): _pair(pair) for pair in fleet.pairs if pair.text_nodes}
+    wide = {look.name: _wide(look) for look in fleet.wide if look.text_nodes}
+    shards: dict[str, set[int]] = {}
+    for member in members.values():
+        if not can_write(member.look):
+            continue
+        for name in _sums_of(member, pairs):
+            about = pairs[name] if name in pairs else wide[name]
+            about["free"] += member.look.free or 0
+            about["slots"] += member.look.max_jobs
+            shards.setdefault(name, set()).add(member.look.shard)
+        if member.said.reach is not None:
+            wide[member.look.wide]["pairs"] = member.wide_pairs
+    for name, about in (*pairs.items(), *wide.items()):
+        about["shards"] = len(shards[name])
+    age_ms = max(0, now_ms() - published.generated_at_ms) if published.version else None
     return {
         "pairs": pairs,
         "wide": list(wide.values()),
@@ -158,3 +188,15 @@ async def read(store: Store) -> dict[str, Any]:
             "leader": leader.instance if leader else None,
         },
     }
+
+
+def _sums_of(member: Member, pairs: Iterable[str]) -> Iterator[str]:
+    """The pairs, and the wide pool, in which the slots of a node count."""
+    if member.said.reach is None:
+        yield from member.said.text
+        return
+    yield member.look.wide
+    for name in pairs:
+        src, _, tgt = name.partition(":")
+        if member.said.reach.serves(src, tgt, Facet.TEXT):
+            yield name

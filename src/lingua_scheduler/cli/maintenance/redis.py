@@ -1,4 +1,4 @@
-"""`lingua redis`: look at what is in Redis, put it right, and let the right user in."""
+"""`lingua redis`: check and repair the data in Redis, print its ACL, finish an upgrade."""
 
 import asyncio
 import json
@@ -8,51 +8,54 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
+from lingua_scheduler.cli.groups import Group
+from lingua_scheduler.cli.listing import flowing
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
-from lingua_scheduler.cli.wording import plain
+from lingua_scheduler.cli.wording import plain, table_console
 from lingua_scheduler.domain.maintenance.findings import Finding
-from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, ClaimOutcome, refusal
+from lingua_scheduler.domain.maintenance.versions import DATA_VERSION, VersionClaimOutcome, refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.maintenance.facts import ServerFacts, facts_of
 from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.store import Store
 
-FOUND_SOMETHING = 1
 
-
-@click.group()
+@click.group(cls=Group)
 def redis() -> None:
-    """Look after the Redis the schedulers use.
+    """Check, repair and upgrade the data in Redis.
 
     \b
-    lingua redis check             is anything wrong in there?
-    lingua redis check --repair    put it right, while everybody works on
-    lingua redis acl               the rights a scheduler needs
-    lingua redis upgrade           after the last instance was upgraded
+    lingua redis check             find inconsistent data
+    lingua redis check --repair    repair it while schedulers run
+    lingua redis acl               print the permissions a scheduler needs
+    lingua redis upgrade           run after the last instance was upgraded
     """
 
 
 @redis.command()
 @redis_options
-@click.option("--repair", is_flag=True, help="Remove or rebuild what is wrong; safe while schedulers run.")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--repair", is_flag=True, help="Remove or rebuild inconsistent data; safe while schedulers run.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def check(redis_url: str | None, data_dir: str | None, config: Path | None, repair: bool, as_json: bool) -> None:
-    """Find what nobody answers for any more: nodes, leases, jobs, pools and mail of the dead, and wrong counts.
+    """Find orphaned or inconsistent data in Redis.
 
-    Looks twice, a few seconds apart, so that what is in the middle of a change is not taken for a fault. Also says
-    which server this is, and what it promises about the data.
+    It finds nodes, leases, jobs, pools and letters that no living instance or node owns, and counts that are wrong. It
+    looks twice, a few seconds apart, so that a change in progress is not reported. It also shows the server's version,
+    persistence and memory.
 
     \b
     lingua redis check
     lingua redis check --repair --redis-url redis://db:6379/0
     lingua redis check --json | jq '.findings[].words'
 
-    Dead letters of an instance that is gone are for a person to read (lingua dead-letters); they are no fault.
+    Dead letters of an instance that is gone are shown as notes, not as problems; see lingua dead-letters.
 
-    Exit codes: 0 nothing is wrong (any more), 1 something is, 2 bad settings, 3 Redis cannot be used.
+    Exit codes: 0 no problems, or all repaired, 1 problems found, 2 invalid settings, 3 Redis is unusable.
     """
     console = Console(stderr=True)
 
@@ -73,16 +76,16 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
         click.echo(json.dumps(about | {"findings": [_described(finding) for finding in left]} | repaired))
     else:
         _show(about, found, left, repair)
-    raise SystemExit(FOUND_SOMETHING if any(finding.is_repairable for finding in left) else 0)
+    raise SystemExit(Exit.FOUND if any(finding.is_repairable for finding in left) else 0)
 
 
 @redis.command()
-@click.option("--user", default="lingua", show_default=True, help="Name of the user.")
+@click.option("--user", default="lingua", show_default=True, help="Name of the Redis user.")
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings. [env: LINGUA_CONFIG]")
 def acl(user: str, config: Path | None) -> None:
-    """Print the command that makes a Redis user with the rights a scheduler needs, and no others.
+    """Print the command that creates a least-privilege Redis user.
 
-    Put a password in place of PASSWORD, and run it on every server: masters, replicas, every member of a Cluster.
+    Replace PASSWORD in it, and run it on every server: masters, replicas, every member of a Cluster.
 
     \b
     lingua redis acl
@@ -94,18 +97,18 @@ def acl(user: str, config: Path | None) -> None:
 
 @redis.command()
 @redis_options
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def upgrade(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
-    """Say that every instance runs this release: from now on the release before it cannot start any more.
+    """Finish an upgrade, once every instance runs this release.
 
-    While instances are upgraded one after another the data keeps the version of the older release, so that you can
-    go back. The release after this one refuses to start until this was said.
+    During a rolling upgrade the data keeps the version of the older release, so that you can roll back. This command
+    raises the data version: the previous release can no longer start, and the next release can.
 
     \b
     lingua redis upgrade
     """
 
-    async def finish(store: Store) -> tuple[ClaimOutcome, str]:
+    async def finish(store: Store) -> tuple[VersionClaimOutcome, str]:
         return await store.versions.claim(finish=True)
 
     outcome, stored = with_store(finish, redis_url, data_dir, config)
@@ -114,8 +117,8 @@ def upgrade(redis_url: str | None, data_dir: str | None, config: Path | None, as
     if as_json:
         click.echo(json.dumps({"data_version": DATA_VERSION, "outcome": outcome.value}))
         return
-    word = "is now" if outcome in (ClaimOutcome.RAISED, ClaimOutcome.WRITTEN) else "was already"
-    click.echo(f"the data {word} of version {DATA_VERSION}")
+    word = "is now" if outcome in (VersionClaimOutcome.RAISED, VersionClaimOutcome.WRITTEN) else "was already"
+    click.echo(f"the data {word} at version {DATA_VERSION}")
 
 
 def _described(finding: Finding) -> dict[str, object]:
@@ -128,6 +131,7 @@ def _described(finding: Finding) -> dict[str, object]:
 
 
 def _show(about: dict[str, Any], found: list[Finding], left: list[Finding], repair: bool) -> None:
+    facts_shown = Table.grid(padding=(0, 3))
     for server in about["servers"]:
         facts = ServerFacts(**{name: value for name, value in server.items() if name != "promise"})
         where = f"port {facts.port}" if facts.port else "Unix socket"
@@ -138,21 +142,22 @@ def _show(about: dict[str, Any], found: list[Finding], left: list[Finding], repa
             ("memory", f"{facts.memory} of {facts.memory_limit}, when full: {facts.maxmemory_policy}"),
             ("scripts", f"{facts.scripts_loaded} of {facts.scripts} loaded"),
         ):
-            click.echo(f"{name:12} {value}")
-    click.echo(f"{'data':12} version {about['data_version'] or 'none yet'}; this release knows {DATA_VERSION}\n")
+            facts_shown.add_row(name, value)
+    facts_shown.add_row("data", f"version {about['data_version'] or 'none yet'}; this release knows {DATA_VERSION}")
+    console = table_console()
+    console.print(facts_shown, Text())
     for finding in found:
         if not finding.is_repairable:
-            mark = "note "
+            mark = Text("note ")
         elif finding in left:
-            mark = click.style("found", fg="red")
+            mark = Text("found", style="red")
         else:
-            mark = click.style("fixed", fg="green")
-        click.echo(f"{mark}  {plain(finding.words)}\n       {plain(finding.key)}")
+            mark = Text("fixed", style="green")
+        for line in (*flowing(console, mark, (plain(finding.words),), 7), Text(f"       {plain(finding.key)}")):
+            console.print(line)
     faults = [finding for finding in left if finding.is_repairable]
     if not any(finding.is_repairable for finding in found):
-        click.echo("nothing is wrong")
+        click.echo("no problems found")
     elif faults and not repair:
-        click.echo(
-            f"\n{len(faults)} findings; lingua redis check --repair puts right what can be, while everybody works on"
-        )
+        click.echo(f"\n{len(faults)} findings; lingua redis check --repair repairs what it can while schedulers run")
     sys.stdout.flush()

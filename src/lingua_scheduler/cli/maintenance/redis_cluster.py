@@ -13,6 +13,7 @@ from types import FrameType
 import click
 from rich.console import Console
 
+from lingua_scheduler.cli.groups import Group
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.store.servers.embedded import EmbeddedError, find_binary, read_version
 from lingua_scheduler.store.servers.local_cluster import LocalCluster, LocalServer, LocalServerError
@@ -20,7 +21,7 @@ from lingua_scheduler.store.servers.local_cluster import LocalCluster, LocalServ
 WATCH_S = 0.2
 
 
-@click.group("redis-cluster")
+@click.group("redis-cluster", cls=Group)
 def redis_cluster() -> None:
     """Try a Redis Cluster on this machine.
 
@@ -31,24 +32,28 @@ def redis_cluster() -> None:
 
 @redis_cluster.command()
 @click.option(
-    "--masters", type=click.IntRange(1, 30), default=3, show_default=True, help="Servers that share the slots."
+    "--masters",
+    type=click.IntRange(1, 30),
+    default=3,
+    show_default=True,
+    help="Number of masters, which share the hash slots.",
 )
-@click.option("--replicas", type=click.IntRange(0, 5), default=1, show_default=True, help="Replicas of each master.")
+@click.option("--replicas", type=click.IntRange(0, 5), default=1, show_default=True, help="Replicas per master.")
 @click.option(
     "--node-timeout-ms",
     type=click.IntRange(100, 600_000),
     default=5_000,
     show_default=True,
-    help="Silence after which a replica takes over from its master.",
+    help="Time without contact after which a replica replaces its master.",
 )
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Where the servers' logs and files are while it runs.  [default: a temporary folder]",
+    help="Directory for logs and files while it runs.  [default: a temporary folder]",
 )
-@click.option("--server-binary", help="redis-server or valkey-server to run.  [default: the shipped one]")
+@click.option("--server-binary", help="Path of redis-server or valkey-server.  [default: the bundled one]")
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings. [env: LINGUA_CONFIG]")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable: one line when the Cluster is ready.")
+@click.option("--json", "as_json", is_flag=True, help="Output one line of JSON when the Cluster is ready.")
 def start(
     masters: int,
     replicas: int,
@@ -58,18 +63,18 @@ def start(
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Start a Redis Cluster on free ports of 127.0.0.1 and show its address; Ctrl-C or SIGTERM ends it.
+    """Start a Redis Cluster on free local ports, until Ctrl-C.
 
-    It is for trying and testing: it keeps nothing on disk, and everything it created is removed at the end. Should
-    this command be killed, the servers end too (on Linux).
+    It listens on 127.0.0.1 and shows its address. It is for trying and testing: it has no persistence, and its files
+    are removed at the end. On Linux the servers also end if this command is killed.
 
     \b
     lingua redis-cluster start
     lingua redis-cluster start --masters 3 --replicas 0
-    lingua serve --redis-url redis+cluster://…     in another terminal, with the address it shows
-    kill -9 PID                                    of a master: see a replica take over
+    lingua serve --redis-url redis+cluster://…   use it, in another terminal
+    kill -9 PID                                  let a replica take over
 
-    Exit codes: 0 stopped as asked, 2 bad settings, 3 the servers do not start.
+    Exit codes: 0 stopped on request, 2 invalid settings, 3 the servers do not start.
     """
     settings = load_settings(config, {"redis.server_binary": server_binary}, ()).settings
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -143,7 +148,7 @@ def _show(cluster: LocalCluster, version: str, folder: Path, as_json: bool) -> N
             click.echo(f"{role:8} {server.address}   process {server.pid}")
     click.echo(f"logs in  {folder}")
     click.echo("\nUse it:  lingua serve --redis-url " + cluster.url)
-    click.echo("Ctrl-C ends it and removes everything.")
+    click.echo("Ctrl-C stops it and removes its files.")
     sys.stdout.flush()
 
 
@@ -152,7 +157,7 @@ def _described(server: LocalServer) -> dict[str, object]:
 
 
 def _watch(cluster: LocalCluster, console: Console) -> None:
-    """Until a signal comes; a server that ends is told, because somebody may be trying just that."""
+    """Wait for a signal; report servers that end, because killing one may be the experiment."""
     # One may end before we look for the first time.
     running = set(cluster.servers)
     while running:

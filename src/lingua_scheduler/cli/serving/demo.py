@@ -1,7 +1,8 @@
-"""`lingua demo`: everything at once, on this machine, in front of your eyes."""
+"""`lingua demo`: a scheduler, Redis and nodes on this machine, with a live view."""
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -17,9 +18,10 @@ from rich.live import Live
 from rich.text import Text
 
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.scheduler_access import node_command
 from lingua_scheduler.cli.speech import sample
 from lingua_scheduler.cli.watching import status
-from lingua_scheduler.cli.wording import PlainConsole, now_ms
+from lingua_scheduler.cli.wording import PlainConsole, now_ms, table_console
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk.client import SessionFailed
@@ -29,16 +31,26 @@ from lingua_scheduler.sdk.watching import Interrupted, watch
 READY_WITHIN_S = 60.0
 LOOK_WITHIN_S = 60.0
 SIM_NODES = 3
+ONE_WAY = (
+    "For now only English is understood. For both directions: make both-ways (about 240 MB, once), then start again.\n"
+    "Without a checkout: pip install 'lingua-scheduler[speech-both]' && lingua models get whisper-base"
+)
 
 
 class Cast(NamedTuple):
-    """Who plays in the demo."""
+    """The processes of the demo: how many nodes, real or simulated."""
 
     is_real: bool
     nodes: int
     tgt_lang: str
     # Why the nodes are simulated.
     reason: str = ""
+    # Whether the listener's answer is translated too.
+    is_two_way: bool = True
+
+
+# Everything stops after it, so there are no addresses to name.
+ONCE = "Next: run it without --once (make run, or lingua demo): it keeps running, for the dashboard and /talk."
 
 
 @click.command()
@@ -48,24 +60,24 @@ class Cast(NamedTuple):
     type=click.IntRange(0, 65535),
     default=5010,
     show_default=True,
-    help="Port to serve on; 0 takes a free one.",
+    help="Port to listen on; 0 = any free port.",
 )
 @click.option(
     "--engine",
     type=click.Choice(["auto", "sim"]),
     default="auto",
     show_default=True,
-    help="auto: real speech engines if they are here, else simulated ones. sim: simulated.",
+    help="auto = real speech engines if installed, else simulated; sim = simulated.",
 )
 @click.option(
     "--nodes", "node_count", type=click.IntRange(1, 20), help="Nodes to start.  [default: 1 real, or 3 simulated]"
 )
 @click.option("--to", "tgt_lang", help="Language to translate the sample into.  [default: pt; simulated: zh]")
 @click.option(
-    "--save", type=click.Path(path_type=Path, dir_okay=False), help="Keep the translated speech in this file."
+    "--save", type=click.Path(path_type=Path, dir_okay=False), help="Write the translated speech to this WAV file."
 )
-@click.option("--data-dir", help="Keep the embedded Redis's data here.  [default: a temporary folder]")
-@click.option("--once", is_flag=True, help="Stop after the sample was translated.")
+@click.option("--data-dir", help="Data directory of the embedded Redis.  [default: a temporary folder]")
+@click.option("--once", is_flag=True, help="Exit after the sample has been translated.")
 def demo(
     port: int,
     engine: str,
@@ -75,11 +87,13 @@ def demo(
     data_dir: str | None,
     once: bool,
 ) -> None:
-    """Start a scheduler with an embedded Redis and a node, translate a spoken sample, and show it live.
+    """Try everything on this machine: scheduler, Redis and node.
 
-    The node is the reference node with real speech engines when they are installed (make speech, or pip install
-    'lingua-scheduler[speech]'), else a few simulated ones, which measure the audio and make up the words. Everything
-    else is real: processes, sockets, Redis, leases. Ctrl-C ends all of it and leaves nothing behind.
+    Starts a scheduler with an embedded Redis and a node, translates a spoken sample, and shows a live view.
+
+    If real speech engines are installed (make speech, or pip install 'lingua-scheduler[speech]'), the node uses them.
+    Otherwise simulated nodes measure the audio and invent the words. Everything else is real: processes, sockets,
+    Redis, leases. Ctrl-C stops all of it and removes its files.
 
     \b
     lingua demo
@@ -109,15 +123,18 @@ def _cast(engine: str, node_count: int | None, tgt_lang: str | None) -> Cast:
     except (ValueError, LookupError):
         pairs = []
     if ("en", tgt_lang or "pt") in pairs:
-        return Cast(True, node_count or 1, tgt_lang or "pt")
-    lacking = f"none here goes from English to '{tgt_lang}'" if pairs else "they are not installed"
-    return simulated._replace(reason=f"{lacking}; lingua node --list says what is missing and how to get it")
+        is_two_way = (tgt_lang or "pt", "en") in pairs
+        return Cast(True, node_count or 1, tgt_lang or "pt", is_two_way=is_two_way)
+    lacking = f"no installed engine translates from English to '{tgt_lang}'" if pairs else "they are not installed"
+    return simulated._replace(reason=f"{lacking}; lingua node --list shows what is missing and how to install it")
 
 
 async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, once: bool) -> None:
-    console = PlainConsole()
+    console = table_console()
     if _is_taken(port):
-        fail(f"port {port} is taken by another program; choose another with --port (0 takes a free one)", Exit.PORT)
+        # make sets MAKELEVEL for what it runs.
+        how = "make run ARGS='--port 0'" if "MAKELEVEL" in os.environ else "--port"
+        fail(f"port {port} is in use by another program; choose another with {how} (0 = any free port)", Exit.PORT)
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -127,12 +144,13 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lingua-demo-")))
         _introduce(console, cast)
         log = stack.enter_context((folder / "demo.log").open("wb"))
-        family = Family(stack, log)
-        scheduler = await family.start("serve", "--port", str(port), "--data-dir", data_dir or str(folder / "redis"))
+        family = DemoProcesses(stack, log)
+        data_dir = data_dir or str(folder / "redis")
+        scheduler = await family.start("serve", "--port", str(port), "--data-dir", data_dir)
         if not await _until(lambda: _is_ready(address), scheduler, asked_to_stop):
             log.flush()
             console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim")
-            fail("the scheduler did not start; what it said is above", Exit.SCHEDULER)
+            fail("the scheduler did not start; its output is above", Exit.SCHEDULER)
         console.print(f"scheduler   ready on port {port}")
         kind = "auto" if cast.is_real else "sim"
         for i in range(cast.nodes):
@@ -142,7 +160,7 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
                 return
             log.flush()
             console.print((folder / "demo.log").read_text("utf-8", "replace"), style="dim")
-            fail("the nodes did not become ready; what they said is above", Exit.SCHEDULER)
+            fail("the nodes did not become ready; their output is above", Exit.SCHEDULER)
         console.print(f"nodes       {cast.nodes} connected")
         try:
             speech = save or folder / f"speech-{cast.tgt_lang}.wav"
@@ -151,8 +169,10 @@ async def _demo(port: int, cast: Cast, save: Path | None, data_dir: str | None, 
             fail(str(error), Exit.SETTINGS)
         if once and not is_translated:
             fail("the sample was not translated", Exit.SCHEDULER)
-        _show_addresses(console, address, cast.tgt_lang)
-        if not once:
+        if once:
+            console.print(ONCE if cast.is_two_way else f"{ONCE}\n{ONE_WAY}", soft_wrap=True)
+        else:
+            _show_addresses(console, address, cast, data_dir)
             await _live(console, address, asked_to_stop)
         console.print("stopping …")
 
@@ -164,7 +184,7 @@ def _introduce(console: PlainConsole, cast: Cast) -> None:
         console.print(f"Without real speech engines: {cast.reason}.", style="yellow")
 
 
-class Family:
+class DemoProcesses:
     """The processes of the demo; all of them end with it, the last started first."""
 
     def __init__(self, stack: AsyncExitStack, log: object) -> None:
@@ -187,7 +207,7 @@ class Family:
         return process
 
 
-def _show_addresses(console: PlainConsole, address: str, tgt_lang: str) -> None:
+def _show_addresses(console: PlainConsole, address: str, cast: Cast, data_dir: str) -> None:
     console.print()
     console.print("Next:", style="bold")
     for what, where in (
@@ -196,14 +216,18 @@ def _show_addresses(console: PlainConsole, address: str, tgt_lang: str) -> None:
         ("clients connect to", f"ws://{address}/ws/session"),
         ("nodes connect to", f"ws://{address}/ws/node"),
         ("in another terminal", f".venv/bin/lingua top --url ws://{address}"),
-        ("or", f".venv/bin/lingua translate FILE.wav --from en --to {tgt_lang} --url ws://{address}"),
+        ("or", f".venv/bin/lingua translate FILE.wav --from en --to {cast.tgt_lang} --url ws://{address}"),
+        ("or", f".venv/bin/lingua nodes --data-dir {data_dir}"),
     ):
         console.print(f"  {what:20} {where}", soft_wrap=True)
     console.print()
+    if not cast.is_two_way:
+        console.print(ONE_WAY, soft_wrap=True)
+        console.print()
 
 
 async def _live(console: PlainConsole, address: str, asked_to_stop: asyncio.Event) -> None:
-    """A small view that follows the scheduler until somebody says stop."""
+    """A small live view of the scheduler, until Ctrl-C."""
     if not console.is_terminal:
         console.print("Running; Ctrl-C stops everything.")
         await asked_to_stop.wait()
@@ -218,11 +242,12 @@ async def _live(console: PlainConsole, address: str, asked_to_stop: asyncio.Even
 
 async def _follow(live: Live, address: str) -> None:
     seen = Seen()
+    command = node_command(address)
     async for said in watch(address, seen):
         if isinstance(said, Interrupted):
             live.update(f"the scheduler does not answer: {said.reason}", refresh=True)
         elif seen.picture is not None:
-            lines = status.screen(seen.picture, now_ms(), live.console.width, live.console.height)
+            lines = status.screen(seen.picture, now_ms(), live.console.width, live.console.height, command)
             live.update(Text("\n").join(lines), refresh=True)
 
 

@@ -1,4 +1,4 @@
-"""What one scheduler and the supervisor of several share: signals, the embedded Redis, how a port is refused."""
+"""Shared by a single scheduler and a supervisor: signals, the embedded Redis, errors about the port."""
 
 import asyncio
 import errno
@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack
 from typing import Any, NoReturn, TypeVar
 
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.settings import ServerSettings, Settings, resolved_data_dir
+from lingua_scheduler.configuration.data_dirs import resolved_data_dir
+from lingua_scheduler.settings import ServerSettings, Settings
 from lingua_scheduler.store.servers.embedded import EmbeddedError, EmbeddedServer
 from lingua_scheduler.telemetry import logs
 
@@ -39,7 +40,7 @@ def stop_signals(at_once: Callable[[], None] = _end) -> asyncio.Event:
 
 
 def on_hangup(asked_to_stop: asyncio.Event, act: Callable[[], None]) -> None:
-    """What to do on SIGHUP. A terminal that closes sends it too, and nobody would know of a scheduler that went on."""
+    """Handle SIGHUP. A closing terminal sends it too, and then the scheduler must not keep running unnoticed."""
     had_terminal = sys.stderr.isatty()
 
     def on_signal() -> None:
@@ -52,7 +53,7 @@ def on_hangup(asked_to_stop: asyncio.Event, act: Callable[[], None]) -> None:
 
 
 async def unless_stopped(work: Coroutine[Any, Any, T], asked_to_stop: asyncio.Event) -> T | None:
-    """What the work gives; None when somebody asked to stop before it was done."""
+    """The result of the work; None if a stop was requested before it was done."""
     working = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(asked_to_stop.wait())
     await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -83,14 +84,14 @@ def _note(event: str, about: dict[str, object]) -> None:
 
 def warn_if_open(server: ServerSettings) -> None:
     if server.host not in ("127.0.0.1", "::1", "localhost"):
-        _log.warning("server.unprotected", host=server.host, note="anybody who reaches this port may use it")
+        _log.warning("server.unprotected", host=server.host, note="every program that can reach this port can use it")
 
 
 def fail_for_port(error: OSError, server: ServerSettings) -> NoReturn:
-    """Say what is wrong with the port; whatever else it is, is raised."""
+    """Explain why the port cannot be used; other errors are raised."""
     if error.errno == errno.EADDRNOTAVAIL:
         fail(f"{server.host} is not an address of this machine; choose another with --host", Exit.PORT)
     if error.errno not in (errno.EADDRINUSE, errno.EACCES):
         raise error
-    what = "is taken by another program" if error.errno == errno.EADDRINUSE else "may not be used"
-    fail(f"{server.host}:{server.port} {what}; choose another with --port (0 takes a free one)", Exit.PORT)
+    what = "is in use by another program" if error.errno == errno.EADDRINUSE else "may not be used"
+    fail(f"{server.host}:{server.port} {what}; choose another with --port (0 = any free port)", Exit.PORT)

@@ -23,12 +23,16 @@ from lingua_scheduler.cli.serving.running import (
     unless_stopped,
     warn_if_open,
 )
+from lingua_scheduler.cli.serving.service_manager import ServiceManager
 from lingua_scheduler.cli.serving.workers import count_of, inherit, supervise, tell_supervisor, worker_count
-from lingua_scheduler.cli.wording import PlainConsole
+from lingua_scheduler.cli.wording import table_console
+from lingua_scheduler.configuration.data_dirs import cluster_key_path
+from lingua_scheduler.configuration.fields import fields
+from lingua_scheduler.configuration.loading import Loaded
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
-from lingua_scheduler.settings import Loaded, PrivacySettings, Settings, cluster_key_path, fields
+from lingua_scheduler.settings import PrivacySettings, Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
 from lingua_scheduler.supervisor.worker import Word
@@ -47,26 +51,28 @@ SETTING_OF = {
 @click.command()
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings. [env: LINGUA_CONFIG]")
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option(
-    "--port", "-p", type=int, help="Port for everything, WebSocket and HTTP; 0 takes a free one.  [default: 5010]"
-)
+@click.option("--port", "-p", type=int, help="Port for WebSocket and HTTP; 0 = any free port.  [default: 5010]")
 @click.option(
     "--redis-url",
     help="Use this Redis instead of an embedded one: redis://, rediss://, unix://, redis+cluster://, redis+sentinel://",
 )
-@click.option("--data-dir", help="Where the embedded Redis keeps its data.  [default: per user]")
+@click.option("--data-dir", help="Data directory of the embedded Redis.  [default: per user]")
 @click.option(
     "--workers",
     metavar="N|auto",
     callback=count_of,
-    help="Processes that share the port; auto: one for each core.  [default: 1]",
+    help="Worker processes that share the port; auto = one per CPU core.  [default: 1]",
 )
-@click.option("--wait-for-redis", is_flag=True, default=None, help="Keep trying when Redis cannot be reached.")
+@click.option("--wait-for-redis", is_flag=True, default=None, help="Keep retrying if Redis is unreachable at startup.")
 @click.option(
-    "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help="Set any setting; see docs/settings.md."
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Override any setting; repeatable. See docs/settings.md.",
 )
-@click.option("--print-config", is_flag=True, help="Show every setting, its value and where it came from, then exit.")
-@click.option("--json", "as_json", is_flag=True, help="With --print-config: machine-readable.")
+@click.option("--print-config", is_flag=True, help="Show every setting, its value and its source, then exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --print-config: output JSON.")
 @click.option("--worker", type=int, hidden=True, help="The number of this worker; given by its supervisor.")
 @click.option("--listen-fd", "descriptors", type=int, multiple=True, hidden=True, help="A socket that listens already.")
 @click.option("--run-dir", type=click.Path(path_type=Path), hidden=True, help="Where workers tell their figures.")
@@ -80,44 +86,57 @@ def serve(
     run_dir: Path | None,
     **flags: object,
 ) -> None:
-    """Run a scheduler: clients connect to /ws/session, nodes to /ws/node, on one port.
+    """Run a scheduler that clients and nodes connect to.
 
-    Without any configuration it starts an embedded Redis of its own. Settings come from a TOML file, then
-    LINGUA_… variables, then these flags; the later wins.
+    Clients connect to /ws/session and nodes to /ws/node, on one port.
+
+    Without any configuration it starts an embedded Redis. Settings come from a TOML file, from LINGUA_… environment
+    variables and from flags; flags override variables, and variables override the file.
 
     \b
-    lingua serve                                   on 127.0.0.1:5010, embedded Redis
-    lingua serve --port 8000 --data-dir ./data     elsewhere
-    lingua serve --redis-url redis://db:6379/0     your own Redis (6.2 or newer) or Valkey
-    lingua serve --redis-url redis+cluster://a:6379,b:6379    a Cluster, by some of its members
-    lingua serve --redis-url redis+sentinel://a:26379/name    whoever Sentinel says is the master
-    lingua serve --workers auto                    as many processes as there are cores, on the same port
-    lingua serve --set sessions.pause_ms=2000      any setting
-    lingua serve --print-config                    what is in force, and why
+    Listen on 127.0.0.1:5010, with an embedded Redis:
+      lingua serve
+    Choose the port and the data directory:
+      lingua serve --port 8000 --data-dir ./data
+    Use your own Redis (6.2 or newer) or Valkey:
+      lingua serve --redis-url redis://db:6379/0
+    Use a Redis Cluster (some of its members), or the master Sentinel names:
+      lingua serve --redis-url redis+cluster://a:6379,b:6379
+      lingua serve --redis-url redis+sentinel://a:26379/name
+    Run one worker process per CPU core, all on the same port:
+      lingua serve --workers auto
+    Change any setting, or show all of them and where each came from:
+      lingua serve --set sessions.pause_ms=2000
+      lingua serve --print-config
 
-    SIGTERM or Ctrl-C stops it gently: running jobs finish, peers are told to come back. A second one stops it at once.
-    With several workers SIGHUP replaces them one after the other, and they read the settings file anew; a single
-    process only logs that it does not.
-    Exit codes: 0 stopped as asked, 2 bad settings, 3 Redis cannot be used, 4 the port is taken.
+    SIGTERM or Ctrl-C stops it gracefully: running jobs finish, and peers are told to reconnect. A second signal stops
+    it immediately. With --workers, SIGHUP restarts the workers one by one with the settings file read again; without,
+    it only logs that it was ignored.
+
+    Exit codes: 0 stopped on request, 2 invalid settings, 3 Redis is unusable, 4 the port is in use.
     """
     if as_json and not print_config:
-        raise click.UsageError("--json goes with --print-config; logs are set with --set logs.format=json")
+        raise click.UsageError("--json requires --print-config; for JSON logs use --set logs.format=json")
     given = {SETTING_OF[flag]: value for flag, value in flags.items()}
     if worker is not None and run_dir is not None:
-        _work(worker, descriptors, run_dir, lambda: load_settings(config, given, overrides).settings)
+        _work(worker, descriptors, run_dir, lambda: load_settings(config, given, overrides, is_worker=True).settings)
         return
     arguments = _arguments(config, given, overrides)
-    loaded = load_settings(config, given, overrides)
+    loaded = load_settings(config, given, overrides, tells_hints=True)
     if print_config:
         show_config(loaded, as_json)
         return
     settings = loaded.settings
     logs.configure(settings.logs.level, settings.logs.format, settings.logs.storm_lines)
-    _run(_serve(settings) if worker_count(settings) == 1 else supervise(settings, arguments))
+    if loaded.file is not None:
+        logs.get().info("settings.read", file=str(loaded.file.absolute()))
+    manager = ServiceManager(os.environ)
+    is_alone = worker_count(settings) == 1
+    _run(_serve(settings, manager=manager) if is_alone else supervise(settings, arguments, manager))
 
 
 def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callable[[], Settings]) -> None:
-    """Be one of several; what goes wrong is the supervisor's to say."""
+    """Run one worker process. The supervisor reports its errors."""
     supervisor_pid = os.getppid()
     try:
         settings = load()
@@ -127,7 +146,7 @@ def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callab
         tell_supervisor(Word(failure=failure.message, exit_code=failure.exit_code))
         raise SystemExit(failure.exit_code) from None
     finally:
-        if os.getppid() != supervisor_pid:  # it is gone, so nobody else will
+        if os.getppid() != supervisor_pid:  # it is gone, so no signal will come
             shutil.rmtree(run_dir, ignore_errors=True)
 
 
@@ -143,14 +162,15 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
         runner.run(work)
 
 
-async def _serve(settings: Settings, inherited: Inherited | None = None) -> None:
+async def _serve(settings: Settings, inherited: Inherited | None = None, manager: ServiceManager | None = None) -> None:
+    """A worker has `inherited` its sockets, and its supervisor speaks to the service manager."""
     log = logs.get()
     if inherited is None:
         asked_to_stop = stop_signals()
         on_hangup(asked_to_stop, _decline_replacement)
         warn_if_open(settings.server)
     else:
-        # The kernel may tell us twice that our supervisor died; a supervisor in a hurry kills.
+        # The kernel may signal the death of the supervisor twice; a supervisor that must be fast uses SIGKILL.
         asked_to_stop = stop_signals(at_once=lambda: None)
     async with AsyncExitStack() as stack:
         store = await _open_store(await redis_url(settings, stack), settings, asked_to_stop)
@@ -175,7 +195,12 @@ async def _serve(settings: Settings, inherited: Inherited | None = None) -> None
             log.info("scheduler.ready", address=address, redis=store.version)
         else:
             tell_supervisor(Word(redis=store.version))
+        if manager is not None:
+            stack.callback(manager.close)
+            manager.ready("serving")
         await asked_to_stop.wait()
+        if manager is not None:
+            manager.stopping()
 
 
 def _keyring(settings: Settings) -> Keyring | None:
@@ -183,7 +208,7 @@ def _keyring(settings: Settings) -> Keyring | None:
     path, privacy = cluster_key_path(settings), settings.privacy
     if privacy.seal_letters == "never" or path is None:
         if privacy.seal_letters == "always":
-            fail("privacy.seal_letters = always needs privacy.cluster_key_file", Exit.SETTINGS)
+            fail("privacy.seal_letters = always requires privacy.cluster_key_file; set it to a file", Exit.SETTINGS)
         return None
     try:
         return load_or_make(path)
@@ -195,7 +220,7 @@ def _keyring(settings: Settings) -> Keyring | None:
 
 
 def _decline_replacement() -> None:
-    note = "one process is not replaced and reads no settings anew; restart it, or run it with --workers 2"
+    note = "a single process does not reload its settings; restart it, or run with --workers 2"
     logs.get().warning("server.not_replaced", note=note)
 
 
@@ -238,4 +263,4 @@ def show_config(loaded: Loaded, as_json: bool) -> None:
     for name, value, origin in rows:
         style = "" if origin == "default" else "bold"
         table.add_row(name, json.dumps(value), origin, style=style)
-    PlainConsole(soft_wrap=True).print(table)
+    table_console().print(table)

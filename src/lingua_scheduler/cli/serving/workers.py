@@ -1,4 +1,4 @@
-"""`lingua serve --workers N`: the supervisor's side, and the words a worker has with it."""
+"""`lingua serve --workers N`: the supervisor's side, and the reports of its workers."""
 
 import asyncio
 import fcntl
@@ -22,6 +22,7 @@ from lingua_scheduler.cli.serving.running import (
     unless_stopped,
     warn_if_open,
 )
+from lingua_scheduler.cli.serving.service_manager import ServiceManager
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.supervisor.listeners import open_listeners
 from lingua_scheduler.supervisor.supervisor import StartFailed, Supervisor
@@ -29,7 +30,7 @@ from lingua_scheduler.supervisor.worker import Launch, Word
 from lingua_scheduler.telemetry import logs
 
 START_LIMIT_S = 60.0
-# Beyond the time running jobs have: goodbyes, and a Redis that hesitates.
+# In addition to the time for running jobs: closing sockets, and a slow Redis.
 STOP_SLACK_S = 10.0
 
 
@@ -47,7 +48,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
-async def supervise(settings: Settings, arguments: Sequence[str]) -> None:
+async def supervise(settings: Settings, arguments: Sequence[str], manager: ServiceManager) -> None:
     log = logs.get()
     supervisor: Supervisor | None = None
 
@@ -84,15 +85,18 @@ async def supervise(settings: Settings, arguments: Sequence[str]) -> None:
         port = listeners[0][0].getsockname()[1]
         address = f"http://{settings.server.host}:{port}"
         log.info("scheduler.ready", address=address, redis=redis, workers=len(listeners))
-        supervisor.replace_when(asked_to_restart)
+        stack.callback(manager.close)
+        manager.ready(f"serving with {len(listeners)} workers")
+        supervisor.replace_when(asked_to_restart, manager.reloading, manager.ready)
         await asked_to_stop.wait()
+        manager.stopping()
         log.info("supervisor.stopping", workers=len(listeners))
 
 
 def _run_dir(stack: AsyncExitStack) -> Path:
     """A private folder for what workers tell each other."""
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="lingua-run-"))
-    # systemd tidies up temporary folders that nobody has used for days, unless they are locked.
+    # systemd removes temporary directories that were unused for days, unless they are locked.
     lock = os.open(folder, os.O_RDONLY)
     stack.callback(os.close, lock)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""What speech engines are here, what they make together, and what is missing: for people and as JSON."""
+"""Lists the installed speech engines, the language pairs they serve together, and what is missing; as text or JSON."""
 
 import json
 import os
@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli.wording import PlainConsole
+from lingua_scheduler.configuration.data_dirs import default_data_dir
 from lingua_scheduler.engines.catalogue import Found
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.models import Shelf
-from lingua_scheduler.settings import default_data_dir
 
 
 def shelf(folder: Path | None) -> Shelf:
@@ -79,6 +79,6 @@ def _pairs(crew: Crew) -> Table:
             ", ".join(crew.names("recogniser", source)),
             ", ".join(crew.names("repairer", source)),
             ", ".join(crew.way(source, target)[1:-1]) or "-",
-            ", ".join(crew.names("speaker", target)) or "nobody: text only",
+            ", ".join(crew.names("speaker", target)) or "none: text only",
         )
     return table

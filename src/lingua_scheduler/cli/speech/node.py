@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
-from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
-from lingua_scheduler.cli.speech import engines
-from lingua_scheduler.cli.wording import PlainConsole, plain
+from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.scheduler_access import url_option
+from lingua_scheduler.cli.speech import check, engines
+from lingua_scheduler.cli.wording import PlainConsole, plain_lines, stamp, table_console
+from lingua_scheduler.domain.nodes.nodes import NODE_ID
 from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
@@ -26,33 +28,36 @@ SIM_DELAY_MS = 120
 # A recogniser takes a core while it listens, and memory for each utterance at once.
 MOST_SLOTS = 4
 MOST_PAIRS_NAMED = 20
+NODE_ID_RULE = "1 to 64 letters, digits and . _ : -, with a letter or a digit first"
 
 
 def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
     """What the owner of a node brings, and which of the engines are to be used."""
     folder = click.Path(path_type=Path, file_okay=False, exists=True)
     options = [
-        click.option(f"--{stage}", metavar="NAME", help=f"Only this {stage}: {', '.join(catalogue.names(stage))}.")
+        click.option(f"--{stage}", metavar="NAME", help=f"Use only this {stage}: {', '.join(catalogue.names(stage))}.")
         for stage in STAGES
     ]
     options += [
-        click.option("--whisper-model", type=folder, help="Folder of a Whisper model in CTranslate2's format."),
-        click.option("--nllb-model", type=folder, help="Folder of an NLLB or M2M100 model in CTranslate2's format."),
-        click.option("--argos-model", "argos_models", type=folder, multiple=True, help="Folder of an Argos model."),
+        click.option("--whisper-model", type=folder, help="Directory of a Whisper model in CTranslate2 format."),
+        click.option("--nllb-model", type=folder, help="Directory of an NLLB or M2M100 model in CTranslate2 format."),
+        click.option("--argos-model", "argos_models", type=folder, multiple=True, help="Directory of an Argos model."),
         click.option(
             "--piper-voice",
             "piper_voices",
             type=click.Path(path_type=Path, dir_okay=False, exists=True),
             multiple=True,
-            help="A Piper voice: the .onnx file, with its .onnx.json beside it.",
+            help="Piper voice: an .onnx file, with its .onnx.json next to it.",
         ),
-        click.option("--models-dir", type=click.Path(path_type=Path), help="Where lingua models keeps them."),
+        click.option(
+            "--models-dir", type=click.Path(path_type=Path), help="Directory of models fetched with lingua models."
+        ),
         click.option(
             "--device",
             type=click.Choice(["auto", "cpu", "cuda"]),
             default="auto",
             show_default=True,
-            help="Where models run that can run on a GPU.",
+            help="Where to run models that support a GPU.",
         ),
     ]
     for option in reversed(options):
@@ -61,26 +66,31 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @click.command()
-@click.option(
-    "--url", default=DEFAULT_ADDRESS, show_default=True, help="The scheduler: ws:// or http://, with or without a path."
-)
+@url_option
 @click.option(
     "--engine",
     type=click.Choice(["auto", "sim"]),
     default="auto",
     show_default=True,
-    help="auto: the real engines found here. sim: measures the audio and makes up the rest; says so.",
+    help="auto = installed speech engines; sim = measure the audio and invent the words.",
 )
-@click.option("--languages", help="Only these, comma-separated.  [default: all it can]")
-@click.option("--slots", type=click.IntRange(1, 256), help="Jobs at once.  [default: one a core, at most 4; sim: 4]")
-@click.option("--id", "node_id", help="Keep this id over restarts.  [default: the scheduler gives one]")
+@click.option("--languages", help="Serve only these languages, comma-separated.  [default: all supported]")
 @click.option(
-    "--delay-ms", type=click.FloatRange(0, 60_000), help=f"How long sim works on a job.  [default: {SIM_DELAY_MS}]"
+    "--slots", type=click.IntRange(1, 256), help="Concurrent jobs.  [default: one per CPU core, at most 4; sim: 4]"
+)
+@click.option("--id", "node_id", help="Node id, kept over restarts.  [default: assigned by the scheduler]")
+@click.option(
+    "--delay-ms", type=click.FloatRange(0, 60_000), help=f"Milliseconds sim spends on a job.  [default: {SIM_DELAY_MS}]"
 )
 @_engine_options
-@click.option("--list", "--check", "only_list", is_flag=True, help="Show which engines are here, and connect nowhere.")
-@click.option("--json", "as_json", is_flag=True, help="With --list: machine-readable.")
+@click.option("--list", "only_list", is_flag=True, help="Show the installed engines, then exit.")
+@click.option(
+    "--check", "only_check", is_flag=True, help="With FILE: try every pair of its engines, then exit. Alone: --list."
+)
+@click.option("--json", "as_json", is_flag=True, help="With --list or --check: output JSON.")
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False, exists=True))
 def node(
+    file: Path | None,
     url: str,
     engine: str,
     languages: str | None,
@@ -88,36 +98,45 @@ def node(
     node_id: str | None,
     delay_ms: float | None,
     only_list: bool,
+    only_check: bool,
     as_json: bool,
     **brought: Any,
 ) -> None:
-    """Run a node: it dials in, says which languages it serves, works, and reconnects by itself.
+    """Run a node: connect to a scheduler and process jobs.
 
-    It serves exactly the pairs that the engines on this machine can do, and says what is missing and how to get it.
+    It serves the language pairs that the speech engines on this machine support, reports which engines are missing and
+    how to install them, and reconnects automatically. With FILE, a Python file, it serves the engines of that file.
 
     \b
-    lingua node --list                                 which engines are here
-    lingua node                                        all of them, on this machine's scheduler
+    lingua node --list             show the installed engines
+    lingua node                    use all of them, with a local scheduler
     lingua node --url wss://scheduler.example --languages en,pt
-    lingua node --whisper-model ~/whisper-large-v3 --nllb-model ~/nllb-200 --piper-voice es.onnx
-    lingua node --engine sim                           made-up words, in all simulated languages
+    lingua node --whisper-model ~/whisper-large-v3 --piper-voice es.onnx
+    lingua node my_engines.py      serve engines of your own
+    lingua node --check my_engines.py   try them first, pair by pair
+    lingua node --engine sim       simulate: invented words, all languages
 
-    SIGTERM or Ctrl-C lets running jobs finish, then leaves.
+    SIGTERM or Ctrl-C stops it after its running jobs have finished.
     """
     codes = _codes(languages)
-    if as_json and not only_list:
-        fail("--json goes with --list", Exit.SETTINGS)
+    if as_json and not only_list and not only_check:
+        fail("--json goes with --list or --check", Exit.SETTINGS)
+    _must_be_node_id(node_id)
+    if file is not None:
+        _of_file(file, url, node_id, as_json if only_check else None)
+        return
+    only_list = only_list or only_check
     if delay_ms is not None and engine != "sim":
-        fail("--delay-ms goes with --engine sim; real engines take the time they need", Exit.SETTINGS)
+        fail("--delay-ms requires --engine sim; real engines take as long as they need", Exit.SETTINGS)
     _must_be_address(url)
     if engine == "sim":
         if only_list:
-            fail("--list is about real engines; leave --engine sim out", Exit.SETTINGS)
+            fail("--list shows real engines; remove --engine sim", Exit.SETTINGS)
         spoken = codes or list(LANGUAGES)
         abilities = Abilities(recognises=spoken, repairs=spoken, speaks=spoken, slots=slots or SIM_SLOTS)
         sim = SimEngine(base_ms=SIM_DELAY_MS if delay_ms is None else delay_ms)
         worker = Node(url, sim, abilities, node_id=node_id, on_event=_tell)
-        click.echo("This node is simulated: it measures audio and makes up the words.", err=True)
+        click.echo(f"{stamp()} This node is simulated: it measures the audio and invents the words.", err=True)
         asyncio.run(_serve(worker))
         return
     choices = _choices(codes, brought)
@@ -127,7 +146,7 @@ def node(
         if only_list and as_json:
             click.echo(engines.as_json(found, crew))
         else:
-            engines.show(found, crew, PlainConsole(stderr=not only_list))
+            engines.show(found, crew, table_console(stderr=not only_list))
         if not crew.pairs:
             fail(_nothing_to_do(crew, codes), Exit.ENGINES)
         if not only_list:
@@ -150,21 +169,36 @@ def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
             crew.warm_up(slots, show)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            fail(f"{loading} cannot be loaded ({why}); choose others with --recogniser or --translator", Exit.ENGINES)
-    click.echo(f"serving {_named(crew.pairs)}; {slots} at once", err=True)
+            fail(f"cannot load {loading} ({why}); choose other engines with --recogniser or --translator", Exit.ENGINES)
+    click.echo(f"{stamp()} serving {_named(crew.pairs)}; {slots} at once", err=True)
     asyncio.run(_serve(worker))
 
 
 def _must_be_address(url: str) -> None:
-    """Before engines are looked for, which takes a while."""
+    """Check the arguments before searching for engines, which is slow."""
     try:
         socket_url(url, "/ws/node")
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
 
 
+def _must_be_node_id(node_id: str | None) -> None:
+    if node_id is not None and not NODE_ID.fullmatch(node_id):
+        fail(f"--id {node_id!r} cannot be a node id: {NODE_ID_RULE}", Exit.SETTINGS)
+
+
+def _of_file(file: Path, url: str, node_id: str | None, check_as_json: bool | None) -> None:
+    """Serve the engines of a file, or check them."""
+    _must_be_address(url)
+    if check_as_json is not None:
+        check.check(file, check_as_json)
+        return
+    engine, given = check.loaded(file)
+    asyncio.run(_serve(Node(url, engine, given, node_id=node_id, on_event=_tell)))
+
+
 def _tell(event: str, detail: str) -> None:
-    click.echo(plain(f"node {event}: {detail}"), err=True)
+    click.echo(plain_lines(f"{stamp()} node {event}: {detail}"), err=True)
 
 
 def _codes(languages: str | None) -> list[str] | None:
@@ -174,7 +208,7 @@ def _codes(languages: str | None) -> list[str] | None:
     wrong = [code for code in codes if not is_code(code)]
     if wrong or not codes:
         named = f"{wrong[0]!r} is not a language code" if wrong else "no language is named"
-        fail(f"{named}; try --languages en,zh", Exit.SETTINGS)
+        fail(f"{named}; for example: --languages en,zh", Exit.SETTINGS)
     return codes
 
 
@@ -186,7 +220,7 @@ def _choices(codes: list[str] | None, brought: dict[str, Any]) -> Choices:
             unknown = [name for name in only[stage] if name not in catalogue.names(stage)]
             if unknown:
                 known = ", ".join(catalogue.names(stage))
-                fail(f"{unknown[0]!r} is no {stage}; there are {known}", Exit.SETTINGS)
+                fail(f"{unknown[0]!r} is not a {stage}; known: {known}", Exit.SETTINGS)
     models_dir = brought.pop("models_dir")
     return Choices(engines.shelf(models_dir), languages=codes, only=only, **brought)
 
@@ -194,10 +228,11 @@ def _choices(codes: list[str] | None, brought: dict[str, Any]) -> Choices:
 def _nothing_to_do(crew: Crew, codes: list[str] | None) -> str:
     if codes is not None and crew.possible:
         others = _named(crew.possible[:MOST_PAIRS_NAMED]) + (", …" if len(crew.possible) > MOST_PAIRS_NAMED else "")
-        return f"--languages {','.join(codes)} leaves no pair; without it: {others}"
+        return f"--languages {','.join(codes)} leaves no language pair to serve; without it: {others}"
     return (
-        f"no translation can be made here: {crew.lacks}. For English to Portuguese: {catalogue.get_first()} "
-        "(in a checkout: make speech). Without any: lingua node --engine sim"
+        f"no translation is possible with the installed engines: {crew.lacks}. For English to Portuguese: "
+        f"{catalogue.get_first()} "
+        "(in a checkout: make speech). Without engines: lingua node --engine sim"
     )
 
 

@@ -1,4 +1,4 @@
-"""The spoken sample of the demo: sent, shown with the time of each stage, saved, and played where there is a player."""
+"""The spoken sample of the demo: translated, shown with the time of each stage, saved, and played if possible."""
 
 import asyncio
 import base64
@@ -16,16 +16,21 @@ from lingua_scheduler.sdk.client import Client
 
 RESULT_WITHIN_S = 30.0
 PLAYED_WITHIN_S = 20.0
-# Each plays a WAV file and says nothing about it.
+# Each plays a WAV file without printing anything.
 PLAYERS = (("paplay",), ("aplay", "-q"), ("afplay",), ("play", "-q"), ("ffplay", "-nodisp", "-autoexit", "-v", "quiet"))
+
+
+def spoken_sample() -> Audio:
+    """Some seconds of English."""
+    with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
+        return Audio(wav.read(path))
 
 
 async def translate(console: PlainConsole, address: str, tgt_lang: str, save: Path, *, is_kept: bool) -> bool:
     """Speak the sample sentence and wait for its translation; whether it came."""
     is_translated = False
-    with resources.as_file(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav") as path:
-        spoken = Audio(wav.read(path))
-    console.print(f"speaking    {spoken.seconds:.1f} s of English, to be heard in '{tgt_lang}' …")
+    spoken = spoken_sample()
+    console.print(f"speaking    {spoken.seconds:.1f} s of English, to be translated into '{tgt_lang}' …")
     async with Client(address, "en", tgt_lang) as client, asyncio.timeout(RESULT_WITHIN_S):
         started = asyncio.get_running_loop().time()
         await client.utterance(spoken.samples)
@@ -45,12 +50,12 @@ async def translate(console: PlainConsole, address: str, tgt_lang: str, save: Pa
 
 async def _hear(console: PlainConsole, speech: Audio, save: Path, is_kept: bool) -> None:
     if not speech.samples:
-        console.print("spoken      not at all: no voice of a node speaks this language")
+        console.print("spoken      no: no node has a voice for this language")
         return
     wav.write(save, speech.samples, SAMPLE_RATE)
     how_long = "" if is_kept else " (kept only while the demo runs; --save FILE keeps it)"
     console.print(f"spoken      {speech.seconds:.1f} s, in {save}{how_long}", soft_wrap=True)
-    # Nobody listens to a log.
+    # Only on a terminal, where a person may be listening.
     player = _player() if console.is_terminal else None
     if player is not None:
         await _play(player, save)

@@ -5,7 +5,6 @@ import base64
 import math
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,44 +12,55 @@ from pathlib import Path
 
 import aiohttp
 import click
-from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
-from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.scheduler_access import addressed, unreachable, url_option
+from lingua_scheduler.cli.speech.screen import LiveScreen
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.session import MissingResult, TranslationResult, UiEvent
+from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult
 from lingua_scheduler.sdk import microphone, wav
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
 from lingua_scheduler.sdk.microphone import Gate, NoMicrophone
 from lingua_scheduler.sdk.recording import played
+from lingua_scheduler.sdk.watching import trouble_of
 
 # The meter shows this many decibels below the loudest sound there is.
 METER_DB = 60
 LOUDEST = 32_768
 
 SERVICE_UNAVAILABLE = 503
+# How a session fails that cannot be opened, or does not get its results.
+UNREACHABLE = (SessionFailed, aiohttp.ClientError, OSError, TimeoutError)
 
 # Sends everything there is to say, and returns when all of it is sent.
-Speak = Callable[[Client], Awaitable[None]]
+Speak = Callable[[Client, LiveScreen], Awaitable[None]]
 
 
 @click.command()
 @click.argument("sound", type=click.Path(path_type=Path), required=False)
-@click.option("--microphone", "speaks", is_flag=True, help="Listen to the microphone instead, until Ctrl-C.")
-@click.option("--from", "src_lang", required=True, metavar="LANG", help="What is spoken, e.g. en.")
-@click.option("--to", "tgt_lang", required=True, metavar="LANG", help="What to hear, e.g. zh.")
-@click.option(
-    "--url", default=DEFAULT_ADDRESS, show_default=True, help="The scheduler: ws:// or http://, with or without a path."
-)
+@click.option("--microphone", "speaks", is_flag=True, help="Use the microphone instead of a file, until Ctrl-C.")
+@click.option("--from", "src_lang", required=True, metavar="LANG", help="Language spoken, such as en.")
+@click.option("--to", "tgt_lang", required=True, metavar="LANG", help="Language to translate into, such as zh.")
+@url_option
 @click.option("--save", type=click.Path(path_type=Path), help="Write the translated speech to this WAV file.")
-@click.option("--fast", is_flag=True, help="Send a file as fast as it goes instead of at the pace of speech.")
+@click.option("--fast", is_flag=True, help="Send the file as fast as possible, not at the pace of speech.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object a line, as they come: results, gaps, partials, events."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Output one JSON object per line: results, missing results, partial results, events.",
 )
 @click.option(
-    "--timeout", "timeout_s", type=float, default=60, show_default=True, help="Seconds to wait for the last result."
+    "--timeout",
+    "timeout_s",
+    type=float,
+    default=60,
+    show_default=True,
+    help="Maximum seconds to wait for the last result.",
 )
 def translate(
     sound: Path | None,
@@ -63,36 +73,37 @@ def translate(
     as_json: bool,
     timeout_s: float,
 ) -> None:
-    """Translate a sound file (WAV, any rate) or a microphone by streaming it to a scheduler, as a person would speak.
+    """Translate a WAV file or live speech from a microphone.
+
+    The audio is streamed to a scheduler at the pace of speech. A WAV file may have any sample rate.
 
     \b
     lingua translate speech.wav --from en --to zh
     lingua translate speech.wav --from en --to es --save spanish.wav --fast
-    lingua translate speech.wav --from en --to es --json | jq '.text_translated // empty'
+    lingua translate a.wav --from en --to es --json | jq '.text_translated//empty'
     lingua translate --microphone --from en --to zh
 
-    A sentence ends at a pause of a second or more in the file; the pause itself is not sent.
+    In a file, a pause of a second or more ends a sentence; the pause itself is not sent.
 
-    With a microphone the first Ctrl-C says that you have finished, and the rest is still translated; a second one
-    leaves at once.
+    With a microphone, the first Ctrl-C ends the speech and waits for its translation; the second exits immediately.
     """
     speak: Speak
     if save is not None:
         _must_be_writable(save)
     if speaks:
         if sound is not None or fast:
-            fail(f"--microphone does not go with {sound or '--fast'}; leave one of them out", Exit.SETTINGS)
-        speak = partial(_talk, is_quiet=as_json, timeout_s=timeout_s)
+            fail(f"--microphone cannot be combined with {sound or '--fast'}; remove one of them", Exit.SETTINGS)
+        speak = partial(_talk, timeout_s=timeout_s)
     elif sound is None:
-        fail("nothing to translate: name a WAV file, or speak with --microphone", Exit.SETTINGS)
+        fail("nothing to translate: name a WAV file, or use --microphone", Exit.SETTINGS)
     else:
         try:
             pcm16 = wav.read(sound)
         except wav.BadSound as error:
             fail(str(error), Exit.SETTINGS)
         if not pcm16:
-            fail(f"{sound} is a WAV file without any sound in it", Exit.SETTINGS)
-        speak = partial(_play, pcm16=pcm16, is_fast=fast, is_quiet=as_json, timeout_s=timeout_s)
+            fail(f"{sound} contains no audio", Exit.SETTINGS)
+        speak = partial(_play, pcm16=pcm16, is_fast=fast, timeout_s=timeout_s)
     speech = _run(speak, url, (src_lang, tgt_lang), as_json, timeout_s)
     if save is not None:
         try:
@@ -103,12 +114,12 @@ def translate(
 
 
 def _must_be_writable(path: Path) -> None:
-    """Before anybody has spoken for an hour; what is there already stays until there is something better."""
+    """Check that the file can be written before the speech begins. An existing file is kept until there is a result."""
     place = path if path.exists() else path.parent
     if path.is_dir():
-        fail(f"{path} cannot be written: it is a folder", Exit.SETTINGS)
+        fail(f"{path} cannot be written: it is a directory", Exit.SETTINGS)
     if not place.exists():
-        fail(f"{path} cannot be written: there is no folder {place}", Exit.SETTINGS)
+        fail(f"{path} cannot be written: directory {place} does not exist", Exit.SETTINGS)
     if not place.is_file() and not place.is_dir():
         return  # a pipe or a device says for itself what it thinks
     if not os.access(place, os.W_OK):
@@ -116,48 +127,66 @@ def _must_be_writable(path: Path) -> None:
 
 
 def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
-    """The speech of all results; whatever goes wrong is one sentence."""
+    """The speech of all results. Every failure becomes a one-sentence error."""
     try:
         return asyncio.run(_converse(speak, url, languages, as_json, timeout_s))
     except (BadAddress, NoMicrophone) as error:
         fail(str(error), Exit.SETTINGS)
-    except SessionFailed as error:
-        fail(str(error), Exit.SCHEDULER)
-    except TimeoutError:
-        fail(f"no result within {timeout_s:g} s; lingua status shows the nodes", Exit.SCHEDULER)
     except KeyboardInterrupt:
         raise SystemExit(Exit.INTERRUPTED) from None
-    except aiohttp.WSServerHandshakeError as error:
-        why = f"what answers at {url} is no scheduler, or its path is wrong"
-        if error.status == SERVICE_UNAVAILABLE:
-            why = f"the scheduler at {url} takes no sessions now: it stops or is full; try again"
-        fail(f"{why} (HTTP {error.status})", Exit.SCHEDULER)
-    except (aiohttp.ClientError, OSError) as error:
-        fail(f"no scheduler answers at {url} ({error}); start one with: lingua serve", Exit.SCHEDULER)
+    except BrokenPipeError:
+        raise  # our own output
+    except UNREACHABLE as error:
+        fail(why_unreachable(error, url, timeout_s), Exit.SCHEDULER)
+
+
+def why_unreachable(error: Exception, url: str, timeout_s: float) -> str:
+    """What to tell the user about one of UNREACHABLE."""
+    match error:
+        case SessionFailed():
+            return str(error)
+        case TimeoutError():
+            return f"no result within {timeout_s:g} s; lingua status shows the nodes"
+        case aiohttp.WSServerHandshakeError(status=status):
+            why = f"the server at {url} is not a scheduler, or the path is wrong"
+            if status == SERVICE_UNAVAILABLE:
+                why = f"the scheduler at {url} accepts no sessions now: it is stopping or full; try again later"
+            return f"{why} (HTTP {status})"
+    return unreachable(url, trouble_of(error))
 
 
 async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
     """Speak, show what comes back meanwhile and after it; return the speech of all results."""
-    async with Client(url, *languages, partials=as_json) as client:
-        speaking = asyncio.ensure_future(speak(client))
-        hearing = asyncio.ensure_future(_hear(client, as_json))
-        try:
-            await asyncio.wait((speaking, hearing), return_when=asyncio.FIRST_COMPLETED)
-            if speaking.done():
-                await speaking
-            # Who hears the end before everything is said has been hung up on, and raises that.
-            async with asyncio.timeout(timeout_s):
-                return await hearing
-        finally:
-            speaking.cancel()
-            hearing.cancel()
-            await asyncio.gather(speaking, hearing, return_exceptions=True)
+    async with Client(url, *languages, partials=True) as client:
+        if client.unserved:
+            # Nothing is sent: it would only be a failed job, and an alarm for the operators.
+            why = addressed(client.unserved, url)
+            raise SessionFailed(f"{'→'.join(languages)} cannot be translated now: {why}; lingua pools shows the pairs")
+        with LiveScreen(is_quiet=as_json) as screen:
+            return await _speak_and_hear(speak, client, screen, as_json, timeout_s)
 
 
-async def _hear(client: Client, as_json: bool) -> bytes:
+async def _speak_and_hear(speak: Speak, client: Client, screen: LiveScreen, as_json: bool, timeout_s: float) -> bytes:
+    speaking = asyncio.ensure_future(speak(client, screen))
+    hearing = asyncio.ensure_future(_hear(client, screen, as_json))
+    try:
+        await asyncio.wait((speaking, hearing), return_when=asyncio.FIRST_COMPLETED)
+        if speaking.done():
+            await speaking
+        # Who hears the end before everything is said has been hung up on, and raises that.
+        async with asyncio.timeout(timeout_s):
+            return await hearing
+    finally:
+        speaking.cancel()
+        hearing.cancel()
+        await asyncio.gather(speaking, hearing, return_exceptions=True)
+
+
+async def _hear(client: Client, screen: LiveScreen, as_json: bool) -> bytes:
     speech = bytearray()
     translated = failed = outcomes = 0
     async for heard in client.heard(steps=as_json):
+        screen.understood(heard.utterance_index, heard.text if isinstance(heard, AsrPartial) else "")
         speech += show(heard, as_json)
         translated += isinstance(heard, TranslationResult)
         outcomes += isinstance(heard, TranslationResult | MissingResult)
@@ -165,39 +194,41 @@ async def _hear(client: Client, as_json: bool) -> bytes:
     if failed and not translated:
         raise SessionFailed("nothing was translated; lingua status shows the nodes, lingua pools the pairs")
     if not client.is_finished:
-        raise SessionFailed("the scheduler hung up before everything was translated; try again")
+        raise SessionFailed("the scheduler closed the connection before everything was translated; try again")
     if not outcomes:
-        click.echo("no speech was heard: it is silent, or quieter than sessions.silence_pcm_rms allows", err=True)
+        click.echo("no speech was detected: the audio is silent, or quieter than sessions.silence_pcm_rms", err=True)
     return bytes(speech)
 
 
-async def _play(client: Client, pcm16: bytes, is_fast: bool, is_quiet: bool, timeout_s: float) -> None:
+async def _play(client: Client, screen: LiveScreen, pcm16: bytes, is_fast: bool, timeout_s: float) -> None:
     """Send a recording, at the pace of speech; its sentences end at its pauses."""
     columns = (TextColumn("speaking"), BarColumn(), TextColumn("{task.completed:.1f} of {task.total:.1f} s"))
     seconds = len(pcm16) / 2 / SAMPLE_RATE
-    with _bar(*columns, TimeRemainingColumn(), is_quiet=is_quiet) as progress:
-        bar = progress.add_task("", total=seconds)
-        async with asyncio.timeout(seconds + timeout_s):
-            async for part in played(pcm16, is_fast=is_fast):
-                await client.send(part.audio, is_final=not part.audio)
-                progress.update(bar, completed=part.begins_ms / 1000 + len(part.audio) / 2 / SAMPLE_RATE)
-            await client.final()
-            await client.finish()
+    progress = screen.progress(*columns, TimeRemainingColumn())
+    bar = progress.add_task("", total=seconds)
+    async with asyncio.timeout(seconds + timeout_s):
+        async for part in played(pcm16, is_fast=is_fast):
+            await client.send(part.audio, is_final=not part.audio)
+            progress.update(bar, completed=part.begins_ms / 1000 + len(part.audio) / 2 / SAMPLE_RATE)
+        await client.final()
+        await client.finish()
+    screen.end_progress()
 
 
-async def _talk(client: Client, is_quiet: bool, timeout_s: float) -> None:
+async def _talk(client: Client, screen: LiveScreen, timeout_s: float) -> None:
     """Send what the microphone hears until Ctrl-C; silence is left out, so the scheduler hears the pauses."""
     async with microphone.listening() as source, _stopped_by_signal(source):
-        click.echo(f"listening through {source.name}; Ctrl-C when you have finished", err=True)
+        click.echo(f"listening to {source.name}; press Ctrl-C when you have finished", err=True)
         gate = Gate()
-        with _bar(TextColumn("{task.description:8}"), BarColumn(), is_quiet=is_quiet) as progress:
-            meter = progress.add_task("silence", total=METER_DB)
-            async for chunk in source.chunks():
-                async with asyncio.timeout(timeout_s):
-                    for part in gate.take(chunk):
-                        await client.send(part)
-                heard = "speech" if gate.is_open else "silence"
-                progress.update(meter, completed=_decibels(chunk), description=heard)
+        progress = screen.progress(TextColumn("{task.description:8}"), BarColumn())
+        meter = progress.add_task("silence", total=METER_DB)
+        async for chunk in source.chunks():
+            async with asyncio.timeout(timeout_s):
+                for part in gate.take(chunk):
+                    await client.send(part)
+            heard = "speech" if gate.is_open else "silence"
+            progress.update(meter, completed=_decibels(chunk), description=heard)
+        screen.end_progress()
         async with asyncio.timeout(timeout_s):
             await client.final()
             await client.finish()
@@ -205,7 +236,7 @@ async def _talk(client: Client, is_quiet: bool, timeout_s: float) -> None:
 
 @asynccontextmanager
 async def _stopped_by_signal(source: microphone.Microphone) -> AsyncIterator[None]:
-    """The first Ctrl-C ends the speech; a second one finds nobody who catches it."""
+    """The first Ctrl-C ends the speech; the second is not caught and ends the program."""
     loop = asyncio.get_running_loop()
     said_enough = asyncio.Event()
 
@@ -228,17 +259,6 @@ async def _stopped_by_signal(source: microphone.Microphone) -> AsyncIterator[Non
         let_go()
 
 
-def _bar(*columns: ProgressColumn, is_quiet: bool) -> Progress:
-    """On a terminal only. What is printed meanwhile goes above it, unless it goes somewhere else altogether."""
-    return Progress(
-        *columns,
-        console=Console(stderr=True),
-        disable=is_quiet or not sys.stderr.isatty(),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-    )
-
-
 def _decibels(chunk: bytes) -> float:
     _, loudest = microphone.levels(chunk)
     return max(0.0, METER_DB + 20 * math.log10(max(loudest, 1) / LOUDEST))
@@ -252,9 +272,16 @@ def show(heard: Heard, as_json: bool) -> bytes:
         click.secho(f"{heard.utterance_index + 1:>3}  {heard.text_asr}", dim=True)
         click.secho(f"     {heard.text_translated}", bold=True)
     elif isinstance(heard, MissingResult):
-        click.secho(f"{heard.utterance_index + 1:>3}  nothing came of this one: {heard.reason}", fg="yellow")
-    elif isinstance(heard, UiEvent) and heard.status == "error":
-        click.secho(f"     {heard.error_code}: {heard.hint}", fg="red", err=True)
+        click.secho(f"{heard.utterance_index + 1:>3}  no result: {why_missing(heard)}", fg="yellow")
     if isinstance(heard, TranslationResult) and heard.tts_format == "pcm16":
         return base64.b64decode(heard.tts_audio)
     return b""
+
+
+def why_missing(missing: MissingResult) -> str:
+    """A timeout is not silence, and neither is a cancelled job."""
+    if missing.reason in ("no_text", "silence_detected"):
+        return "no speech was recognised"
+    if missing.code == ErrorCode.JOB_CANCELLED:
+        return "it was cancelled"
+    return f"{missing.detail} ({missing.code})" if missing.code and missing.detail else missing.reason

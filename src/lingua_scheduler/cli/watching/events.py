@@ -1,6 +1,7 @@
 """`lingua events`"""
 
 import re
+import textwrap
 from collections import deque
 from collections.abc import Iterable
 from contextlib import aclosing
@@ -10,22 +11,25 @@ from typing import NamedTuple
 
 import click
 import msgspec
+from rich.cells import cell_len
 from rich.console import Console
 
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.watching.watching import begin, run, url_option, write_line
-from lingua_scheduler.cli.wording import clock, now_ms, plain
+from lingua_scheduler.cli.scheduler_access import unreachable, url_option
+from lingua_scheduler.cli.watching.watching import begin, run, write_line
+from lingua_scheduler.cli.wording import clock, now_ms, plain, table_console
 from lingua_scheduler.domain.watching.picture import Event, Level
 from lingua_scheduler.domain.watching.verdict import SEVERITY
 from lingua_scheduler.sdk.watching import (
     Connected,
     Failures,
     Interrupted,
-    Message,
     Refused,
     SomeEvents,
+    StreamMessage,
     get,
     reason_of,
+    trouble_of,
     understood,
     watch,
 )
@@ -37,7 +41,7 @@ _UNIT_MS = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_
 
 
 class Wanted(NamedTuple):
-    """Which events somebody asked for."""
+    """The filter of events."""
 
     kinds: tuple[str, ...] = ()
     level: Level = Level.NOTICE
@@ -67,37 +71,50 @@ def moment(_context: object, _option: object, text: str | None) -> int | None:
         return int(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise click.BadParameter(
-            f"{text!r} is neither a span like 30s, 10m or 2h nor a time like 2026-11-16T09:30"
+            f"{text!r} is neither a duration such as 30s, 10m or 2h nor a time such as 2026-11-16T09:30"
         ) from None
+
+
+def duration_ms(_context: object, _option: object, text: str | None) -> int | None:
+    """For click: `30m` as milliseconds."""
+    if text is None:
+        return None
+    if found := _SPAN.fullmatch(text.strip()):
+        return int(found[1]) * _UNIT_MS[found[2]]
+    raise click.BadParameter(f"{text!r} is not a duration such as 30s, 10m, 2h or 3d")
 
 
 @click.command()
 @url_option
-@click.option("--last", type=click.IntRange(0, KEPT), help="Begin with so many of the kept ones.  [default: 10]")
-@click.option("--since", "since_ms", metavar="WHEN", callback=moment, help="Begin with those since 10m, 2h or a time.")
-@click.option("--kind", "kinds", multiple=True, metavar="GLOB", help="Only of this kind, such as 'node.*'; repeatable.")
+@click.option("--last", type=click.IntRange(0, KEPT), help="Start with this many past events.  [default: 10]")
+@click.option(
+    "--since", "since_ms", metavar="WHEN", callback=moment, help="Start with past events since then: 10m, 2h or a time."
+)
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="GLOB", help="Only events of this kind, such as 'node.*'; repeatable."
+)
 @click.option(
     "--level",
     type=click.Choice([level.value for level in Level]),
     default=Level.NOTICE.value,
     show_default=True,
-    help="Only this serious, or more.",
+    help="Only events of this level or above.",
 )
-@click.option("--once", is_flag=True, help="Only those that are kept; do not wait for more.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--once", is_flag=True, help="Show past events only, then exit.")
+@click.option("--json", "as_json", is_flag=True, help="Output one JSON object per line.")
 def events(
     url: str, last: int | None, since_ms: int | None, kinds: tuple[str, ...], level: str, once: bool, as_json: bool
 ) -> None:
-    """Show what changes, as it happens, one line each, until Ctrl-C.
+    """Show changes as they happen, one per line, until Ctrl-C.
 
-    Nodes that come and go, language pairs that are lost or served again, instances, the leader, alarms, failed jobs.
-    It comes back by itself when the connection is lost, and catches up with what it missed.
+    Nodes that connect and disconnect, language pairs that lose or regain their nodes, instances, the leader, alarms and
+    failed jobs. If the connection is lost, it reconnects and shows what it missed.
 
     \b
     lingua events
     lingua events --kind 'node.*' --kind 'pair.*'
     lingua events --level warning --since 1h
-    lingua events --once --last 100            what is kept, without waiting
+    lingua events --once --last 100    past events only, without waiting
     lingua events --json | jq -r '.subject'
     """
     wanted = Wanted(kinds, Level(level), since_ms or 0, 10 if last is None and since_ms is None else last)
@@ -106,13 +123,15 @@ def events(
 
 
 class Printer:
-    """Writes what is wanted of what is heard, each event once, however often it is told."""
+    """Prints the selected events, each once, also if it is received twice."""
 
     def __init__(self, wanted: Wanted, as_json: bool) -> None:
         console = Console()
         self._wanted = wanted
         self._as_json = as_json
         self._is_terminal = console.is_terminal
+        # As everywhere else: who sets COLUMNS wants that width, in a pipe too.
+        self._width = table_console().width
         self._has_colour = console.is_terminal and not console.no_color and not console.is_dumb_terminal
         self._heard: deque[tuple[int, str, str, str]] = deque(maxlen=2 * KEPT)
         self._latest_ms = 0
@@ -125,7 +144,7 @@ class Printer:
         self._write(self._wanted.of(self._fresh(events)))
 
     def catch_up(self, kept: list[Event]) -> None:
-        """What another instance tells of the time before is not news."""
+        """After a reconnect, print the missed events; earlier ones, which another instance may send, are skipped."""
         self.hear([event for event in kept if event.at_ms >= self._latest_ms])
 
     def _fresh(self, events: list[Event]) -> list[Event]:
@@ -146,6 +165,9 @@ class Printer:
         # A log file is read on other days.
         at = clock(event.at_ms, now_ms() if self._is_terminal else 0)
         words = f"{event.level:<8}  {plain(event.kind):<18}  {plain(event.text)}"
+        if cell_len(at) + 2 + cell_len(words) > self._width:
+            lines = textwrap.wrap(plain(event.text), max(20, self._width - 2), break_on_hyphens=False)
+            words = "\n  ".join((f"{event.level:<8}  {plain(event.kind)}", *lines))
         colour = COLOURS[event.level] if self._has_colour else None
         return f"{at}  {click.style(words, fg=colour) if colour else words}"
 
@@ -154,9 +176,9 @@ async def _begin(url: str, printer: Printer) -> None:
     try:
         kept = await _kept(url)
     except Refused as error:
-        fail(f"the scheduler at {url} does not tell its events ({error})", Exit.SCHEDULER)
+        fail(f"the scheduler at {url} did not return its events ({error})", Exit.SCHEDULER)
     except Failures as error:
-        fail(f"no scheduler answers at {url} ({reason_of(error)}); start one with: lingua serve", Exit.SCHEDULER)
+        fail(unreachable(url, trouble_of(error)), Exit.SCHEDULER)
     printer.begin(kept)
 
 
@@ -171,12 +193,12 @@ async def _follow(url: str, printer: Printer) -> None:
             match said:
                 case Interrupted() if not is_lost:
                     is_lost = True
-                    _tell(f"lost the scheduler at {url} ({said.reason}); trying again until Ctrl-C")
+                    _tell(f"lost the connection to {url} ({said.reason}); reconnecting until Ctrl-C")
                 case Connected():
                     is_lost = False
-                    _tell(f"back at {url}")
+                    _tell(f"reconnected to {url}")
                     await _catch_up(url, printer)
-                case Message():
+                case StreamMessage():
                     told = understood(said)
                     if isinstance(told, SomeEvents):
                         printer.hear(told.events)
@@ -186,14 +208,14 @@ async def _catch_up(url: str, printer: Printer) -> None:
     try:
         kept = await _kept(url)
     except (Refused, *Failures) as error:
-        _tell(f"what happened meanwhile cannot be had ({reason_of(error)})")
+        _tell(f"events since then could not be fetched ({reason_of(error)})")
     else:
         printer.catch_up(kept)
 
 
 async def _kept(url: str) -> list[Event]:
     """Oldest first."""
-    told = understood(Message("events", await get(url, f"/v1/events?limit={KEPT}")))
+    told = understood(StreamMessage("events", await get(url, f"/v1/events?limit={KEPT}")))
     return told.events[::-1] if isinstance(told, SomeEvents) else []
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+import msgspec
 from rich.text import Text
 
+from lingua_scheduler.cli.scheduler_access import with_command
 from lingua_scheduler.cli.watching import sheet
 from lingua_scheduler.cli.wording import (
     LEVEL_STYLES,
@@ -21,6 +23,7 @@ from lingua_scheduler.cli.wording import (
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.domain.watching.pairs import is_echo, served_in_words
 from lingua_scheduler.domain.watching.picture import Moment, NodeLook, PairLook, Picture
+from lingua_scheduler.domain.watching.verdict import NODE_LEVELS
 
 T = TypeVar("T")
 
@@ -30,23 +33,29 @@ GAP = 2
 NARROW = 70
 MOST_ALARM_LINES = 6
 MIN_ROWS = 3
+# Below this the verdict has one line.
+TALL = 20
+# Columns of a row beside the name, with only slots and state, with the last sign of life, and with the bar.
+NARROWEST, SEEN_ROOM, BAR_ROOM = 9, 24, 40
 STATE_WIDTH = 20
 
 
 class View(NamedTuple):
-    """How somebody wants to see it, and what there is to say about the connection."""
+    """The user's view settings, and the state of the connection."""
 
     sort: str = "load"
     is_paused: bool = False
     has_keys: bool = False
     note: str = ""
+    # What starts a node.
+    command: str = "lingua node"
 
 
 def load(node: NodeLook) -> float:
     return node.held / node.max_jobs if node.max_jobs else 0.0
 
 
-_STATES = ("quarantined", "probation", "degraded", "registering", "draining", "ready")
+_STATES = (*NODE_LEVELS,)
 
 # The key `s` goes through them in this order.
 SORTS: dict[str, Callable[[NodeLook], tuple[float | str, ...]]] = {
@@ -67,8 +76,12 @@ def frame(seen: Seen, view: View, at_ms: int, width: int, height: int) -> list[T
     picture = seen.picture
     if picture is None:
         return [Text(view.note or "waiting for the first picture …")]
-    head = [*_top_lines(picture, view, at_ms, width), *_traffic(picture, list(seen.history), width)]
-    alarms = sheet.alarm_lines(picture.alarms, at_ms, width, min(MOST_ALARM_LINES, max(1, height // 4)))
+    head = [
+        *_top_lines(picture, view, at_ms, width, 1 if height < TALL else 3),
+        *_traffic(picture, list(seen.history), width),
+    ]
+    raised = [msgspec.structs.replace(one, text=with_command(one.text, view.command)) for one in picture.alarms]
+    alarms = sheet.alarm_lines(raised, at_ms, width, min(MOST_ALARM_LINES, max(1, height // 4)))
     foot = [_keys(picture, view)]
     left = height - len(head) - len(alarms) - len(foot) - 2
     events = _events(seen, width, left // 4 if left >= 16 else 0)
@@ -81,16 +94,15 @@ def frame(seen: Seen, view: View, at_ms: int, width: int, height: int) -> list[T
     return shown
 
 
-def _top_lines(picture: Picture, view: View, at_ms: int, width: int) -> list[Text]:
-    line = sheet.verdict_line(picture)
+def _top_lines(picture: Picture, view: View, at_ms: int, width: int, most: int) -> list[Text]:
     right = Text(clock(picture.at_ms, at_ms))
     if view.is_paused:
         right = Text("paused, ", style="reverse") + right
-    line.truncate(max(1, width - right.cell_len - GAP), overflow="ellipsis")
-    line.append(" " * (width - line.cell_len - right.cell_len)).append_text(right)
+    lines = sheet.verdict_lines(picture, max(1, width - right.cell_len - GAP), most)
+    lines[0].append(" " * (width - lines[0].cell_len - right.cell_len)).append_text(right)
     if view.note:
-        return [line, Text(plain(view.note), style="yellow")]
-    return [line, sheet.scheduler_line(picture, at_ms).append(f", {plain(picture.redis_version)}")]
+        return [*lines, Text(plain(view.note), style="yellow")]
+    return [*lines, sheet.scheduler_line(picture, at_ms).append(f", {plain(picture.redis_version)}")]
 
 
 def _traffic(picture: Picture, history: list[Moment], width: int) -> list[Text]:
@@ -107,11 +119,11 @@ def _traffic(picture: Picture, history: list[Moment], width: int) -> list[Text]:
         line.append(f"{more:<24} ", style="red" if "fail" in more else "dim")
         # Gaps as they are: nothing ended then.
         lines.append(line.append(sparkline(curve, max(0, width - line.cell_len)), style="cyan"))
-    return [*lines, sheet.traffic_lines(picture)[1]]
+    return [*lines, sheet.traffic_lines(picture, width)[-1]]
 
 
 def _events(seen: Seen, width: int, most: int) -> list[Text]:
-    """The latest at the bottom, in at most so many lines with their heading."""
+    """The latest events at the bottom, in at most `height` lines with their heading."""
     lines = [Text(), Text("what changed", style="dim")]
     room = most - len(lines)
     if room < 1 or not seen.events:
@@ -123,7 +135,8 @@ def _events(seen: Seen, width: int, most: int) -> list[Text]:
 
 
 def _side_by_side(picture: Picture, view: View, at_ms: int, width: int, height: int) -> list[Text]:
-    if width < NARROW:
+    longest = max((len(node.node_id) for node in picture.nodes), default=0)
+    if width < max(NARROW, longest + SEEN_ROOM + PAIRS_WIDTH + GAP):
         return _nodes(picture, view, at_ms, width, height)
     left = _nodes(picture, view, at_ms, width - PAIRS_WIDTH - GAP, height)
     right = _pairs(picture, height)
@@ -138,17 +151,27 @@ def _side_by_side(picture: Picture, view: View, at_ms: int, width: int, height: 
 def _nodes(picture: Picture, view: View, at_ms: int, width: int, height: int) -> list[Text]:
     nodes = sorted(picture.nodes, key=SORTS[view.sort])
     if not nodes:
-        return [sheet.node_line(picture)]
+        return sheet.fitting(sheet.node_line(picture, view.command), width)
     shown, more = _room(nodes, height)
-    name_width = min(max(len(node.node_id) for node in nodes), max(8, width // 3), 40)
+    # Names are copied into the next command: the bar gives way to them, and the state.
+    longest = max(len(node.node_id) for node in nodes)
+    name_width = min(longest, max(8, width - NARROWEST))
+    bar_width = 8 if width >= longest + BAR_ROOM else 0
+    has_seen = width >= longest + SEEN_ROOM
     has_machine = width >= name_width + 60 and any(node.cpu is not None for node in nodes)
-    head = f"{'node':<{name_width}}  {'taken':<16} {'seen':>6}  " + ("cpu  mem  gpu  " if has_machine else "")
+    figures = max(5, *(len(f"{node.held}/{node.max_jobs}") for node in nodes))
+    taken = bar_width + 1 + figures if bar_width else figures
+    seen = f"{'seen':>6}  " if has_seen else ""
+    head = f"{'node':<{name_width}}  {'taken':<{taken}} {seen}" + ("cpu  mem  gpu  " if has_machine else "")
     has_speech = width >= len(head) + 2 * STATE_WIDTH
     lines = [Text(head + (f"{'state':<{STATE_WIDTH}}speaks" if has_speech else "state"), style="dim")]
     for node in shown:
         line = Text(f"{sheet.cut(plain(node.node_id), name_width):<{name_width}}  ")
-        line.append_text(bar(node.held, node.max_jobs, 8)).append(f" {f'{node.held}/{node.max_jobs}':<7} ")
-        line.append(f"{short_span(at_ms - node.seen_at_ms):>6}  ")
+        if bar_width:
+            line.append_text(bar(node.held, node.max_jobs, bar_width)).append(" ")
+        line.append(f"{f'{node.held}/{node.max_jobs}':<{figures}} ")
+        if has_seen:
+            line.append(f"{short_span(at_ms - node.seen_at_ms):>6}  ")
         if has_machine:
             shares = (node.cpu, node.memory, node.gpu)
             line.append("".join(f"{'-' if share is None else f'{share:.0f}%':>3}  " for share in shares))
@@ -165,18 +188,22 @@ def headroom(pair: PairLook) -> tuple[float, int, str, str]:
 
 
 def _pairs(picture: Picture, height: int) -> list[Text]:
-    lost = sheet.sorted_pairs(picture).lost
-    rows = [Text(f"{plain(name):<9}", style="red") + Text("lost", style="bold red") for name in lost]
+    missing = sheet.sorted_pairs(picture).missing
+    rows = [
+        Text(f"{plain(name):<9}", style=style) + Text(word, style=f"bold {style}")
+        for word, style in sheet.MISSING_WORDS.values()
+        for name in missing[word]
+    ]
+    told = {name for names in missing.values() for name in names}
     for pair in sorted(picture.pairs, key=headroom):
         name = f"{pair.src}:{pair.tgt}"
-        if name in lost or is_echo(name):
+        if name in told or is_echo(name):
             continue
-        style = "red" if not pair.free else "yellow" if pair.hangs_on else ""
-        row = Text(f"{plain(name):<9}", style=style)
+        row = Text(f"{plain(name):<9}", style=LEVEL_STYLES[pair.level] if pair.level else "")
         row.append(f"{f'{pair.free}/{pair.slots}':>9}").append(f"{pair.nodes:>6}")
         rows.append(row.append(" thin" if pair.hangs_on and len(picture.nodes) > 1 else "", style="yellow"))
     for wide in picture.wide:
-        # Any of so many languages into any of so many.
+        # Any source language into any target language.
         row = Text(f"{f'{len(wide.sources)}→{len(wide.speech)}':<9}", style="" if wide.free else "red")
         rows.append(row.append(f"{f'{wide.free}/{wide.slots}':>9}").append(f"{wide.nodes:>6}"))
     shown, more = _room(rows, height)
@@ -196,7 +223,7 @@ def _and_more(count: int, what: str) -> list[Text]:
 
 
 def _keys(picture: Picture, view: View) -> Text:
-    counts = Text("nodes ", style="dim") + sheet.node_line(picture) if picture.nodes else Text("no nodes")
+    counts = Text("nodes ", style="dim") + sheet.node_line(picture, view.command) if picture.nodes else Text("no nodes")
     if not view.has_keys:
         return counts
     words = Text()

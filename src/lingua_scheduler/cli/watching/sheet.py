@@ -1,19 +1,20 @@
-"""The parts of a picture as lines that fit a width: `lingua status` and `lingua top` are put together from them."""
+"""Renders the parts of a picture as lines of a given width, for `lingua status` and `lingua top`."""
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from rich.cells import cell_len
+from rich.console import Console
 from rich.text import Text
 
 from lingua_scheduler.cli.wording import (
     LEVEL_MARKS,
     LEVEL_STYLES,
-    STATE_STYLES,
     bar,
     counted,
     latency,
+    level_style,
     node_state,
     plain,
     rate,
@@ -21,49 +22,75 @@ from lingua_scheduler.cli.wording import (
     span,
 )
 from lingua_scheduler.domain.watching.pairs import is_echo, name_of, unlisted
-from lingua_scheduler.domain.watching.picture import Alarm, Level, NodeLook, PairLook, Picture
-from lingua_scheduler.domain.watching.verdict import listed, subjects, verdict, worst_first
+from lingua_scheduler.domain.watching.picture import Alarm, Level, PairLook, Picture
+from lingua_scheduler.domain.watching.verdict import (
+    NODE_LEVELS,
+    in_order,
+    listed,
+    needs_look,
+    node_level,
+    subjects,
+    verdict,
+)
 
 LABEL_WIDTH = 11
 _SINCE_WIDTH = 7
-_LINES_OF_AN_ALARM = 2
+_LINES_OF_AN_ALARM = 4
+_BAR_WIDTH = 10
+# What is said of a pair that such an alarm is about, and its style.
+MISSING_WORDS = {
+    "pair.lost": ("lost", "red"),
+    "pair.quarantined": ("quarantined", "red"),
+    "pair.unserved": ("never served", "yellow"),
+}
 
 
 def verdict_line(picture: Picture) -> Text:
-    level, words = verdict(picture)
-    return Text(plain(words), style=f"bold {LEVEL_STYLES[level]}" if level else "bold green")
+    found = picture.verdict or verdict(picture)
+    return Text(plain(found.text), style=f"bold {level_style(found.level)}")
+
+
+def verdict_lines(picture: Picture, width: int, most: int = _LINES_OF_AN_ALARM) -> list[Text]:
+    line = verdict_line(picture)
+    return [Text(part, style=line.style) for part in wrapped(line.plain, width, most)]
 
 
 def scheduler_line(picture: Picture, at_ms: int) -> Text:
     age = f"{span(at_ms - picture.at_ms)} old"
-    known = Text(f"what was known last, {age}", style="red") if picture.is_stale else Text(f"picture {age}")
+    known = Text(f"last known state, {age}", style="red") if picture.is_stale else Text(f"picture {age}")
     return Text(f"{plain(picture.made_by)}, version {plain(picture.release)}, ") + known
 
 
-def traffic_lines(picture: Picture) -> list[Text]:
+def traffic_lines(picture: Picture, width: int) -> list[Text]:
+    """Jobs and their latencies, in two lines where one is too narrow; sessions, and slots with a bar if it fits."""
     now = picture.now
     speed = Text(f"{rate(now.ended_per_s)} jobs/s")
     if now.failed_per_s:
         speed.append(f", {rate(now.failed_per_s)}/s fail", style="red")
     if now.retries_per_s:
         speed.append(f", {rate(now.retries_per_s)} retries/s", style="yellow")
-    speed.append(f"   p50 {latency(now.p50_ms)}  p95 {latency(now.p95_ms)}  p99 {latency(now.p99_ms)}")
+    took = Text(f"p50 {latency(now.p50_ms)}  p95 {latency(now.p95_ms)}  p99 {latency(now.p99_ms)}")
+    gap = Text(" " * 3)
+    speeds = [speed + gap + took] if speed.cell_len + gap.cell_len + took.cell_len <= width else [speed, took]
     room = Text(f"{counted(now.sessions, 'session')}, ")
     waiting = f"{counted(now.jobs_waiting, 'job')} {'waits' if now.jobs_waiting == 1 else 'wait'}"
     room.append(waiting, style="yellow" if now.jobs_waiting else "")
     room.append(f", {now.slots_taken} of {counted(now.slots_total, 'slot')} taken ")
-    return [speed, room + bar(now.slots_taken, now.slots_total, 10)]
+    full = room + bar(now.slots_taken, now.slots_total, _BAR_WIDTH)
+    return [*speeds, full if full.cell_len <= width else room]
 
 
 def alarm_lines(alarms: list[Alarm], at_ms: int, width: int, most: int) -> list[Text]:
     """The worst first, those of one kind together. Where room is scarce, only what is critical is said in full."""
     kinds = list(_by_kind(alarms).values())
     said = [_alarm(alike, at_ms, width, _LINES_OF_AN_ALARM) for alike in kinds]
-    if sum(map(len, said)) > most:
-        said = [
-            lines if alike[0].level is Level.CRITICAL else _alarm(alike, at_ms, width, 1)
-            for alike, lines in zip(kinds, said, strict=True)
-        ]
+    # Less of each, until all are there; the step of what is critical is said as long as that can be.
+    for of_critical, of_others in ((_LINES_OF_AN_ALARM, 1), (2, 1)):
+        if sum(map(len, said)) > most:
+            said = [
+                _alarm(alike, at_ms, width, of_critical if alike[0].level is Level.CRITICAL else of_others)
+                for alike in kinds
+            ]
     shown: list[Text] = []
     for number, lines in enumerate(said):
         # One line is kept for saying that there are more.
@@ -83,24 +110,40 @@ def _alarm(alike: list[Alarm], at_ms: int, width: int, most: int) -> list[Text]:
     head = Text(f"{LEVEL_MARKS[first.level]} {short_span(at_ms - first.since_ms):<{_SINCE_WIDTH}}")
     head.stylize(LEVEL_STYLES[first.level])
     indent = head.cell_len
-    also = f" Also: {listed(others, unnamed, 5)}." if others or unnamed else ""
-    if most == 1 and also:
+    # In front, where it is never cut.
+    text = plain(_done(first) + first.text)
+    also = _also(first.text, listed(others, unnamed, 5)) if others or unnamed else ""
+    if most == 1 and (others or unnamed):
         also = f" (+{len(others) + unnamed})"
-        body = [cut(plain(first.text), width - indent - len(also)) + also]
+        body = [cut(text, width - indent - len(also)) + also]
     else:
-        body = wrapped(plain(first.text + also), width - indent, most)
+        body = wrapped(text + plain(also), width - indent, most)
     return [(Text(" " * indent) if i else head) + Text(part) for i, part in enumerate(body)]
 
 
-def _by_kind(alarms: list[Alarm]) -> dict[tuple[str, str], list[Alarm]]:
-    kinds: dict[tuple[str, str], list[Alarm]] = {}
-    for alarm in worst_first(alarms):
-        kinds.setdefault((alarm.level, alarm.code), []).append(alarm)
+def _done(alarm: Alarm) -> str:
+    """What was done about it: such an alarm does not count as something that needs attention."""
+    if alarm.silenced_until_ms:
+        return "(silenced) "
+    if not alarm.acknowledged_at_ms:
+        return ""
+    return f"(acknowledged by {alarm.handled_by}) " if alarm.handled_by else "(acknowledged) "
+
+
+def _also(text: str, others: str) -> str:
+    """A text may end with a command, which is copied: no full stop may follow it."""
+    return f" Also: {others}." if text.endswith(".") else f" (also: {others})"
+
+
+def _by_kind(alarms: list[Alarm]) -> dict[tuple[str, str, str], list[Alarm]]:
+    kinds: dict[tuple[str, str, str], list[Alarm]] = {}
+    for alarm in in_order(alarms):
+        kinds.setdefault((alarm.level, alarm.code, _done(alarm)), []).append(alarm)
     return kinds
 
 
 def wrapped(words: str, width: int, most: int) -> list[str]:
-    """In at most so many lines; the last one tells when something was cut."""
+    """At most this many lines; the last one shows that something was cut."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}" if lines[-1] else word
@@ -123,23 +166,30 @@ def cut(words: str, width: int) -> str:
 
 
 class PairsLook(NamedTuple):
-    """Language pairs, sorted by what somebody on call asks about them."""
+    """Language pairs, grouped by what an operator needs to know."""
 
     served: int
+    # Languages into themselves, which nodes serve besides.
+    echoes: int
     text_only: int
-    lost: list[str]
+    # Wanted pairs that no node takes jobs for: what is wrong, and with which.
+    missing: dict[str, list[str]]
     full: list[str]
     thin: list[PairLook]
 
 
 def sorted_pairs(picture: Picture) -> PairsLook:
     served = [pair for pair in picture.pairs if pair.nodes and not is_echo(name_of(pair))]
-    # With one node every pair hangs on it, which is no news.
+    # With one node every pair depends on it; this need not be shown.
     is_fleet = len(picture.nodes) > 1
     return PairsLook(
         served=len(served) + unlisted(picture),
-        text_only=sum(not pair.nodes and pair.text_nodes > 0 for pair in picture.pairs),
-        lost=sorted({alarm.subject for alarm in picture.alarms if alarm.code == "pair.lost" and alarm.subject}),
+        echoes=sum(pair.nodes > 0 and is_echo(name_of(pair)) for pair in picture.pairs),
+        text_only=sum(not pair.nodes and pair.text_nodes > 0 and not is_echo(name_of(pair)) for pair in picture.pairs),
+        missing={
+            word: sorted({alarm.subject for alarm in picture.alarms if alarm.code == code and alarm.subject})
+            for code, (word, _) in MISSING_WORDS.items()
+        },
         full=[f"{pair.src}:{pair.tgt}" for pair in served if not pair.free],
         thin=[pair for pair in served if pair.hangs_on and is_fleet],
     )
@@ -148,9 +198,14 @@ def sorted_pairs(picture: Picture) -> PairsLook:
 def pair_lines(picture: Picture, width: int) -> list[Text]:
     found = sorted_pairs(picture)
     text_only = f", {found.text_only} as text only" if found.text_only else ""
-    lines = [Text(f"{found.served} served{text_only}", style="" if found.served else "red")]
+    echoes = f", {found.echoes} more into the same language" if found.echoes else ""
+    lines = [Text(f"{found.served} served{text_only}{echoes}", style="" if found.served else "red")]
     thin = [f"{pair.src}:{pair.tgt} (only {pair.hangs_on})" for pair in found.thin]
-    for name, pairs, style in (("lost", found.lost, "red"), ("full", found.full, "yellow"), ("thin", thin, "yellow")):
+    if any(cell_len(one) > width - len(" and 9999 more") for one in thin):
+        # A name is shown whole or not at all.
+        thin = [name_of(pair) for pair in found.thin]
+    missing = [(word, found.missing[word], style) for word, style in MISSING_WORDS.values()]
+    for name, pairs, style in (*missing, ("full", found.full, "yellow"), ("thin", thin, "yellow")):
         if pairs:
             lines.append(Text(f"{name}: ", style=style) + Text(_as_many_as_fit(pairs, width - len(name) - 2)))
     return lines
@@ -164,44 +219,34 @@ def _as_many_as_fit(words: list[str], width: int) -> str:
     return cut(plain(listed(words, 0, 1)), width)
 
 
-def node_line(picture: Picture) -> Text:
-    """How many there are in each state."""
+def node_line(picture: Picture, command: str) -> Text:
+    """How many there are in each state; if there are none, the command that starts one."""
     states = Counter(node.state for node in picture.nodes)
     if not states:
-        return Text("none; start one with: lingua node --engine sim", style="red")
+        return Text(f"none; start one with: {command} --engine sim", style="red")
     line = Text(f"{len(picture.nodes)}: ")
-    order = [*STATE_STYLES, *sorted(states.keys() - STATE_STYLES.keys())]
-    each = [Text(f"{states[state]} {plain(state)}", STATE_STYLES.get(state, "")) for state in order if states[state]]
+    order = [*reversed(NODE_LEVELS), *sorted(states.keys() - NODE_LEVELS.keys())]
+    each = [Text(f"{states[state]} {plain(state)}", level_style(node_level(state))) for state in order if states[state]]
     return line + Text(", ").join(each)
 
 
-def ailing(picture: Picture) -> list[NodeLook]:
-    """Nodes that need a look: those an alarm names first, then those that do not just work."""
-    named = {alarm.subject for alarm in picture.alarms if alarm.code.startswith("node.")}
-    order = ["quarantined", "probation", "degraded", "registering", "draining"]
-    found = [node for node in picture.nodes if node.node_id in named or node.state != "ready" or node.unavailable]
-    return sorted(
-        found,
-        key=lambda node: (
-            node.node_id not in named,
-            order.index(node.state) if node.state in order else len(order),
-            node.node_id,
-        ),
-    )
-
-
 def ailing_lines(picture: Picture, at_ms: int, most: int) -> list[Text]:
-    nodes = ailing(picture)
-    shown = nodes if len(nodes) <= most else nodes[: max(0, most - 1)]
-    name_width = min(24, max((len(node.node_id) for node in shown), default=0))
+    """Nodes that need a look."""
+    found = picture.needs_look or needs_look(picture)
+    known = {node.node_id: node for node in picture.nodes}
+    nodes = [known[name] for name in found.nodes if name in known]
+    count = len(nodes) + found.more
+    shown = nodes if count <= most else nodes[: max(0, most - 1)]
+    # Names are copied into the next command, so they are never cut.
+    name_width = max((len(node.node_id) for node in shown), default=0)
     lines = []
     for node in shown:
-        line = Text(f"{cut(plain(node.node_id), name_width):<{name_width}}  ")
+        line = Text(f"{plain(node.node_id):<{name_width}}  ")
         line.append_text(node_state(node, at_ms))
         line.append(f", {node.held} of {node.max_jobs} taken, seen {short_span(at_ms - node.seen_at_ms)} ago")
         lines.append(line)
-    if len(shown) < len(nodes) and most > 0:
-        lines.append(Text(f"and {len(nodes) - len(shown)} more that need a look; --nodes shows all", style="dim"))
+    if len(shown) < count and most > 0:
+        lines.append(Text(f"and {count - len(shown)} more that need attention; --nodes shows all", style="dim"))
     return lines
 
 
@@ -213,12 +258,12 @@ def instance_line(picture: Picture) -> Text:
         line.append(f", {len(gone) - stopped} dead", style="yellow")
     if stopped:
         line.append(f", {stopped} stopped", style="dim")
-    return line.append(", " + (f"led by {plain(picture.leader)}" if picture.leader else "nobody leads"))
+    return line.append(", " + (f"led by {plain(picture.leader)}" if picture.leader else "no leader"))
 
 
 def redis_line(picture: Picture) -> Text:
     if picture.is_stale:
-        return Text("away; lingua redis check tells more once it is back", style="red")
+        return Text("unavailable; lingua redis check shows details once it is back", style="red")
     line = Text(f"{plain(picture.redis_version)}, keys {plain(picture.key_prefix)}, map version {picture.map_version}")
     if picture.dead_letters:
         line.append(f", {counted(picture.dead_letters, 'dead letter')}", style="yellow")
@@ -227,3 +272,8 @@ def redis_line(picture: Picture) -> Text:
 
 def labelled(label: str, lines: Iterable[Text]) -> list[Text]:
     return [Text(f"{label if not i else '':<{LABEL_WIDTH}}", style="dim") + line for i, line in enumerate(lines)]
+
+
+def fitting(line: Text, width: int) -> list[Text]:
+    """The line, or as many as it needs."""
+    return list(line.wrap(Console(width=width), width))

@@ -10,12 +10,16 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
+from lingua_scheduler.cli.scheduler_access import node_command, url_option
 from lingua_scheduler.cli.watching.frames import SORTS, View, frame, next_sort
 from lingua_scheduler.cli.watching.keys import keys
-from lingua_scheduler.cli.watching.watching import Stream, begin, run, url_option, write_line
-from lingua_scheduler.cli.wording import PlainConsole, now_ms
+from lingua_scheduler.cli.watching.watching import Stream, begin, run, write_line
+from lingua_scheduler.cli.wording import PIPED_WIDTH, PlainConsole, now_ms, table_console
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.sdk.watching import Connected, Interrupted, watch
+
+# Curves are drawn as wide as the screen, and a pipe has no width.
+PIPED_COLUMNS = 200
 
 
 @click.command()
@@ -27,20 +31,20 @@ from lingua_scheduler.sdk.watching import Connected, Interrupted, watch
     type=click.FloatRange(0.1, 60),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks at the screen.",
+    help="Seconds between screen updates.",
 )
-@click.option("--once", is_flag=True, help="One frame, or with --json one picture; then end.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: a picture, then every change.")
+@click.option("--once", is_flag=True, help="Print one frame (with --json: one picture), then exit.")
+@click.option("--json", "as_json", is_flag=True, help="Output one JSON object per line: a picture, then each change.")
 def top(url: str, sort: str, interval_s: float, once: bool, as_json: bool) -> None:
-    """Watch a scheduler live, on the whole screen: traffic, alarms, nodes by load, pairs by headroom.
+    """Watch a scheduler live: traffic, alarms, nodes, pairs.
 
-    Keys: q quits, s sorts the nodes by something else, p holds the screen still. Where there is no terminal to draw
-    on, it shows one frame and ends. When the connection is lost it says so and comes back by itself.
+    Keys: q quits, s changes the order of the nodes, p pauses. Without a terminal it prints one frame and exits. If the
+    connection is lost, it says so and reconnects.
 
     \b
     lingua top
-    lingua top --sort seen                     who has been silent for longest
-    lingua top --once                          one frame, to paste somewhere
+    lingua top --sort seen             longest-silent nodes first
+    lingua top --once                  print one frame
     lingua top --json | jq -c '.now // .picture.now'
     lingua top --url wss://translate.example.com
     """
@@ -58,27 +62,30 @@ async def _write(url: str, once: bool) -> None:
             if isinstance(said, Interrupted):
                 click.echo(f"lingua: lost the scheduler ({said.reason}); trying again", err=True)
             elif not isinstance(said, Connected):
-                # Decoded, so that a line is a line whatever the scheduler's spaces were.
+                # Decoded and encoded again, so that each object is one line.
                 write_line(msgspec.json.encode({"type": said.event} | msgspec.json.decode(said.body)))
                 if once:
                     return
 
 
 async def _show(url: str, sort: str, interval_s: float, once: bool) -> None:
-    console = PlainConsole()
+    console = table_console()
+    view = View(sort=sort, command=node_command(url))
     stream = watch(url, seen := Seen())
     async with aclosing(stream):
         while seen.picture is None:
             await begin(stream, url)
         if once or not console.is_terminal or console.is_dumb_terminal:
-            for line in frame(seen, View(sort=sort), now_ms(), console.width, console.height - 1):
+            # In a pipe nothing is left out.
+            width, height = console.size if console.is_terminal else (PIPED_COLUMNS, PIPED_WIDTH)
+            for line in frame(seen, view, now_ms(), width, height - 1):
                 console.print(line, no_wrap=True, crop=True)
             return
-        await Screen(console, seen, View(sort=sort)).follow(stream, interval_s)
+        await Screen(console, seen, view).follow(stream, interval_s)
 
 
 class Screen:
-    """The live view: drawn at every interval, and at once when somebody presses a key or the terminal changes size."""
+    """The live view: drawn at every interval, and immediately on a key press or a change of the terminal's size."""
 
     def __init__(self, console: PlainConsole, seen: Seen, view: View) -> None:
         self._console = console

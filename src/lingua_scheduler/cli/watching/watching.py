@@ -1,29 +1,23 @@
-"""What `lingua top` and `lingua events` share: how they begin, how they end, and what they write into."""
+"""Shared by `lingua top` and `lingua events`: how they connect, how they end, and their output."""
 
 import asyncio
 import os
 import signal
 import stat
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, NoReturn
 
-import click
-
-from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail
+from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.scheduler_access import unreachable
 from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.watching import Connected, Interrupted, Message
+from lingua_scheduler.sdk.watching import Connected, Interrupted, StreamMessage, Trouble
 
-Stream = AsyncGenerator[Connected | Message | Interrupted, None]
-
-
-def url_option(command: Callable[..., None]) -> Callable[..., None]:
-    text = "The scheduler: ws:// or http://, with or without a path."
-    return click.option("--url", default=DEFAULT_ADDRESS, show_default=True, help=text)(command)
+Stream = AsyncGenerator[Connected | StreamMessage | Interrupted, None]
 
 
 def run(work: Coroutine[Any, Any, None], *, is_endless: bool = True) -> None:
-    """What is endless goes on until somebody says stop, or nobody reads any more; both are a good end."""
+    """Run until Ctrl-C or until the reader of the output is gone; both are a normal end."""
     try:
         asyncio.run(_until_stopped(work) if is_endless else work)
     except BadAddress as error:
@@ -75,7 +69,8 @@ async def begin(stream: Stream, url: str) -> None:
 def no_scheduler(url: str, said: Interrupted) -> NoReturn:
     if said.is_refusal:
         fail(f"the scheduler at {url} cannot be watched ({said.reason})", Exit.SCHEDULER)
-    fail(f"no scheduler answers at {url} ({said.reason}); start one with: lingua serve", Exit.SCHEDULER)
+    absent = Trouble(said.reason, "start one with: lingua serve", is_absent=True)
+    fail(unreachable(url, said.trouble or absent), Exit.SCHEDULER)
 
 
 def write_line(line: bytes) -> None:

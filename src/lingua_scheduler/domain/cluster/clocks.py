@@ -1,10 +1,10 @@
-"""Redis's clock next to a monotonic one: a jump of it makes moments in Redis say nothing for a while."""
+"""Detects jumps of Redis's clock against a monotonic one: after a jump, times in Redis prove nothing for a while."""
 
 TOLERANCE_MS = 1_000.0
 
 
 class Drift:
-    """How far one clock is ahead of the other. It may drift; it must not jump."""
+    """The offset between two clocks. It may drift, but must not jump."""
 
     __slots__ = ("_ahead_ms",)
 
@@ -12,9 +12,9 @@ class Drift:
         self._ahead_ms: float | None = None
 
     def jump_ms(self, theirs_ms: float, asked_ms: float, heard_ms: float) -> float:
-        """How far theirs has jumped since the last look; 0 if it has not.
+        """How far Redis's clock has jumped since the last reading; 0 if it has not.
 
-        It was read at some moment between `asked_ms` and `heard_ms` of our own: a slow answer may hide a small jump.
+        It was read between `asked_ms` and `heard_ms` of our own clock, so a slow reply may hide a small jump.
         """
         ahead_ms = theirs_ms - (asked_ms + heard_ms) / 2
         before_ms = ahead_ms if self._ahead_ms is None else self._ahead_ms

@@ -1,4 +1,4 @@
-"""Instances and their mail: ids, signs of life, and what may become of a letter."""
+"""Instances and their inboxes: ids, heartbeats, and the outcomes of operations on letters."""
 
 import re
 from enum import StrEnum
@@ -7,8 +7,25 @@ from typing import NamedTuple
 MAX_ID_LENGTH = 64
 # What an instance announces that can open parked outcomes; behind it stand the ids of its cluster keys.
 PARKED = "parked"
+# The ability to answer HTTP requests that another instance forwards.
+FORWARDING = "forwarding"
 _LETTER_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}:\d{1,19}-\d{1,19}", re.ASCII)
 _STRANGE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+class LetterId(NamedTuple):
+    """A dead letter, as people name it: the instance it was for, and its entry in the stream."""
+
+    instance: str
+    entry_id: str
+
+    def __str__(self) -> str:
+        return f"{self.instance}:{self.entry_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> "LetterId":
+        """Of what is no such id something that no letter has."""
+        return cls(*text.rpartition(":")[::2])
 
 
 class PresenceOutcome(StrEnum):
@@ -36,15 +53,15 @@ class PostOutcome(StrEnum):
 
 class AdoptionOutcome(StrEnum):
     ADOPTED = "adopted"
-    HELD = "held"  # somebody else is at it
+    HELD = "held"  # another instance has adopted it
 
 
-class ClaimOutcome(StrEnum):
+class InboxClaimOutcome(StrEnum):
     CLAIMED = "claimed"
-    LOST = "lost"  # somebody else has adopted the inbox meanwhile
+    LOST = "lost"  # another instance has adopted the inbox in the meantime
 
 
-class ReleaseOutcome(StrEnum):
+class InboxReleaseOutcome(StrEnum):
     RELEASED = "released"
     REMOVED = "removed"
     LOST = "lost"
@@ -63,7 +80,7 @@ class ReplayOutcome(StrEnum):
 
 
 class Instance(NamedTuple):
-    """An instance as Redis knows it, dead or alive."""
+    """An instance as stored in Redis, dead or alive."""
 
     instance_id: str
     silent_ms: int
@@ -75,10 +92,12 @@ class Instance(NamedTuple):
     address: str = ""
     # Words for what it can open: `parked` outcomes, and letters sealed with the keys of these ids.
     seals: str = ""
+    # Words for the letters it understands that instances of older releases do not.
+    abilities: str = ""
 
 
 def made_up_id(host: str, pid: int, token: str) -> str:
-    """An id that says where the process runs; the token makes it unique."""
+    """An id made of host and process id; the token makes it unique."""
     tail = f"-{pid}-{token}"
     return (_STRANGE.sub("-", host).strip("-.") or "host")[: MAX_ID_LENGTH - len(tail)] + tail
 
@@ -89,5 +108,5 @@ def key_ids(seals: str) -> list[str]:
 
 
 def is_letter_id(text: str) -> bool:
-    """A dead letter is named by the instance whose inbox it lay in, and its place in Redis."""
+    """The id of a dead letter: the instance whose inbox it was in, and its entry in the stream."""
     return _LETTER_ID.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""Who calls, by address, and how much one address may have of us."""
+"""Callers by address, and the limits per address."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,18 +10,18 @@ from lingua_scheduler.domain.guards.rates import Bucket, Budget
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-# An IPv6 customer has at least this much for itself.
+# The smallest IPv6 network that is given to one customer.
 _IPV6_PREFIX = 64
-# With more addresses than this remembered, those that have been quiet are forgotten.
+# Above this many known addresses, idle ones are forgotten.
 _MAX_REMEMBERED = 10_000
-# One address may knock for this many seconds at its full rate at once.
+# Burst of handshakes per address: this many seconds' worth.
 _BURST_S = 5
-# So much CPU an address that was quiet may cost before it has to rest: several nodes with thousands of pairs.
+# CPU burst per address before it is delayed: enough for several nodes with thousands of pairs.
 COST_BURST_S = 0.25
 
 
 class Caller(NamedTuple):
-    """`meter` is what the limits of its address are counted under; empty when they do not apply to it."""
+    """`meter` is the key under which the limits of its address are counted; empty if it has no limits."""
 
     address: str
     meter: str
@@ -31,7 +31,7 @@ NOBODY = Caller("", "")
 
 
 def read_address(text: str) -> Address | None:
-    """Also with a port behind it, as some proxies write it; an IPv4 address in IPv6 clothes is an IPv4 address."""
+    """Parse an address, with or without a port. An IPv4-mapped IPv6 address is returned as IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -45,7 +45,7 @@ def read_address(text: str) -> Address | None:
 
 
 def read_networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Raises ValueError for what is no network."""
+    """Raises ValueError for an invalid network."""
     return tuple(ip_network(text, strict=False) for text in texts)
 
 
@@ -57,7 +57,7 @@ def meter_of(address: Address) -> str:
 
 
 class AddressBook:
-    """Tells callers apart, and counts what each address has. Addresses in `unmetered` have no limits of their own."""
+    """Identifies callers, and counts what each address uses. Addresses in `unmetered` have no limits."""
 
     def __init__(
         self, trusted: Iterable[str], unmetered: Iterable[str], max_sockets: int, knocks_per_s: int, cpu_share: float
@@ -72,12 +72,12 @@ class AddressBook:
         self.max_sockets = max_sockets
 
     def is_proxy(self, peer: str) -> bool:
-        """Whether what this peer says about its callers is believed."""
+        """Whether this peer is a trusted proxy."""
         address = read_address(peer) if self._trusted else None
         return address is not None and _is_in(address, self._trusted)
 
     def caller(self, peer: str, forwarded: Sequence[str] = ()) -> Caller:
-        """The rightmost address of X-Forwarded-For that is not one of our proxies; from anybody else it is ignored."""
+        """The rightmost address of X-Forwarded-For that is not a trusted proxy. Ignored if the peer is not trusted."""
         address = read_address(peer)
         if address is None:
             return Caller(peer, "")
@@ -85,14 +85,14 @@ class AddressBook:
         while chain and _is_in(address, self._trusted):
             before = read_address(chain.pop())
             if before is None:
-                # Whoever wrote this is the last we know of.
+                # The proxy that wrote this is the last address we can trust.
                 break
             address = before
         is_free = _is_in(address, self._unmetered) or _is_in(address, self._trusted)
         return Caller(str(address), "" if is_free else meter_of(address))
 
     def knock(self, meter: str, now_s: float) -> bool:
-        """A handshake; False when it is one too many of its address for this moment."""
+        """Count a handshake; False if its address exceeds the rate."""
         if not meter:
             return True
         budget = self._knocks.get(meter)
@@ -103,7 +103,7 @@ class AddressBook:
         return budget.take(now_s)
 
     def enter(self, meter: str) -> int:
-        """One more place is taken; which number it is among those of its address. 0: nobody counts."""
+        """Count a connection. Returns the number of its address's connections; 0 if they are not counted."""
         if not meter:
             return 0
         self._places[meter] += 1
@@ -116,7 +116,7 @@ class AddressBook:
                 del self._places[meter]
 
     def charge(self, meter: str, cpu_s: float, now_s: float) -> None:
-        """What somebody cost who may leave and come again, and whose connection then owes nothing."""
+        """Charge CPU time to the address. A peer that reconnects still owes it, unlike a limit per connection."""
         if not meter:
             return
         bucket = self._costs.get(meter)
@@ -128,13 +128,13 @@ class AddressBook:
         bucket.take(cpu_s, now_s)
 
     def rest_s(self, meter: str, now_s: float) -> float:
-        """How long until what the address has cost is paid off."""
+        """Seconds until the address's CPU debt is paid off."""
         bucket = self._costs.get(meter)
         return 0.0 if bucket is None else bucket.take(0, now_s)
 
     def _forget_quiet(self, now_s: float) -> None:
         busy = {meter: budget for meter, budget in self._knocks.items() if not budget.is_whole(now_s)}
-        # With so many busy ones a look at all of them for each newcomer would cost more than their handshakes.
+        # With this many busy addresses, scanning them for each new one would cost more than their handshakes.
         self._knocks = busy if len(busy) < _MAX_REMEMBERED // 2 else {}
 
 

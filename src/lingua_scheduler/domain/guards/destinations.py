@@ -1,6 +1,6 @@
-"""Addresses that callers give us to call: which of them may be connected to.
+"""SSRF protection: which addresses given by callers the scheduler may connect to.
 
-Without this, whoever can register a node can make the scheduler send requests into the network it stands in (SSRF).
+Without it, anyone who can register a node could make the scheduler send requests into its own network.
 """
 
 from collections.abc import Iterable
@@ -17,13 +17,13 @@ _FIRST_FREE_PORT = 1024
 
 
 class Destinations:
-    """Public addresses, and those in the allowed networks."""
+    """Allows public addresses, and those in the allowed networks."""
 
     def __init__(self, allowed: Iterable[Network] = ()) -> None:
         self._allowed = tuple(allowed)
 
     def permits(self, address: str) -> bool:
-        """Whether a connection to this IP address may be made; asked for the very address that is connected to."""
+        """Whether a connection to this IP address is allowed. Ask for the resolved address that is connected to."""
         found = ip_address(address)
         mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
         if self._is_allowed(mapped or found):
@@ -33,12 +33,12 @@ class Destinations:
         return found.is_global and not found.is_multicast
 
     def complaint(self, url: str) -> str | None:
-        """What is wrong with an address before anybody connects to it; a host name is judged when it is resolved."""
+        """What is wrong with a URL, before connecting to it. A host name is checked when it is resolved."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
         except ValueError:  # brackets that do not close, a port that is none
-            return "it cannot be read"
+            return "not a valid URL"
         if parts.scheme not in ("http", "https") or not host or not (url.isascii() and url.isprintable()):
             return "expected http://host/path or https://host/path"
         if parts.username is not None or parts.password is not None:

@@ -1,6 +1,6 @@
-"""Which names and which web pages may use the scheduler: rules for the headers Host, Origin and Sec-Fetch-Site.
+"""Which host names and web pages may use the scheduler: rules for the headers Host, Origin and Sec-Fetch-Site.
 
-Browsers send WebSocket handshakes and simple POSTs of any page to any address, so we decide who is served."""
+Browsers let any page send WebSocket handshakes and simple POSTs to any address, so the server must check them."""
 
 import re
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 
 ANY = "*"
-# Headers that are remembered as read: every request of a peer names the same ones.
+# Size of the cache of parsed headers: every request of a peer has the same ones.
 _REMEMBERED = 256
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _AUTHORITY = r"(?P<host>\[[0-9a-f:.]+\]|[^\s:/?#@\[\]]*)(?::(?P<port>\d{1,5}))?"
@@ -18,14 +18,14 @@ _ORIGIN = re.compile(rf"(?P<scheme>[a-z][a-z0-9+.-]*)://{_AUTHORITY}/?")
 
 
 class Authority(NamedTuple):
-    """A host in lower case, without brackets and without the dot of the root, and a port if one is named."""
+    """A host in lower case, without brackets and trailing dot, and the port if there is one."""
 
     host: str
     port: int | None
 
 
 class Origin(NamedTuple):
-    """Where a page comes from. Default ports are left out, so that both spellings are equal."""
+    """The origin of a page. Default ports are omitted, so that both spellings are equal."""
 
     scheme: str
     host: str
@@ -34,7 +34,7 @@ class Origin(NamedTuple):
 
 @lru_cache(_REMEMBERED)
 def read_host(header: str) -> Authority | None:
-    """None for what is no host."""
+    """None if it is not a host."""
     found = _HOST.fullmatch(header.strip().lower())
     if found is None or not found["host"]:
         return None
@@ -43,7 +43,7 @@ def read_host(header: str) -> Authority | None:
 
 @lru_cache(_REMEMBERED)
 def read_origin(header: str) -> Origin | None:
-    """None for `null` and for what is no origin."""
+    """None for `null`, and if it is not an origin."""
     found = _ORIGIN.fullmatch(header.strip().lower())
     if found is None:
         return None
@@ -65,10 +65,10 @@ def is_loopback(host: str) -> bool:
 
 
 class HostRule:
-    """Whether a Host header names us. Against DNS rebinding: a page whose name was pointed at our address.
+    """Protection against DNS rebinding: whether a Host header names this scheduler.
 
-    Loopback names and the very address a connection came to are always ours: no DNS is involved in them. Other names
-    are accepted as listed in `allowed`; when nothing is listed, by all but those who listen on loopback alone.
+    Loopback names and the address of the connection itself are always accepted: no DNS is involved. Other names must be
+    in `allowed`; if that is empty, all are accepted, unless the scheduler listens only on loopback.
     """
 
     def __init__(self, allowed: Iterable[str], own_name: str) -> None:
@@ -81,7 +81,7 @@ class HostRule:
 
     def admits(self, header: str | None, local_address: str) -> bool:
         if header is None or self._takes_any or not (self._is_listed or self.is_local):
-            # Browsers always send the header; what does not is none.
+            # Browsers always send the header; a peer without it is not a browser.
             return True
         named = read_host(header)
         if named is None:
@@ -90,7 +90,7 @@ class HostRule:
 
 
 class OriginRule:
-    """Whether a page may use us, as browsers tell where it comes from. Programs that send no Origin are not judged."""
+    """Whether the origin of a page is allowed. Programs that send no Origin are always allowed."""
 
     def __init__(self, allowed: Iterable[str]) -> None:
         listed = tuple(allowed)
@@ -107,13 +107,13 @@ class OriginRule:
         origin = read_origin(header)
         if origin is None:
             return False
-        # A proxy may have changed the Host; then the browser's word still tells its own pages from others.
+        # A proxy may have changed the Host; Sec-Fetch-Site still identifies pages of the same origin.
         if origin in self._allowed or fetch_site == "same-origin":
             return True
         named = read_host(host) if host else None
         if named is not None and _is_same(origin, named):
             return True
-        # A page and a scheduler on the developer's own machine: other ports are other programs of the same person.
+        # Page and scheduler are on the developer's own machine: other ports belong to the same person.
         is_here = is_from_loopback or (named is not None and is_loopback(named.host))
         return is_here and origin.scheme in _DEFAULT_PORTS and is_loopback(origin.host)
 
@@ -121,7 +121,7 @@ class OriginRule:
 def _is_same(origin: Origin, named: Authority) -> bool:
     if origin.scheme not in _DEFAULT_PORTS or origin.host != named.host:
         return False
-    # Behind a proxy the scheme is not ours to know, and some proxies leave the port out.
+    # Behind a proxy the scheme is unknown, and some proxies omit the port.
     return named.port is None or named.port == (origin.port or _DEFAULT_PORTS[origin.scheme])
 
 

@@ -1,8 +1,11 @@
-"""So many a second: what comes beyond it waits, or is left out."""
+"""Rate limiters: a token bucket that delays, a budget that drops, and an allowance that refuses."""
 
 
 class Bucket:
-    """So many a second, with a reserve for bursts. What is taken beyond it is a debt that time pays off."""
+    """A token bucket that delays: a rate per second and a burst.
+
+    Taking more than is left becomes a debt to wait off.
+    """
 
     __slots__ = ("_at_s", "_burst", "_left", "_per_s")
 
@@ -13,8 +16,8 @@ class Bucket:
         self._at_s = 0.0
 
     def take(self, amount: float, now_s: float) -> float:
-        """Take, and hear how many seconds to wait before taking more: 0 while the reserve lasts."""
-        # Without min(), because every frame of every client comes by here.
+        """Take tokens. Returns the seconds to wait before taking more; 0 while tokens are left."""
+        # Without min(): this is the hot path of every frame.
         left = self._left + (now_s - self._at_s) * self._per_s
         self._left = left = (left if left < self._burst else self._burst) - amount
         self._at_s = now_s
@@ -22,7 +25,7 @@ class Bucket:
 
 
 class Budget:
-    """What comes beyond it is left out, not queued. The reserve is one second's worth, unless another is given."""
+    """A token bucket that drops: one token per event, none is queued. The burst is one second's worth by default."""
 
     __slots__ = ("_at_s", "_burst", "_left", "_per_s")
 
@@ -33,7 +36,7 @@ class Budget:
         self._at_s = float("-inf")
 
     def take(self, now_s: float) -> bool:
-        """Whether there is one left at this moment; it is used up then."""
+        """Take one token; False if none is left."""
         self._left = self._left_at(now_s)
         self._at_s = now_s
         if self._left < 1:
@@ -42,7 +45,7 @@ class Budget:
         return True
 
     def is_whole(self, now_s: float) -> bool:
-        """Whether the reserve is full again, as if nothing was ever taken."""
+        """Whether the bucket is full again, as if nothing had been taken."""
         return self._left_at(now_s) >= self._burst
 
     def _left_at(self, now_s: float) -> float:
@@ -50,7 +53,7 @@ class Budget:
 
 
 class Allowance:
-    """So much a second, with a reserve. What is not there is refused; more than the reserve counts as all of it."""
+    """A token bucket that refuses: amounts per second with a burst. An amount above the burst counts as the burst."""
 
     __slots__ = ("_at_s", "_left", "_most", "_per_s")
 
@@ -66,14 +69,14 @@ class Allowance:
         return self._left >= min(amount, self._most)
 
     def take(self, amount: float, now_s: float) -> bool:
-        """Whether it was there; it is used up then."""
+        """Take the amount; False if too little is left."""
         if not self.has(amount, now_s):
             return False
         self._left -= min(amount, self._most)
         return True
 
     def take_some(self, amount: int, now_s: float) -> int:
-        """As much of it as there is, in whole numbers."""
+        """Take as many whole tokens of the amount as are left. Returns their number."""
         self.has(0, now_s)
         some = min(amount, int(self._left))
         self._left -= some
@@ -81,7 +84,7 @@ class Allowance:
 
 
 class Paces:
-    """A budget for each of many things, of which the latest are remembered."""
+    """A budget per name, for a bounded number of names; the oldest names are dropped."""
 
     __slots__ = ("_budgets", "_max_known", "_per_s")
 

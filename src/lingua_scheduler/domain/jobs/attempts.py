@@ -1,4 +1,4 @@
-"""Attempts and their names: a job's id names its shard, a lease names job, attempt and node."""
+"""Attempts, and the leases that name them: job, attempt and node."""
 
 import re
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.jobs.job_ids import JOB_ID, spelled
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
 
 
@@ -23,6 +24,7 @@ class DispatchOutcome(StrEnum):
 
 class AdvanceOutcome(StrEnum):
     ADVANCED = "advanced"
+    REPEATED = "repeated"  # its node has said so before
     STALE = "stale"
 
 
@@ -51,11 +53,7 @@ class AdoptOutcome(StrEnum):
     SUPERSEDED = "superseded"
 
 
-# Ids become parts of keys and leases, so nothing else is taken for one.
-_JOB_ID = re.compile(r"job-(\d{1,4})-[A-Za-z0-9_-]{1,100}", re.ASCII)
-# Every report of a node comes by here.
-match_job_id = _JOB_ID.fullmatch
-_LEASE = re.compile(rf"(job-\d{{1,4}}-[A-Za-z0-9_-]{{1,100}})#(\d{{1,9}})#({NODE_ID.pattern})", re.ASCII)
+_LEASE = re.compile(rf"(?P<job>{JOB_ID.pattern})#(?P<number>\d{{1,9}})#(?P<node>{NODE_ID.pattern})", re.ASCII)
 
 # The number of no attempt: what a node runs without a lease is accounted for under it.
 ADOPTED = 0
@@ -69,7 +67,35 @@ class Attempt(NamedTuple):
 
     @property
     def lease(self) -> str:
+        """The name of its lease, in its shard."""
         return f"{self.job_id}#{self.number}#{self.node_id}"
+
+    @classmethod
+    def parse(cls, lease: str, shard: int) -> "Attempt | None":
+        """None for a malformed lease; `lua/lib/lease.lua` has the same rule."""
+        found = _LEASE.fullmatch(lease)
+        return None if found is None else cls(found["job"], int(found["number"]), found["node"], shard)
+
+    @classmethod
+    def parse_all(cls, leases: Iterable[str], shard: int) -> list["Attempt"]:
+        """Those that can be read."""
+        return [attempt for lease in leases if (attempt := cls.parse(lease, shard)) is not None]
+
+
+class NumberedJob(NamedTuple):
+    """A job and the number of its attempt, wherever that is."""
+
+    job_id: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.job_id}#{self.number}"
+
+    @classmethod
+    def parse(cls, text: str) -> "NumberedJob":
+        """Of what we wrote ourselves."""
+        job_id, _, number = text.rpartition("#")
+        return cls(job_id, int(number))
 
 
 class Try(msgspec.Struct, gc=False):
@@ -94,42 +120,15 @@ class Try(msgspec.Struct, gc=False):
     # No longer than this, on the monotonic clock.
     give_up_at: float = float("inf")
 
+    def id_in(self, shard: int) -> str:
+        """The job's id: the one it has, or gets if it begins in this shard."""
+        return self.job_id or spelled(shard, self.serial)
+
+    def begin_in(self, shard: int) -> None:
+        """From now on the job has an id."""
+        self.shard, self.job_id = shard, self.id_in(shard)
+
     @property
     def attempts_made(self) -> int:
-        """How many attempts the utterance had before this one, under all its job ids."""
+        """Number of earlier attempts of the utterance, under all its job ids."""
         return self.attempts_before + self.number - 1
-
-
-def parse_lease(lease: str, shard: int) -> Attempt | None:
-    """None for what is no lease of ours, whoever wrote it; `lua/lib/lease.lua` reads them alike."""
-    found = _LEASE.fullmatch(lease)
-    return None if found is None else Attempt(found[1], int(found[2]), found[3], shard)
-
-
-def parse_leases(leases: Iterable[str], shard: int) -> list[Attempt]:
-    """Those that can be read."""
-    return [attempt for lease in leases if (attempt := parse_lease(lease, shard)) is not None]
-
-
-def job_id(shard: int, serial: str) -> str:
-    return f"job-{shard}-{serial}"
-
-
-def handle_of(identifier: str, secret: str) -> str:
-    """What the caller of an HTTP job knows it by: whoever fetches the result must name the secret too."""
-    return f"{identifier}.{secret}" if secret else identifier
-
-
-def without_secret(handle: str) -> str:
-    """The job's id, as everybody else knows it."""
-    return handle.partition(".")[0]
-
-
-def shard_of(identifier: str) -> int | None:
-    """The shard a job began in, or None when this is no id that we could have made."""
-    found = _JOB_ID.fullmatch(identifier)
-    return None if found is None else int(found[1])
-
-
-def is_job_id(identifier: str) -> bool:
-    return match_job_id(identifier) is not None

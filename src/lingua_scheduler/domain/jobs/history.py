@@ -1,12 +1,12 @@
-"""What a job went through, move by move, as its record remembers it."""
+"""The history of a job: its transitions, as stored in its record."""
 
 from typing import NamedTuple
 
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
 
 
-class Step(NamedTuple):
-    """One move of a job. `reason` is empty where nothing went wrong."""
+class JobStep(NamedTuple):
+    """One transition of a job. `reason` is empty unless something failed."""
 
     state: JobState
     at_ms: int
@@ -20,11 +20,11 @@ class Step(NamedTuple):
         return "ended" if self.state in ENDED else self.state.value.lower()
 
 
-def steps_of(lines: str) -> list[Step]:
-    """The moves a record still remembers, a line each, oldest first; it forgets the oldest when there are many."""
+def steps_of(lines: str) -> list[JobStep]:
+    """The transitions in a record, one per line, oldest first. Only the latest are kept."""
     return [_step(line) for line in lines.split("\n") if line]
 
 
-def _step(line: str) -> Step:
+def _step(line: str) -> JobStep:
     state, at_ms, attempt, node_id, reason = line.split(" ", 4)
-    return Step(JobState(state), int(at_ms), int(attempt), "" if node_id == "-" else node_id, reason)
+    return JobStep(JobState(state), int(at_ms), int(attempt), "" if node_id == "-" else node_id, reason)

@@ -1,4 +1,4 @@
-"""The life of a job: one table of moves, the only place that knows which are legal."""
+"""The job state machine: one table of transitions, the only place that defines which are legal."""
 
 from enum import StrEnum
 
@@ -7,7 +7,6 @@ from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 
 class JobState(StrEnum):
     CREATED = "CREATED"
-    RESERVED = "RESERVED"
     DISPATCHED = "DISPATCHED"
     ACCEPTED = "ACCEPTED"
     RUNNING = "RUNNING"
@@ -19,8 +18,7 @@ class JobState(StrEnum):
 
 
 class JobEvent(StrEnum):
-    RESERVE = "reserve"
-    SEND = "send"
+    DISPATCH = "dispatch"
     ACCEPT = "accept"
     START = "start"
     FINISH = "finish"
@@ -30,13 +28,12 @@ class JobEvent(StrEnum):
     CANCEL = "cancel"
 
 
-LIVE = (JobState.RESERVED, JobState.DISPATCHED, JobState.ACCEPTED, JobState.RUNNING)
+LIVE = (JobState.DISPATCHED, JobState.ACCEPTED, JobState.RUNNING)
 ENDED = (JobState.DONE, JobState.NO_TEXT, JobState.FAILED, JobState.CANCELLED)
 
 MOVES: dict[tuple[JobState, JobEvent], JobState] = {
-    (JobState.CREATED, JobEvent.RESERVE): JobState.RESERVED,
-    (JobState.RETRYING, JobEvent.RESERVE): JobState.RESERVED,
-    (JobState.RESERVED, JobEvent.SEND): JobState.DISPATCHED,
+    (JobState.CREATED, JobEvent.DISPATCH): JobState.DISPATCHED,
+    (JobState.RETRYING, JobEvent.DISPATCH): JobState.DISPATCHED,
     (JobState.DISPATCHED, JobEvent.ACCEPT): JobState.ACCEPTED,
     (JobState.DISPATCHED, JobEvent.START): JobState.RUNNING,
     (JobState.ACCEPTED, JobEvent.START): JobState.RUNNING,
@@ -50,12 +47,12 @@ MOVES: dict[tuple[JobState, JobEvent], JobState] = {
 
 
 def move(state: JobState, event: JobEvent) -> JobState | None:
-    """Where the event leads, or None when it is not legal there."""
+    """The state after the event, or None if the event is not legal in this state."""
     return MOVES.get((state, event))
 
 
 def legal_before(event: JobEvent) -> tuple[JobState, ...]:
-    """The states in which the event may happen."""
+    """The states in which the event is legal."""
     return tuple(state for state, other in MOVES if other is event)
 
 
@@ -67,16 +64,16 @@ def target_of(event: JobEvent) -> JobState:
     return _TARGETS[event]
 
 
-# A node that heard nothing says so in `extra.reason` of a successful result.
+# A node that recognised nothing reports it in `extra.reason` of a successful result.
 NO_TEXT_REASONS = frozenset({"ASR_EMPTY", "NO_TEXT_ASSIGNED"})
 
 
-# Of a code that nobody knows, nobody knows either that another node would say the same.
+# An unknown error code may be specific to the node, so it is worth a retry elsewhere.
 _FINAL = frozenset(ErrorCode) - RETRYABLE
 
 
 def event_of_result(success: bool, extra_reason: object, error_code: str | None) -> JobEvent:
-    """What a node's result means for the job."""
+    """The event and reason that a node's result means for the job."""
     if success:
         is_empty = isinstance(extra_reason, str) and extra_reason in NO_TEXT_REASONS
         return JobEvent.FIND_NO_TEXT if is_empty else JobEvent.FINISH

@@ -1,16 +1,18 @@
-"""Why an attempt ended without a result, in few and known words: they become labels, lines of a log and records."""
+"""Reasons why an attempt ended without a result: a fixed set, used as metric labels, in logs and in records."""
 
+import builtins
 from enum import StrEnum
+from typing import Any
 
 from lingua_scheduler.domain.errors import ErrorCode
 
 
 class Loss(StrEnum):
-    """Our own words; a node's word is an error code."""
+    """Reasons given by the scheduler; a node's reason is an error code."""
 
     ACK_TIMEOUT = "ack_timeout"
     JOB_TIMEOUT = "job_timeout"
-    # A part of a speech that goes on: a node may keep it and answer with the last one, so its silence is no fault.
+    # A part of a longer turn: a node may keep it and answer with the last part, so its silence is no fault.
     PART_TIMEOUT = "part_timeout"
     # Existing nodes say nothing when there is nothing to say, so that is no fault either.
     NO_ANSWER = "no_answer"
@@ -34,10 +36,34 @@ REASONS = frozenset({*Loss, *ErrorCode, OTHER})
 
 
 def known_reason(said: str) -> str:
-    """The word itself if it is ours or an error code, else that it is another."""
+    """The reason itself if it is known, else `other`."""
     return said if said in REASONS else OTHER
 
 
 def known_code(said: str) -> str:
-    """The error code a peer named, if there is such a code."""
+    """The error code a peer named, if it is a known one."""
     return said if said in ErrorCode.__members__ else OTHER
+
+
+# The stages of a job by the kind of service, as the methods of engines are called.
+STAGES = {"asr": "recognise", "semantic": "repair", "nmt": "translate", "tts": "speak"}
+_EXCEPTIONS = frozenset(
+    name for name, found in vars(builtins).items() if isinstance(found, type) and issubclass(found, BaseException)
+)
+
+
+def known_cause(details: Any) -> str:
+    """Where a node failed, and with which of Python's own exceptions; words that a peer made up are left out."""
+    if not isinstance(details, dict):
+        return ""
+    stage, exception = details.get("stage"), details.get("exception")
+    where = f"in {stage}" if isinstance(stage, str) and stage in STAGES.values() else ""
+    what = exception if isinstance(exception, str) and exception in _EXCEPTIONS else ""
+    return " ".join(filter(None, (what, where)))
+
+
+def exception_name(kind: type[BaseException]) -> str:
+    """The nearest of Python's own exceptions: another name may say more than others should know."""
+    return next(
+        base.__name__ for base in kind.__mro__ if base.__name__ in _EXCEPTIONS and base.__module__ == "builtins"
+    )

@@ -1,4 +1,4 @@
-"""Who is to blame when an attempt ends, and how often a node may be before it is left alone for a while."""
+"""Circuit breaker for nodes: which failures count against a node, and the rules that `lua/lib/judging.lua` applies."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -9,15 +9,15 @@ from lingua_scheduler.domain.jobs.losses import OTHER, Loss
 
 
 class Mark(StrEnum):
-    """What the end of an attempt says about its node."""
+    """How the end of an attempt counts for its node."""
 
     GOOD = "o"
     BAD = "x"
     NONE = ""
 
 
-class Verdict(StrEnum):
-    """What became of the node."""
+class QuarantineVerdict(StrEnum):
+    """What the end of an attempt changed for its node."""
 
     QUARANTINED = "quarantined"
     RECOVERED = "recovered"
@@ -25,9 +25,10 @@ class Verdict(StrEnum):
 
 
 class QuarantineRules(NamedTuple):
-    """So many failures of the last `window`, or so many in a row. A probe that fails doubles the time.
+    """A node is quarantined after `failures` of its last `window` jobs, or `consecutive` in a row. A failed probe
+    doubles the time.
 
-    After `believed_after` good results twice as many of a node's slots are believed; 0: never more.
+    After `believed_after` successful jobs a node's usable slots double; 0: they never grow.
     """
 
     failures: int
@@ -38,7 +39,7 @@ class QuarantineRules(NamedTuple):
     believed_after: int = 0
 
 
-# A node may refuse, lack a model, or lose its connection, without being a bad node.
+# Refusing, lacking a model or losing the connection is not a failure of the node.
 _NO_FAULT = frozenset({ErrorCode.NODE_OVERLOADED, ErrorCode.MODEL_NOT_AVAILABLE, ErrorCode.WS_DISCONNECTED})
 # One that calls every job a duplicate is as bad as one that fails every job.
 # A code that a node made up does not shift the blame.
@@ -46,7 +47,7 @@ _BLAMED = frozenset({Loss.ACK_TIMEOUT, Loss.JOB_TIMEOUT, Loss.DUPLICATE, OTHER, 
 
 
 def mark_of(event: JobEvent, reason: str) -> Mark:
-    """`reason` is the node's error code, or our word for what happened to the attempt."""
+    """`reason` is the node's error code, or a loss reason of ours (domain/jobs/losses.py)."""
     match event:
         case JobEvent.FINISH | JobEvent.FIND_NO_TEXT:
             return Mark.GOOD

@@ -1,23 +1,23 @@
-"""A line of those who wait for a slot: whether it is a burst that passes, or more work than can be done."""
+"""Load shedding: tells a queue that is a passing burst from one that only grows, and limits the latter."""
 
 from math import inf
 
-# Of the longest anybody may wait, this much is a long wait for everybody.
+# A wait longer than this share of the maximum wait counts as long.
 LONG_SHARE = 0.1
-# A line is looked at twice in that time, but a look is worth something only after so many slots.
+# The queue is measured twice in that time, and only after enough slots were given out.
 LOOKS = 2
-# So often in a row it must not have become shorter: a crowd that comes within a second or so may pass.
+# Measurements in a row that must find it long and not shrinking; a crowd that comes within a second may pass.
 TOO_OFTEN = 2
 SLOTS_PER_LOOK = 8
-# So many may always wait: fewer, and a slot would now and then find nobody.
+# This many jobs may always wait: with fewer, a slot would now and then find the queue empty.
 ALWAYS_WAIT = 4
 
 
-class Line:
-    """While a line gets shorter everybody may join. One that is long and does not is kept short.
+class QueueAdmission:
+    """Admission to one queue. Any job may join while the queue shrinks; a long queue that does not is kept short.
 
-    A longer one serves nobody more: there are no more slots for it, and everybody in it only waits longer. Times are
-    seconds of any clock that does not jump.
+    A longer queue increases the waiting time, not the throughput: there are no more slots. Times are seconds of a
+    monotonic clock.
     """
 
     __slots__ = (
@@ -36,21 +36,21 @@ class Line:
         self._long_s = longest_wait_s * LONG_SHARE
         self._served = 0
         self._served_at_s = now_s
-        # The latest look: when, how long it took, how many waited, how many could be served before a wait is long.
+        # The latest measurement: when, over how long, the queue's length, and the length at which waits become long.
         self._looked_at_s = now_s
         self._look_s = inf
         self._length = self._most = 0
         self._stands = False
-        # How many looks in a row found it long and no shorter.
+        # Measurements in a row that found it long and not shrinking.
         self._times = 0
 
     def is_full(self, length: int) -> bool:
         return self._stands and length >= self._most
 
     def served(self, length: int, now_s: float) -> None:
-        """Somebody got a slot, and so many still wait."""
+        """A job got a slot, and `length` jobs still wait."""
         if now_s - self._served_at_s > self._look_s:
-            # There were no slots at all, which says nothing about those that come now.
+            # There were no slots for a while, so the old measurement is not valid.
             self._looked_at_s, self._served, self._length, self._times = now_s, 0, 0, 0
         self._served_at_s = now_s
         self._served += 1

@@ -1,4 +1,4 @@
-"""Request ids: who may repeat what, and what a repeat is answered with."""
+"""Idempotency keys: which request a request id stands for, and what a repeat is answered with."""
 
 from collections import OrderedDict
 from enum import StrEnum
@@ -6,38 +6,38 @@ from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """An id means something only within its tenant and session: shared ids must not return another person's job."""
+    """A request id is scoped to its tenant and session, so that an id used twice never returns another person's job."""
 
     tenant_id: str
     session_id: str
     request_id: str
 
 
-class ClaimOutcome(StrEnum):
+class RequestClaimOutcome(StrEnum):
     CLAIMED = "claimed"
     BOUND = "bound"  # it has a job already
-    PENDING = "pending"  # somebody else is placing its job
+    PENDING = "pending"  # another caller is placing its job
     CONFLICT = "conflict"  # the id was used for something else
 
 
 class BindOutcome(StrEnum):
     BOUND = "bound"
-    LOST = "lost"  # the claim lapsed and is gone, or somebody else's
+    LOST = "lost"  # the claim has expired, or has another holder
 
 
-class ReleaseOutcome(StrEnum):
+class RequestReleaseOutcome(StrEnum):
     RELEASED = "released"
     LOST = "lost"
 
 
-class Seen(StrEnum):
+class RequestSeen(StrEnum):
     FIRST = "first"
     REPEAT = "repeat"
     CONFLICT = "conflict"
 
 
 class RequestMemory:
-    """The ids one session used lately, for those who must answer before Redis can; bounded, the oldest go first."""
+    """The latest request ids of one session, to answer repeats before Redis does; bounded, oldest dropped first."""
 
     __slots__ = ("_most", "_payloads")
 
@@ -45,15 +45,15 @@ class RequestMemory:
         self._most = most
         self._payloads: OrderedDict[str, str] = OrderedDict()
 
-    def look(self, request_id: str, payload: str) -> Seen:
+    def look(self, request_id: str, payload: str) -> RequestSeen:
         """Remembers what it sees first."""
         known = self._payloads.get(request_id)
         if known is not None:
-            return Seen.REPEAT if known == payload else Seen.CONFLICT
+            return RequestSeen.REPEAT if known == payload else RequestSeen.CONFLICT
         self._payloads[request_id] = payload
         if len(self._payloads) > self._most:
             self._payloads.popitem(last=False)
-        return Seen.FIRST
+        return RequestSeen.FIRST
 
     def forget(self, request_id: str) -> None:
         """It came to nothing, so it may be tried anew."""

@@ -8,11 +8,13 @@ from enum import Enum
 import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try, job_id
+from lingua_scheduler.domain.guards.backoff import Backoff
+from lingua_scheduler.domain.jobs import retry_budget
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
 from lingua_scheduler.domain.jobs.losses import Loss, known_reason
-from lingua_scheduler.domain.jobs.retries import RetryBudget, pause_ms
-from lingua_scheduler.domain.jobs.retry_decisions import (
+from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
+from lingua_scheduler.domain.jobs.retry_steps import (
     AWAY,
     CANCELLED,
     PLACE,
@@ -22,11 +24,12 @@ from lingua_scheduler.domain.jobs.retry_decisions import (
     Denial,
     End,
     GiveUp,
-    Place,
+    PlaceJob,
     PlaceWhenBack,
     Renew,
     Renewal,
 )
+from lingua_scheduler.domain.pools.names import Pool
 
 NEVER_LEFT = (Loss.SEND_FAILED,)
 # The node vanished or forgot the job, or the way to it broke: not its fault, and it may be back. When there is no
@@ -42,7 +45,7 @@ VANISHED = (
 SILENCE = (Loss.JOB_TIMEOUT, Loss.PART_TIMEOUT, Loss.NO_ANSWER, Loss.LEASE_OVER, ErrorCode.JOB_TIMEOUT)
 
 # What is written of a dead instance's nodes is removed in a moment: no rush to fail on them again.
-FIRST_RETURN_S, LONGEST_RETURN_S = 0.1, 2.0
+RETURNS = Backoff(0.1, 2.0)
 # An attempt that never reached its node, or vanished with it, is not counted as a retry, up to this many.
 MAX_UNSENT = 10
 # An utterance whose job was closed behind our back is given to a new job this often at most.
@@ -89,10 +92,12 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
     preferred_node: str = ""
     # A request is bound to the job id: no node is worth another one.
     is_id_promised: bool = False
-    # Its caller was told the job id and asks for no other, even when the job is over.
+    # The caller already has the job id and will ask for no other, also after the job has ended.
     is_call: bool = False
     # Why the last attempt was lost; empty before the first loss.
     lost: str = ""
+    # What the node told besides, in known words.
+    _cause: str = ""
     phase: Phase = _NEW
     _attempt: Attempt | None = None
     _acknowledges: bool = False
@@ -110,7 +115,7 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
         """The id it has now; empty before any shard took it."""
         return self.wanted.job_id if self._attempt is None else self._attempt.job_id
 
-    def begin(self) -> Place:
+    def begin(self) -> PlaceJob:
         if self.phase is not _NEW:
             raise self._illegal("begin")
         self.phase = _PLACING
@@ -125,14 +130,14 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
         self._attempt = attempt
         self._acknowledges = acknowledges
 
-    def on_not_placed(self, outcome: DispatchOutcome, shard: int = -1) -> Place | Renew | GiveUp:
+    def on_not_placed(self, outcome: DispatchOutcome, shard: int = -1) -> PlaceJob | Renew | GiveUp:
         """There is no slot for it. `shard` is the one that knows a job that is STALE."""
         if self.phase not in (_PLACING, _INSISTING):
             raise self._illegal("not placed")
         if outcome is DispatchOutcome.STALE:
             if not self.wanted.job_id:
                 # An earlier question was answered there, and the answer was lost.
-                self.wanted.shard, self.wanted.job_id = shard, job_id(shard, self.wanted.serial)
+                self.wanted.begin_in(shard)
             if self._restarts < MAX_RESTARTS:
                 return self._start_over()
         if outcome is DispatchOutcome.EXHAUSTED and self._innocent:
@@ -167,19 +172,22 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
         self.phase = _OVER
         return end
 
-    def on_failed(self, reason: str, now_s: float, dice: float) -> Place | GiveUp:
-        """The node said that it failed. It does not get the job again, unless it only had it before."""
-        decision = self.on_lost(reason, now_s, dice)
+    def on_failed(self, reason: str, now_s: float, dice: float, cause: str = "") -> PlaceJob | GiveUp:
+        """The node said that it failed. It does not get the job again, unless it only had it before.
+
+        `cause`: what it told besides, in known words.
+        """
+        decision = self.on_lost(reason, now_s, dice, cause)
         self._has_failed = reason != Loss.DUPLICATE
         return decision
 
-    def on_lost(self, reason: str, now_s: float, dice: float) -> Place | GiveUp:
+    def on_lost(self, reason: str, now_s: float, dice: float, cause: str = "") -> PlaceJob | GiveUp:
         """The attempt ended without the node's word. `wanted` is the next one, also when there will be none."""
         if self.phase is not _AT_NODE or self._attempt is None:
             raise self._illegal("lost")
         attempt, self._attempt = self._attempt, None
         self._has_failed = False
-        self.lost = known_reason(reason)
+        self.lost, self._cause = known_reason(reason), cause
         may_return = self._may_return()
         if may_return:
             self._innocent[attempt.node_id] = self._acknowledges
@@ -212,7 +220,7 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
         self.phase = _OVER
         return CANCELLED
 
-    def on_renewed(self, serial: str) -> Place:
+    def on_renewed(self, serial: str) -> PlaceJob:
         """The old job is closed, or was. `serial` makes the new id."""
         if self.phase is not _RENEWING:
             raise self._illegal("renewed")
@@ -238,20 +246,20 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
             return False
         return self.lost in VANISHED or self.lost == (Loss.ACK_TIMEOUT if self._acknowledges else Loss.DUPLICATE)
 
-    def _retry(self, now_s: float, dice: float) -> Place | GiveUp:
+    def _retry(self, now_s: float, dice: float) -> PlaceJob | GiveUp:
         """Bounded in number, in time, and as a share of all jobs."""
         wanted = self.wanted
-        # A try that never reached its node is nobody's failure; but there is an end to those too.
+        # An attempt that never reached its node does not count as a retry, up to a limit.
         retry = wanted.attempts_made - min(self._unsent, MAX_UNSENT)
         if retry > self.rules.max_retries:
             return self._give_up(DispatchOutcome.FULL)
-        pause_s = pause_ms(self.lost, max(1, retry), dice) / 1000
+        pause_s = retry_budget.pause_s(self.lost, max(1, retry), dice)
         if now_s + pause_s >= wanted.give_up_at:
             return self._give_up(DispatchOutcome.FULL, Denial.TOO_LATE)
         if not self.rules.budget.take():
             return self._give_up(DispatchOutcome.FULL, Denial.OVER_BUDGET)
         self.phase = _PLACING
-        return Place(pause_s)
+        return PlaceJob(pause_s)
 
     def _start_over(self) -> Renew | GiveUp:
         """The job is over in Redis, and we do not know how: begin again under another id, if its caller can follow."""
@@ -264,16 +272,16 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
         cause = Renewal.RESULT_LOST if self.lost else Renewal.CLOSED_ELSEWHERE
         return self._renew(Renew(cause), tuple(node for node in wanted.tried if node != freed))
 
-    def _go_back(self) -> Place | Renew:
+    def _go_back(self) -> PlaceJob | Renew:
         """Every node was tried: ask those again that were not to blame."""
         innocent, self._innocent = self._innocent, {}
-        pause_s = min(FIRST_RETURN_S * 2**self._unsent, LONGEST_RETURN_S)
+        pause_s = RETURNS.pause_s(self._unsent + 1)
         tried = tuple(node for node in self.wanted.tried if node not in innocent)
         if not all(innocent.values()):
             return self._renew(Renew(Renewal.ID_TAKEN, pause_s), tried)
         self.phase = _PLACING
         self.wanted.tried = tried
-        return Place(pause_s)
+        return PlaceJob(pause_s)
 
     def _renew(self, decision: Renew, tried: tuple[str, ...]) -> Renew:
         self.phase = _RENEWING
@@ -290,14 +298,19 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
         if self.lost in SILENCE:
             return ErrorCode.JOB_TIMEOUT, "no node answered in time"
         if self.lost:
-            return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every try failed, the last one: {self.lost}"
-        src, tgt, _ = self.pool.split(":")
+            made = self.wanted.attempts_made
+            which = {1: "the only attempt failed", 2: "both attempts failed, the last one"}
+            cause = f" ({self._cause})" if self._cause else ""
+            told = f"{which.get(made, f'all {made} attempts failed, the last one')}: {self.lost}{cause}"
+            return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, told
+        src, tgt, _ = Pool.parse(self.pool)
         match outcome:
             case DispatchOutcome.NOBODY:
                 return ErrorCode.NO_CAPABLE_NODE, ""
             case DispatchOutcome.UNFIT:
                 preferred = self.preferred_node
-                return ErrorCode.PREFERRED_NODE_NOT_CAPABLE, f"{preferred} is not there or does not serve {src}→{tgt}"
+                detail = f"{preferred} is not connected or does not serve {src}→{tgt}"
+                return ErrorCode.PREFERRED_NODE_NOT_CAPABLE, detail
             case _:
                 return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, f"every node for {src}→{tgt} is busy"
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the data in Redis, in words."""
+"""Findings of `lingua redis check`: what can be wrong with the data in Redis."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -33,27 +33,28 @@ class FindingKind(StrEnum):
 
 
 _WORDS = {
-    FindingKind.LEASE_OF_NOBODY: "lease {subject} is of node {detail}, which is not registered",
-    FindingKind.LEASE_WITHOUT_JOB: "lease {subject} is of a job that has no record",
-    FindingKind.JOB_WITHOUT_LEASE: "job {subject} counts as {detail}, but no lease holds a slot for it",
-    FindingKind.SEEN_OF_NOBODY: "node {subject} is not registered, but its last sign of life is kept",
-    FindingKind.FREE_OF_NOBODY: "node {subject} is not registered, but offers slots",
-    FindingKind.LIMIT_OF_NOBODY: "node {subject} is not registered, but has a limit",
+    FindingKind.LEASE_OF_NOBODY: "lease {subject} belongs to node {detail}, which is not registered",
+    FindingKind.LEASE_WITHOUT_JOB: "lease {subject} belongs to a job without a record",
+    FindingKind.JOB_WITHOUT_LEASE: "job {subject} is {detail}, but has no lease",
+    FindingKind.SEEN_OF_NOBODY: "node {subject} is not registered, but has a heartbeat entry",
+    FindingKind.FREE_OF_NOBODY: "node {subject} is not registered, but has free slots",
+    FindingKind.LIMIT_OF_NOBODY: "node {subject} is not registered, but has a slot limit",
     FindingKind.PROFILE_OF_NOBODY: "node {subject} is not registered, but has a profile",
-    FindingKind.MEMBER_UNKNOWN: "pool {subject} has the member {detail}, which is not registered",
-    FindingKind.NEVER_SEEN: "node {subject} is registered without a time at which it counts as gone",
-    FindingKind.HELD_WRONG: "node {subject} is said to hold {first} leases, and holds {second}",
-    FindingKind.FREE_WRONG: "node {subject} offers {first} slots, and has {second}",
-    FindingKind.SUMMARY_WRONG: "pool {subject} is said to have {first} nodes, and has {second}",
-    FindingKind.DEFINITION_MISSING: "pool {subject} has nodes, but nothing says which languages they serve",
+    FindingKind.MEMBER_UNKNOWN: "pool {subject} contains node {detail}, which is not registered",
+    FindingKind.NEVER_SEEN: "node {subject} is registered, but has no heartbeat deadline",
+    FindingKind.HELD_WRONG: "node {subject}: lease count is {first}, but it has {second} leases",
+    FindingKind.FREE_WRONG: "node {subject}: free slots are {first}, but should be {second}",
+    FindingKind.SUMMARY_WRONG: "pool {subject}: node count is {first}, but it has {second} nodes",
+    FindingKind.DEFINITION_MISSING: "pool {subject} has nodes, but its languages are missing",
     FindingKind.DEFINITION_OF_NOBODY: "pool {subject} has no nodes, but its languages are kept",
-    FindingKind.PLACE_OF_NOBODY: "node {subject} has a place in shard {first}, but is not registered there",
-    FindingKind.NODE_WITHOUT_PLACE: "node {subject} is registered in shard {detail}, but has no place there",
-    FindingKind.LOAD_WRONG: "shard {subject} is said to have {first} nodes, and has {second}",
-    FindingKind.UNREADABLE: "{detail} holds {subject}, which no scheduler can have written",
-    FindingKind.OWNER_GONE: "node {subject} belongs to instance {first}, which is gone; it goes when it is silent too",
-    FindingKind.INBOX_OF_GONE: "instance {subject} is gone, but its inbox is there, with {detail} messages",
-    FindingKind.LETTERS_OF_GONE: "instance {subject} is gone, but {detail} dead letters are there to be read",
+    FindingKind.PLACE_OF_NOBODY: "node {subject} is assigned to shard {first}, but is not registered there",
+    FindingKind.NODE_WITHOUT_PLACE: "node {subject} is registered in shard {detail}, but is not assigned to it",
+    FindingKind.LOAD_WRONG: "shard {subject}: node count is {first}, but it has {second} nodes",
+    FindingKind.UNREADABLE: "{detail} contains {subject}, which no scheduler writes",
+    FindingKind.OWNER_GONE: "node {subject} belongs to instance {first}, which is gone; it is removed once its "
+    "heartbeats stop",
+    FindingKind.INBOX_OF_GONE: "instance {subject} is gone, but its inbox still has {detail} messages",
+    FindingKind.LETTERS_OF_GONE: "instance {subject} is gone, but {detail} dead letters remain to be read",
 }
 # A place taken again, or a node connected again, is another matter than the one before.
 _SAME_IN_DETAIL = frozenset({FindingKind.PLACE_OF_NOBODY, FindingKind.OWNER_GONE})
@@ -78,12 +79,12 @@ class Finding(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What makes it the same finding a moment later; counts move on while people work."""
+        """What identifies the finding in a second check; counts may change in between."""
         return self if self.kind in _SAME_IN_DETAIL else self[:3]
 
 
 def confirmed(first: list[Finding], second: list[Finding]) -> list[Finding]:
-    """What was so in both looks; in one alone it may have been in the middle of a change."""
+    """Findings of both checks; in only one of them it may have been a change in progress."""
     before = {finding.identity for finding in first}
     return [finding for finding in second if finding.identity in before]
 

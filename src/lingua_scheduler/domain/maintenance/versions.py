@@ -1,12 +1,12 @@
-"""The version of what is kept in Redis: rises when a release writes something the one before cannot read."""
+"""The data version in Redis: it rises when a release writes something the previous one cannot read."""
 
 from enum import StrEnum
 
-# A release works with this version and the one before, so that instances can be upgraded one after another.
+# A release supports this version and the previous one, for rolling upgrades.
 DATA_VERSION = 2
 
 
-class ClaimOutcome(StrEnum):
+class VersionClaimOutcome(StrEnum):
     WRITTEN = "written"
     SAME = "same"
     RAISED = "raised"
@@ -15,17 +15,17 @@ class ClaimOutcome(StrEnum):
     NEWER = "newer"
 
 
-def refusal(outcome: ClaimOutcome, stored: str, known: int = DATA_VERSION) -> str | None:
-    """Why this release cannot work with the data, and what to do; None when it can."""
+def refusal(outcome: VersionClaimOutcome, stored: str, known: int = DATA_VERSION) -> str | None:
+    """Why this release does not support the data, and what to do; None if it does."""
     match outcome:
-        case ClaimOutcome.NEWER:
+        case VersionClaimOutcome.NEWER:
             return (
-                f"it holds data of version {stored}, and this release knows versions up to {known}; "
+                f"its data has version {stored}, but this release supports versions up to {known}; "
                 "install the release that wrote it, or use another redis.key_prefix"
             )
-        case ClaimOutcome.TOO_OLD:
+        case VersionClaimOutcome.TOO_OLD:
             return (
-                f"it holds data of version {stored}, and this release can work with {known - 1} and {known}; "
-                "upgrade in steps: run the release between, then lingua redis upgrade"
+                f"its data has version {stored}, but this release supports only {known - 1} and {known}; "
+                "upgrade in steps: run the release in between, then lingua redis upgrade"
             )
     return None

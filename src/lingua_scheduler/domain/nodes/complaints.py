@@ -1,11 +1,11 @@
-"""A node says that it lacks a service: what it means, and how often it is listened to."""
+"""A node's reports that a service is missing: their meaning and their rate limit."""
 
 from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from lingua_scheduler.domain.nodes.nodes import SERVICES, Service
+from lingua_scheduler.domain.nodes.nodes import SERVICES, NodeService
 
 # Names come from peers.
 MAX_NAME = 64
@@ -42,14 +42,14 @@ def complaint_of(details: object) -> Complaint:
     )
 
 
-def services_hit(service_id: str, installed: Iterable[Service]) -> tuple[str, ...]:
-    """The kinds of service that are out. One that no pipeline names, or nobody knows, may be needed by every job."""
+def services_hit(service_id: str, installed: Iterable[NodeService]) -> tuple[str, ...]:
+    """The types of service that are unavailable. An unknown one may be needed by every job."""
     kinds = {service.kind for service in installed if service.service_id == service_id}
     return tuple(sorted(kinds)) if kinds and kinds <= set(SERVICES) else SERVICES
 
 
 class ComplaintFilter:
-    """What is worth passing on of one node's complaints. Bounded: it remembers only what it passed on lately."""
+    """Debounce and rate limit for the reports of one node. Bounded: it remembers only recent reports."""
 
     def __init__(self, rules: ComplaintRules) -> None:
         self._rules = rules

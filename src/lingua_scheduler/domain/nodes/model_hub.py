@@ -1,4 +1,4 @@
-"""The services a model hub offers, read from whatever shape it lists them in."""
+"""Parses a model hub's list of services, in any of the known formats."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A node as the scheduler sees it: what it said of itself, and the state that follows."""
+"""A node: what it announced, and the state that follows from it."""
 
 import re
 from collections.abc import Collection
@@ -17,7 +17,6 @@ class NodeState(StrEnum):
     READY = "ready"
     DEGRADED = "degraded"
     DRAINING = "draining"
-    OFFLINE = "offline"
 
 
 class RestoreOutcome(StrEnum):
@@ -53,6 +52,7 @@ class RemoveOutcome(StrEnum):
     GONE = "gone"
     SUPERSEDED = "superseded"
     ALIVE = "alive"  # it was to be removed only if overdue, and is not
+    BUSY = "busy"  # it was to be removed only if idle, and is not
 
 
 class PlaceOutcome(StrEnum):
@@ -69,16 +69,24 @@ class DrainOutcome(StrEnum):
     GONE = "gone"
 
 
-class Load(NamedTuple):
-    """How busy a node says its machine is, in percent; None where it does not say."""
+class ReleaseOutcome(StrEnum):
+    """Of a node's quarantine."""
+
+    RELEASED = "released"
+    KEPT = "kept"  # it was in none
+    GONE = "gone"
+
+
+class MachineLoad(NamedTuple):
+    """Load of a node's machine as it reports it, in percent; None if it does not."""
 
     cpu: float | None = None
     memory: float | None = None
     gpu: float | None = None
     gpu_memory: float | None = None
 
-    def differs(self, before: "Load") -> bool:
-        """Whether somebody who looks at it would notice."""
+    def differs(self, before: "MachineLoad") -> bool:
+        """Whether the difference is large enough to be shown."""
         return any(
             (now is None) != (then is None) or abs((now or 0) - (then or 0)) >= NOTICED_PERCENT
             for now, then in zip(self, before, strict=True)
@@ -86,14 +94,14 @@ class Load(NamedTuple):
 
 
 class LoadLimits(NamedTuple):
-    """Above any of these a node gets no new work until it has recovered."""
+    """Load limits: above any of them a node is degraded and gets no new jobs."""
 
     cpu: float
     memory: float
     gpu: float
     gpu_memory: float
 
-    def exceeded_by(self, load: Load) -> bool:
+    def exceeded_by(self, load: MachineLoad) -> bool:
         return any(said is not None and said > limit for said, limit in zip(load, self, strict=True))
 
 
@@ -105,9 +113,10 @@ class Features(NamedTuple):
     context_text: bool = False  # it takes `context_text`
     semantic: bool = False  # it repairs text unless told not to; others do so only when asked
     turns: bool = False  # it reads the flags of a cut as we mean them, and parts of a speech share a `turn_id`
+    quarantine: bool = False  # it takes the commands `quarantined` and `recovered`, for its log
 
     def __str__(self) -> str:
-        """As Redis has it, where older releases read the digit alone."""
+        """The form stored in Redis; older releases read only the digit."""
         letters = "".join(letter for letter, is_on in zip(_FEATURE_LETTERS, self[1:], strict=True) if is_on)
         return f"{int(self.acknowledges)}{letters}"
 
@@ -121,21 +130,36 @@ class Features(NamedTuple):
 
 
 # In the order of the fields of `Features`: as nodes announce them, and as Redis has them.
-ANNOUNCED = ("job_ack", "lid", "context_text", "semantic", "turns")
-_FEATURE_LETTERS = "lcst"
-# The kinds of service a job may need, in the order of the fields of `Pipeline`.
+ANNOUNCED = ("job_ack", "lid", "context_text", "semantic", "turns", "quarantine")
+_FEATURE_LETTERS = "lcstq"
+# The kinds of service a job may need, in the order of the fields of `PipelineTerms`.
 SERVICES = ("asr", "nmt", "tts", "semantic", "tone")
 
 
-class Service(NamedTuple):
-    """Something installed on a node; several may be of one kind."""
+class NodeService(NamedTuple):
+    """A service installed on a node; several may be of the same type."""
 
     service_id: str
     kind: str
 
 
+class ServiceOf(NamedTuple):
+    """A kind of service of one node, as it is named where Redis has those that are out."""
+
+    node_id: str
+    service: str
+
+    def __str__(self) -> str:
+        return f"{self.node_id} {self.service}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ServiceOf":
+        """The name of a node alone stands for all of it; then the service is empty."""
+        return cls(*text.partition(" ")[::2])
+
+
 class Machine(NamedTuple):
-    """What a node said of its hardware; 0 where it did not."""
+    """A node's hardware as it reports it; 0 if it does not."""
 
     cores: float = 0
     memory_gb: float = 0
@@ -144,7 +168,7 @@ class Machine(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """What a node says of itself; only a change of this costs more than a beat."""
+    """A node's announced profile; a heartbeat that changes it is more expensive than one that does not."""
 
     declared: Languages
     # Kinds of service the node says are not ready, and with them the languages that need them.
@@ -156,7 +180,7 @@ class Profile(NamedTuple):
     boot_id: str
     version: str
     platform: str
-    installed: tuple[Service, ...] = ()
+    installed: tuple[NodeService, ...] = ()
     is_overloaded: bool = False
     machine: Machine = Machine()
 
@@ -170,7 +194,7 @@ class Profile(NamedTuple):
 
     @property
     def languages(self) -> Languages:
-        """What it can do right now."""
+        """Its capabilities without the services that are not ready."""
         declared, nothing = self.declared, frozenset[str]()
         return Languages(
             asr=nothing if "asr" in self.down else declared.asr,

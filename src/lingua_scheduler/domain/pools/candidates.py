@@ -1,12 +1,12 @@
-"""Why a node would, or would not, be taken for a job."""
+"""Candidates for a job: why a node would, or would not, be chosen."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
-from lingua_scheduler.domain.pools.pools import Facet
+from lingua_scheduler.domain.pools.names import Facet, Pool
 
 
-class Verdict(StrEnum):
+class CandidateVerdict(StrEnum):
     HAS_IT = "has_it"  # the job is there
     FREE = "free"
     FULL = "full"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 class Candidate(NamedTuple):
     node_id: str
     shard: int
-    verdict: Verdict
+    verdict: CandidateVerdict
     held: int = 0
     limit: int = 0
     # For how long it is out, and which service, when that is why.
@@ -31,29 +31,29 @@ class Candidate(NamedTuple):
 
     def in_words(self) -> str:
         match self.verdict:
-            case Verdict.HAS_IT:
-                return "this job is there"
-            case Verdict.FREE | Verdict.FULL:
+            case CandidateVerdict.HAS_IT:
+                return "it has this job"
+            case CandidateVerdict.FREE | CandidateVerdict.FULL:
                 return f"{self.held} of {self.limit} slots taken"
-            case Verdict.EXCLUDED:
-                return "this job was tried there already"
-            case Verdict.STALE:
-                return "no sign of life lately"
-            case Verdict.QUARANTINED:
-                return f"failed too often, out for {self.left_ms / 1000:.0f} s more"
-            case Verdict.UNAVAILABLE:
-                return f"its {self.service} is out for {self.left_ms / 1000:.0f} s more"
-            case Verdict.DRAINING:
-                return "it is drained, or accepts no jobs"
-            case Verdict.NOT_TAKING_WORK:
-                return "its machine is overloaded"
-            case Verdict.NOT_IN_POOL:
-                return "it does not serve the pair"
+            case CandidateVerdict.EXCLUDED:
+                return "this job has already been tried there"
+            case CandidateVerdict.STALE:
+                return "no recent heartbeat"
+            case CandidateVerdict.QUARANTINED:
+                return f"quarantined after failures, for {self.left_ms / 1000:.0f} s more"
+            case CandidateVerdict.UNAVAILABLE:
+                return f"its {self.service} is unavailable for {self.left_ms / 1000:.0f} s more"
+            case CandidateVerdict.DRAINING:
+                return "draining, or not accepting jobs"
+            case CandidateVerdict.NOT_TAKING_WORK:
+                return "overloaded: CPU, memory or GPU above its limit"
+            case CandidateVerdict.NOT_IN_POOL:
+                return "does not serve the language pair"
 
 
 def services_for(pool: str) -> tuple[str, ...]:
     """The kinds of service a job of this pool needs."""
-    src, tgt, facet = pool.split(":")
+    src, tgt, facet = Pool.parse(pool)
     needed = ["asr", "semantic"]
     if src != tgt:
         needed.append("nmt")

@@ -1,20 +1,17 @@
-"""Which pools a node belongs to: the rule of admission."""
+"""Admission: which pools a node belongs to."""
 
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from lingua_scheduler.domain.pools.language_names import language_name
 from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
+from lingua_scheduler.domain.pools.names import Facet
 from lingua_scheduler.domain.pools.reach import Reach, Served, reach_between, wide_pool
 
 # Ways to put languages together whose membership is remembered; a fleet has as many as it has kinds of nodes.
 REMEMBERED_MAX = 16
-
-
-class Facet(StrEnum):
-    SPEECH = "speech"  # the target is also spoken
-    TEXT = "text"
 
 
 class Admission(StrEnum):
@@ -24,7 +21,7 @@ class Admission(StrEnum):
 
 
 class Languages(NamedTuple):
-    """What a node says it can do; `translations` None means it did not say, hence any."""
+    """A node's languages; `translations` None means that it declares none, hence any pair."""
 
     asr: frozenset[str] = frozenset()
     semantic: frozenset[str] = frozenset()
@@ -32,14 +29,11 @@ class Languages(NamedTuple):
     translations: frozenset[Pair] | None = None
 
 
-def pool_name(src: str, tgt: str, facet: Facet) -> str:
-    return f"{src}:{tgt}:{facet.value}"
-
-
 class Membership(NamedTuple):
-    """The pools a node joins: one for each pair and facet, or one in all when it is wide, serving more than MAX_PAIRS.
+    """The pools a node joins: one per pair and facet, or a single one if it is wide, serving more than MAX_PAIRS.
 
-    Work and memory in Redis then do not grow with the number of pairs; see `docs/decisions/0022-wide-nodes.md`.
+    For wide nodes, work and memory in Redis do not grow with the number of pairs; see
+    `docs/decisions/0022-wide-nodes.md`.
     """
 
     pools: frozenset[str] = frozenset()
@@ -63,11 +57,6 @@ def membership_of(languages: Languages, admission: Admission) -> Membership:
     return Membership(frozenset(Served(reach)))
 
 
-def pools_for(languages: Languages, admission: Admission) -> frozenset[str]:
-    """Every pool the node joins."""
-    return membership_of(languages, admission).pools
-
-
 def reach_of(languages: Languages, admission: Admission) -> Reach:
     """Every pair the node serves."""
     match admission:
@@ -84,24 +73,39 @@ def reach_of(languages: Languages, admission: Admission) -> Reach:
 
 
 def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, fleet: Sequence[Languages]) -> str:
-    """One sentence on why no node of the fleet serves a pair."""
+    """Why no node serves a pair, and the next step. People read it: clients, operators and callers over HTTP."""
+    step = f"start one with: lingua node --languages {','.join(dict.fromkeys((src, tgt)))}"
     if not fleet:
-        return "no node is connected"
-    needed: dict[str, Callable[[Languages], bool]] = {f"asr({src})": lambda node: src in node.asr}
-    if admission is Admission.STRICT:
-        needed[f"semantic({src})"] = lambda node: src in node.semantic
-    elif admission is Admission.ASR_TTS:
-        needed["semantic(any)"] = lambda node: bool(node.semantic)
-    else:
-        needed[f"semantic({tgt})"] = lambda node: tgt in node.semantic
-    if admission is Admission.STRICT and src != tgt:
-        needed[f"nmt({src}→{tgt})"] = lambda node: _translates(node, src, tgt) and tgt in _targets(node)
-    if facet == Facet.SPEECH or admission is Admission.ASR_TTS:
-        needed[f"tts({tgt})"] = lambda node: tgt in node.tts
-    nowhere = [name for name, has in needed.items() if not any(map(has, fleet))]
+        return f"no node is connected; {step}"
+    needed = _needed(src, tgt, facet, admission)
+    nowhere = [ability for ability, has in needed.items() if not any(map(has, fleet))]
     if nowhere:
-        return f"no node serves {' + '.join(nowhere)}"
-    return f"no single node serves {' + '.join(needed)}"
+        return f"no node {_listed(nowhere, 'or')}; {step}"
+    return f"no single node {_listed(list(needed), 'and')}; {step}"
+
+
+def _needed(src: str, tgt: str, facet: str, admission: Admission) -> dict[str, Callable[[Languages], bool]]:
+    """What a node must be able to do for a pair, in words, and whether one can."""
+    source, target = language_name(src), language_name(tgt)
+    needed: dict[str, Callable[[Languages], bool]] = {f"understands {source}": lambda node: src in node.asr}
+    if admission is Admission.STRICT:
+        needed[f"repairs {source} text"] = lambda node: src in node.semantic
+    elif admission is Admission.ASR_TTS:
+        needed["repairs text"] = lambda node: bool(node.semantic)
+    else:
+        needed[f"repairs {target} text"] = lambda node: tgt in node.semantic
+    if admission is Admission.STRICT and src != tgt:
+        needed[f"translates {source} into {target}"] = lambda node: (
+            _translates(node, src, tgt) and tgt in _targets(node)
+        )
+    if facet == Facet.SPEECH or admission is Admission.ASR_TTS:
+        needed[f"speaks {target}"] = lambda node: tgt in node.tts
+    return needed
+
+
+def _listed(abilities: Sequence[str], conjunction: str) -> str:
+    *others, last = abilities
+    return f"{', '.join(others)} {conjunction} {last}" if others else last
 
 
 def _targets(languages: Languages) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The pairs that a node with many languages serves, as a value: a few sets instead of thousands of names."""
+"""The reach of a wide node: the pairs it serves, as a few sets instead of thousands of names."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,13 +9,12 @@ from itertools import product
 import msgspec
 
 from lingua_scheduler.domain.pools.languages import Pair
+from lingua_scheduler.domain.pools.names import Facet, Pool
 
-# A wide pool is named `*:<digest>:text`. No language code is `*`, so it is never taken for a pair; and readers that
-# do not know wide pools can still split it into three words.
-_WIDE = "*:"
 _DIGEST_CHARS = 16
-SPEECH = "speech"
-TEXT = "text"
+SPEECH = Facet.SPEECH.value
+TEXT = Facet.TEXT.value
+_FACETS = frozenset((SPEECH, TEXT))
 
 
 class _Definition(msgspec.Struct, omit_defaults=True):
@@ -51,8 +50,8 @@ class Reach:
 
     def serves_pool(self, pool: str) -> bool:
         """False also for what is no pool of a pair."""
-        words = pool.split(":")
-        return len(words) == 3 and self.serves(*words)
+        found = Pool.parse(pool)
+        return found.facet in _FACETS and self.serves(*found)
 
     def serves_pools(self, pools: Iterable[str]) -> bool:
         return all(map(self.serves_pool, pools))
@@ -78,7 +77,7 @@ class Reach:
 
     @cached_property
     def by_source(self) -> dict[str, list[str]] | None:
-        """The translations, if not any: source → targets. Shared by all who ask; never changed."""
+        """The translations, if not any: source → targets. Shared by all callers; immutable."""
         if self.translations is None:
             return None
         found: dict[str, list[str]] = {}
@@ -87,7 +86,7 @@ class Reach:
         return {src: sorted(found[src]) for src in sorted(found)}
 
     def encoded(self) -> str:
-        """The same text for the same reach, whoever writes it."""
+        """A canonical text: the same for the same reach."""
         return self._encoded
 
     @cached_property
@@ -113,14 +112,10 @@ def reach_between(
     return Reach(sources, text, speech & text, None if len(reached) == possible else reached)
 
 
-def is_wide(pool: str) -> bool:
-    return pool.startswith(_WIDE)
-
-
 def wide_pool(encoded: str) -> str:
     """The name of the pool whose nodes all have this reach."""
     digest = hashlib.sha1(encoded.encode(), usedforsecurity=False).hexdigest()[:_DIGEST_CHARS]
-    return f"{_WIDE}{digest}:{TEXT}"
+    return str(Pool.wide(digest))
 
 
 @lru_cache(maxsize=128)
@@ -146,7 +141,7 @@ def readable(definitions: Mapping[str, str]) -> dict[str, Reach]:
 
 
 class Served:
-    """The pools of all pairs in a reach, as a collection that is asked rather than kept."""
+    """The pools of all pairs in a reach, computed rather than stored."""
 
     __slots__ = ("_reach", "_size")
 
@@ -163,7 +158,7 @@ class Served:
     def __iter__(self) -> Iterator[str]:
         for facet in (TEXT, SPEECH):
             for pair in self._reach.pairs(facet):
-                yield f"{pair}:{facet}"
+                yield str(Pool(*pair, facet))
 
 
 def _words(codes: Iterable[str]) -> str:

@@ -1,11 +1,14 @@
-"""Choosing a shard: every node of a pool is equally likely, however the pool is spread over shards."""
+"""Shard selection: every node of a pool is equally likely, however the pool is spread over shards."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from lingua_scheduler.domain.pools.reach import Reach, is_wide
+from lingua_scheduler.domain.pools.lookup import ServedTags
+from lingua_scheduler.domain.pools.names import Pool, is_wide
+from lingua_scheduler.domain.pools.reach import Reach
 
 # Pairs asked for that are remembered; beyond that they are worked out again.
 REMEMBERED_MAX = 20_000
@@ -13,7 +16,7 @@ REMEMBERED_MAX = 20_000
 _NO_POOLS: Mapping[int, tuple[str, ...]] = {}
 
 
-class WidePool(NamedTuple):
+class WidePoolShards(NamedTuple):
     """A pool of nodes that all serve the same many pairs."""
 
     reach: Reach
@@ -41,28 +44,47 @@ class _Spread:
 
 
 class PoolMap:
-    """Pool → shards, each with the number of nodes it holds. A copy: Redis decides.
+    """The pool map: pool → shards, each with its number of nodes. It is a hint: Redis decides.
 
     A pair's nodes are those of its own pool and of all wide pools that serve it. A wide pool without a definition is
-    of no use: nobody knows what its nodes serve.
+    ignored, because the languages of its nodes are unknown.
     """
 
     def __init__(self, nodes: Mapping[str, Mapping[int, int]], reaches: Mapping[str, Reach] | None = None) -> None:
         self._counts = {pool: {shard: n for shard, n in shards.items() if n > 0} for pool, shards in nodes.items()}
         self._nodes = {pool: shards for pool, shards in self._counts.items() if not is_wide(pool)}
         self._wide = {
-            pool: WidePool(reach, self._counts[pool])
+            pool: WidePoolShards(reach, self._counts[pool])
             for pool, reach in sorted((reaches or {}).items())
             if self._counts.get(pool)
         }
         self._spreads: dict[str, _Spread | None] = {}
         if not self._wide:
             self._spreads = {pool: _Spread(shards) for pool, shards in self._nodes.items() if shards}
+        # Whether all of some pools are served.
+        self._all_served: dict[tuple[str, ...], bool] = {}
         # Which wide pools serve all of some pools, by shard.
         self._serving: dict[tuple[str, ...], Mapping[int, tuple[str, ...]]] = {}
 
     def __contains__(self, pool: str) -> bool:
         return self._spread(pool) is not None
+
+    def serves_all(self, pools: tuple[str, ...]) -> bool:
+        """Asked for each job, hence remembered."""
+        served = self._all_served.get(pools)
+        if served is None:
+            if len(self._all_served) >= REMEMBERED_MAX:
+                self._all_served.clear()
+            served = self._all_served[pools] = all(pool in self for pool in pools)
+        return served
+
+    @cached_property
+    def tags(self) -> ServedTags:
+        """Every language tag that a node serves."""
+        found = {tag for pool, shards in self._nodes.items() if shards for tag in Pool.parse(pool).pair}
+        for wide in self._wide.values():
+            found |= wide.reach.sources | wide.reach.text
+        return ServedTags(found)
 
     @property
     def nodes(self) -> Mapping[str, Mapping[int, int]]:
@@ -70,7 +92,7 @@ class PoolMap:
         return self._nodes
 
     @property
-    def wide(self) -> Mapping[str, WidePool]:
+    def wide(self) -> Mapping[str, WidePoolShards]:
         return self._wide
 
     @property
@@ -88,7 +110,7 @@ class PoolMap:
         return found
 
     def first_shard(self, pool: str, dice: float) -> FirstShard | None:
-        """By weight and chance (`dice` in [0, 1)); None when nobody serves the pool."""
+        """A weighted random choice (`dice` in [0, 1)); None if no node serves the pool."""
         spread = self._spread(pool)
         if spread is None:
             return None
@@ -97,7 +119,7 @@ class PoolMap:
         return FirstShard(spread.shards[bisect_right(spread.reached, dice * spread.reached[-1])], is_only=False)
 
     def other_shards(self, pool: str, first: int) -> list[int]:
-        """Where to look when the first was full: the fullest first."""
+        """The other shards to try if the first was full: those with most nodes first."""
         spread = self._spread(pool)
         if spread is None:
             return []
@@ -131,7 +153,7 @@ class PoolMap:
     def _spread(self, pool: str) -> _Spread | None:
         spread = self._spreads.get(pool)
         if spread is None and self._wide and pool not in self._spreads:
-            # With wide pools there may be more pairs than anybody ever asks for.
+            # With wide pools there may be far more pairs than are ever requested.
             if len(self._spreads) >= REMEMBERED_MAX:
                 self._spreads.clear()
             nodes = self.nodes_of(pool)

@@ -7,8 +7,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from lingua_scheduler.domain.sessions.handover import Beginning, CutNote
 from lingua_scheduler.domain.sessions.ordering import Ordering, Released
-from lingua_scheduler.domain.sessions.sequence import Received
-from lingua_scheduler.domain.sessions.turns import Context, Groups, Part
+from lingua_scheduler.domain.sessions.received_frames import Received
+from lingua_scheduler.domain.sessions.result_groups import Context, Groups, TurnPart
 from lingua_scheduler.domain.sessions.utterances import Cut, CutRules, Cutter
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ MAX_UNDER_WAY = 64
 MAX_INDEX = 2**31
 
 
-class Entry(Enum):
+class UtteranceEntry(Enum):
     """What becomes of a whole utterance."""
 
     TAKEN = auto()
@@ -59,9 +59,9 @@ class Conversation(Generic[T]):
         self._ordering: Ordering[T] = Ordering(hold_ms, max_held)
         self._groups = Groups(session_id)
         self._received = Received()
-        # Whether the first number is known: that of its first frame, or where a session goes on.
+        # Whether the first number is known: from its first frame, or from a resumed session.
         self._has_begun = False
-        # A client that came back was told which frames we have, and is held to their numbers.
+        # A client that resumed knows which frames we have, and must continue their numbers.
         self.was_resumed = False
         # The frames whose audio is not part of an utterance yet, and those of the latest utterances.
         self._uncut: list[int] = []
@@ -114,7 +114,7 @@ class Conversation(Generic[T]):
 
     @property
     def cuts(self) -> Sequence[CutNote]:
-        """What somebody else needs to go on with this conversation."""
+        """What another instance needs to continue this conversation."""
         return self._cuts
 
     def begin_at(self, beginning: Beginning) -> None:
@@ -124,7 +124,7 @@ class Conversation(Generic[T]):
         self._received = Received(beginning.next_seq)
 
     def resumed(self) -> None:
-        """The client was told what we have; what it sends again of that is not taken twice."""
+        """The client knows which chunks we have; repeated chunks are ignored."""
         self.was_resumed = True
 
     def is_repeat(self, seq: int) -> bool:
@@ -159,19 +159,19 @@ class Conversation(Generic[T]):
             self._has_begun = True
             self._cutter.number_next(index)
 
-    def utterance(self, index: int) -> Entry:
+    def utterance(self, index: int) -> UtteranceEntry:
         """A whole utterance with its own number, and a turn of its own: the current one, if it is taken."""
         if self.is_closed:
-            return Entry.CLOSED
+            return UtteranceEntry.CLOSED
         if index > MAX_INDEX or self._ordering.is_too_far_ahead(index):
-            return Entry.TOO_FAR
+            return UtteranceEntry.TOO_FAR
         if len(self._ordering) >= MAX_UNDER_WAY:
-            return Entry.TOO_MANY
+            return UtteranceEntry.TOO_MANY
         if not self._ordering.expect(index):
-            return Entry.KNOWN
+            return UtteranceEntry.KNOWN
         self._has_begun = True
         self._cutter.claim_index(index)
-        return Entry.TAKEN
+        return UtteranceEntry.TAKEN
 
     def is_under_way(self, index: int) -> bool:
         return index in self._ordering
@@ -204,7 +204,7 @@ class Conversation(Generic[T]):
         return cuts
 
     def drop(self) -> int:
-        """Nobody listens any more: how many bytes of what was said are forgotten with it."""
+        """The client is gone. Returns how many bytes of its audio are dropped."""
         self.is_closed = True
         self._uncut.clear()
         return self._cutter.drop()
@@ -212,7 +212,7 @@ class Conversation(Generic[T]):
     def context(self, group_now_ms: float) -> Context | None:
         return self._groups.context(group_now_ms)
 
-    def part(self, text: str, group_now_ms: float) -> Part:
+    def part(self, text: str, group_now_ms: float) -> TurnPart:
         """A result with text leaves: its place in its group."""
         return self._groups.next_part(text, group_now_ms)
 

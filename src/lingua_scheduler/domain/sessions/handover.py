@@ -1,4 +1,4 @@
-"""Going on with a session elsewhere: what has to be written down, and where to begin again."""
+"""Continuing a session on another instance: what must be stored, and where to resume."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -10,20 +10,52 @@ class OpenOutcome(StrEnum):
     TAKEN = "taken"
 
 
-class ClaimOutcome(StrEnum):
+class SessionClaimOutcome(StrEnum):
     CLAIMED = "claimed"
     HELD = "held"
     UNKNOWN = "unknown"
 
 
 class OwnedOutcome(StrEnum):
-    """Whether what an owner wanted to write was written."""
+    """The outcome of an owner's write to a session record."""
 
     NOTED = "noted"
     PARKED = "parked"
     CLOSED = "closed"
-    TAKEN = "taken"  # somebody else owns the session by now
+    TAKEN = "taken"  # another owner has claimed the session
     GONE = "gone"  # Redis has lost the record, which has to be written again
+
+
+class ResumeToken(NamedTuple):
+    """What a client comes back with: its session, and a secret."""
+
+    session_id: str
+    secret: str
+
+    def __str__(self) -> str:
+        return f"{self.session_id}.{self.secret}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ResumeToken":
+        """Of what is no token the secret is empty."""
+        return cls(*text.partition(".")[::2])
+
+
+class SessionOwner(NamedTuple):
+    """One hold on a session: an old one's writes never touch a later one's."""
+
+    instance: str
+    # The life of the instance; empty in records of a release that did not write it down.
+    incarnation: str
+    serial: str
+
+    def __str__(self) -> str:
+        return f"{self.instance} {self.incarnation}-{self.serial}"
+
+    @classmethod
+    def parse(cls, text: str) -> "SessionOwner":
+        instance, _, hold = text.rpartition(" ")
+        return cls(instance, *hold.rpartition("-")[::2])
 
 
 class CutNote(NamedTuple):
@@ -37,17 +69,17 @@ class CutNote(NamedTuple):
 
 
 class Beginning(NamedTuple):
-    """Where a session goes on: what is cut or comes next has this number, made of frames from this one on."""
+    """Where a session continues: the number of the next utterance, and its first frame."""
 
     next_index: int = 0
     next_seq: int = 0
     turn: int = 0
-    # Whether the turn goes on that began before.
+    # Whether the previous turn continues.
     continues_turn: bool = False
 
 
 def beginning(cuts: Sequence[CutNote], last_heard: int) -> Beginning:
-    """Everything up to `last_heard` has reached the client; all after it has to be said again."""
+    """Everything up to `last_heard` has reached the client; the client must send all after it again."""
     heard = [cut for cut in cuts if cut.utterance_index <= last_heard]
     unheard = [cut for cut in cuts if cut.utterance_index > last_heard]
     next_seq = unheard[0].first_seq if unheard else heard[-1].end_seq if heard else 0

@@ -1,4 +1,4 @@
-"""How much of a session's id is shown to people who look at jobs."""
+"""Shortened session ids, as shown to people who look at jobs."""
 
 import re
 
@@ -8,5 +8,5 @@ _OURS = re.compile(r"s-[0-9A-F]{8}(…|[0-9A-F]{8})?")
 
 
 def shown_session(session_id: str) -> str:
-    """The beginning of an id of ours; a name that a caller chose is shown as it is. Safe to repeat."""
+    """The beginning of a generated id; an id that a caller chose is shown whole. Idempotent."""
     return f"{session_id[:_SHOWN_CHARS]}…" if _OURS.fullmatch(session_id) else session_id

@@ -1,4 +1,4 @@
-"""Outcomes leave in the order of their utterances; a late one is waited for a while, then overtaken, never dropped."""
+"""Ordered delivery: outcomes are released in the order of their utterances. A late one is overtaken, never dropped."""
 
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, TypeVar
@@ -10,7 +10,7 @@ WINDOW = 256
 
 
 class Released(NamedTuple, Generic[T]):
-    """One outcome that may leave now; a late one was overtaken by one that was said after it."""
+    """One outcome that may be delivered now; a late one was overtaken by that of a later utterance."""
 
     utterance_index: int
     item: T
@@ -28,7 +28,7 @@ class _Place(Generic[T]):
 
 
 class Ordering(Generic[T]):
-    """Every expected utterance is released exactly once; in order of expectation, unless it was overtaken."""
+    """Releases every expected utterance exactly once, in order, unless it was overtaken."""
 
     __slots__ = ("_gone", "_held", "_highest", "_hold_ms", "_max_held", "_overtaken", "_places")
 

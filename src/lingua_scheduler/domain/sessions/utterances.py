@@ -1,18 +1,21 @@
-"""Cutting a stream of audio chunks into utterances; sans-IO, the time is handed in."""
+"""Cuts a stream of audio chunks into utterances (endpointing). Sans-IO: the time is passed in."""
 
 from enum import IntEnum
 from typing import NamedTuple
 
 # Silence that is kept before speech begins, so that the beginning of a word is not lost.
 LEAD_MS = 300
-# And in so many chunks at most: some are so short that they last no millisecond.
+# And in at most this many chunks: some are shorter than a millisecond.
 LEAD_CHUNKS = 32
-# An utterance is cut after so many chunks, however little is in them.
+# An utterance is cut after this many chunks, however short they are.
 MAX_CHUNKS = 8_192
 # A client that sends finals sends one after a pause like ours, but counts from the end of speech it has not sent yet.
 FINAL_GRACE_MS = 250
 # A loudspeaker that never reports its end must not keep a sentence waiting for ever.
 MAX_PLAYBACK_MS = 60_000
+# The silence a node is asked to put after an utterance that was cut by itself, or by hand.
+PADDING_AUTO_MS = 220
+PADDING_MANUAL_MS = 280
 
 
 class CutReason(IntEnum):
@@ -27,6 +30,11 @@ class CutReason(IntEnum):
     def closes_turn(self) -> bool:
         return self in (CutReason.TIMEOUT, CutReason.IS_FINAL)
 
+    @property
+    def padding_ms(self) -> int:
+        """The silence a node is asked to put after the utterance."""
+        return PADDING_MANUAL_MS if self is CutReason.IS_FINAL else PADDING_AUTO_MS
+
 
 class CutRules(NamedTuple):
     pause_ms: int = 3_000
@@ -34,8 +42,6 @@ class CutRules(NamedTuple):
     max_bytes: int = 512_000
     hangover_auto_ms: int = 150
     hangover_manual_ms: int = 260
-    padding_auto_ms: int = 220
-    padding_manual_ms: int = 280
     # A pause after less speech than this ends nothing the first time; 0 turns that off.
     short_merge_ms: int = 0
 
@@ -50,9 +56,6 @@ class CutRules(NamedTuple):
                 return 0
             case _:
                 return self.hangover_auto_ms
-
-    def padding_ms(self, reason: CutReason) -> int:
-        return self.padding_manual_ms if reason is CutReason.IS_FINAL else self.padding_auto_ms
 
 
 class Cut(NamedTuple):
@@ -216,7 +219,7 @@ class Cutter:
         return []
 
     def playback_started(self, now_ms: float) -> None:
-        """While the translation is played nobody is expected to speak, so silence is no pause; but not for ever."""
+        """While the translation is played the speaker is expected to listen, so silence is no pause, for a while."""
         self._playing_until_ms = now_ms + MAX_PLAYBACK_MS
 
     def playback_ended(self, now_ms: float) -> None:
@@ -325,7 +328,7 @@ class Cutter:
             audio=parts[0] if len(parts) == 1 else b"".join(parts),
             duration_ms=sum(durations_ms),
             reason=reason,
-            padding_ms=self._rules.padding_ms(reason),
+            padding_ms=reason.padding_ms,
             chunks=len(parts),
             began_at_ms=began_at_ms,
         )

@@ -1,57 +1,52 @@
-"""What somebody should know about, from what a look at everything found: each with a level and the next step."""
+"""Alarms: conditions of the fleet that need attention, each with a level and the next step."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from lingua_scheduler.domain.cluster.instances import key_ids
 from lingua_scheduler.domain.nodes.nodes import NodeState
-from lingua_scheduler.domain.pools.pools import Facet
-from lingua_scheduler.domain.watching.pairs import QUARANTINED, covers, is_echo, name_of, takes_work
+from lingua_scheduler.domain.pools.names import Pool
+from lingua_scheduler.domain.watching.figures import MINUTE_MS
+from lingua_scheduler.domain.watching.lost_pairs import lack_of, last_resorts, lost_pools
+from lingua_scheduler.domain.watching.pairs import is_echo, name_of, takes_work
 from lingua_scheduler.domain.watching.picture import Alarm, InstanceLook, Level, NodeLook, PairLook, WideLook
-from lingua_scheduler.domain.watching.verdict import listed
+from lingua_scheduler.domain.watching.succession import missed
+from lingua_scheduler.domain.watching.verdict import HURTS, QUARANTINED, UNSERVED, in_order, listed
 
-# Of one kind no more than this are told apart; the rest are counted.
+# At most this many alarms of one kind are listed; the rest are counted.
 EACH_MAX = 50
-REMEMBERED_MS = 3_600_000
-# A node that vanished is expected back for so long, and of so many.
+# How long, and for how many nodes at most, a lost node is expected to reconnect.
 LOST_MS = 600_000
 LOST_MAX = 1_000
+# Pairs that are neither served nor wanted now, and were served before.
+SERVED_MAX = 1_000
 MOST_PAIRS = 5
 FAILING_PERCENT = 5.0
 FAILING_SOME_PERCENT = 1.0
 FEWEST_JOBS = 5
+# Fewer failures than this are no outage, whatever their share: unless most jobs fail.
+FEWEST_FAILED = 3
+FEWEST_OF_MOST = 2
 SILENT_INTERVALS = 2
 # Of the memory Redis may use.
 FILLING_SHARE, FULL_SHARE = 0.8, 0.95
 
 
 # What may be raised, for pages that say it in their own words.
-CODES = frozenset(
-    {
-        "redis.away",
-        "redis.full",
-        "nodes.none",
-        "pair.lost",
-        "pair.full",
-        "pair.thin",
-        "node.quarantined",
-        "node.silent",
-        "node.lost",
-        "instance.dead",
-        "letters.dead",
-        "keys.differ",
-        "leader.none",
-        "data.unreadable",
-        "jobs.failing",
-        "latency.high",
-    }
-)
+CODES = frozenset(HURTS)
+PAIR_LOST = "pair.lost"
+# Those that are about a pair that is wanted.
+ABOUT_WANTED = frozenset({PAIR_LOST, "pair.quarantined", UNSERVED})
+# For want of these jobs fail, and the failures need no alarm of their own.
+MISSING = frozenset({"nodes.none", *ABOUT_WANTED})
 
 Values = dict[str, str | int | float]
 
 
-class Lost(NamedTuple):
+class LostNode(NamedTuple):
     """A node that vanished, as it was."""
 
     node: NodeLook
@@ -76,64 +71,81 @@ class Sight(NamedTuple):
     # In the last minute.
     jobs_ended: int = 0
     jobs_failed: int = 0
+    # Of these, for want of a node and of Redis, which have alarms of their own.
+    failed_unserved: int = 0
+    failed_without_redis: int = 0
     p95_ms: float | None = None
-    # src:tgt → when it was last served as speech.
-    served_at_ms: Mapping[str, int] = {}
     # src:tgt → the only node that served it last; empty where there were several.
     served_by: Mapping[str, str] = {}
+    # Pairs, src:tgt, that nodes served when they were asked for, or that the operator lists.
+    expected: Container[str] = ()
+    # Quarantined node → the reason of its last failed attempt.
+    failed_with: Mapping[str, str] = {}
     # Nodes that vanished and are not back.
-    lost: Mapping[str, Lost] = {}
-    # Pools (src:tgt:facet) that sessions ask for, and how many jobs wait for which.
+    lost: Mapping[str, LostNode] = {}
+    # Pools (src:tgt:facet) that are missed if no node serves them, and how many jobs wait for which.
     wanted: Iterable[str] = ()
     waiting: Mapping[str, int] = {}
     slow_ms: int = 5_000
     # Intervals after which a silent node is gone.
     missed_heartbeats: int = 3
+    # Redis is back, and other instances may not have written their nodes again yet.
+    is_settling: bool = False
+    # When nodes or a wanted pair were last missing.
+    missed_at_ms: int = 0
+
+    def is_expected(self, pair: str) -> bool:
+        """Every client may ask for anything: only the loss of what was served or is listed is an outage."""
+        return pair in self.expected or pair in self.served_by
 
 
 def alarms(sight: Sight, before: Sequence[Alarm]) -> list[Alarm]:
-    """The gravest first. One that was there before keeps the time it was raised."""
+    """What hurts people most first. One that was there before keeps the time it was raised."""
     if sight.is_redis_away:
         # Nothing else is known any more; what was known stays as it was.
         found = [*_redis(sight), *(alarm for alarm in before if alarm.code != "redis.away")]
     else:
         found = [alarm for look in _LOOKS for alarm in _bounded(list(look(sight)))]
     since = {(alarm.code, alarm.subject): alarm.since_ms for alarm in before}
+    if sight.is_settling:
+        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in since]
     kept = [_since(alarm, since.get((alarm.code, alarm.subject), alarm.since_ms)) for alarm in found]
-    return sorted(kept, key=lambda alarm: (_RANK[alarm.level], alarm.code, alarm.subject))
+    return in_order(kept)
 
 
-def served_lately(before: Mapping[str, int], pairs: Iterable[PairLook], at_ms: int) -> dict[str, int]:
-    """When each pair was last served, as far back as it matters."""
-    kept = {pair: served for pair, served in before.items() if at_ms - served < REMEMBERED_MS}
-    return kept | {name_of(pair): at_ms for pair in pairs if pair.nodes}
-
-
-def last_to_serve(before: Mapping[str, str], pairs: Iterable[PairLook], served: Container[str]) -> dict[str, str]:
-    """Who was alone with each pair when it was last served; only of pairs that are remembered."""
-    kept = {pair: node_id for pair, node_id in before.items() if pair in served}
-    return kept | {name_of(pair): pair.hangs_on for pair in pairs if pair.nodes}
+def last_to_serve(before: Mapping[str, str], pairs: Iterable[PairLook], wanted: Container[str]) -> dict[str, str]:
+    """Who was alone with each pair when it was last served; of pairs that are neither wanted nor served the latest."""
+    now = {
+        name_of(pair): pair.hangs_on if pair.nodes else before.get(name_of(pair), "")
+        for pair in pairs
+        if pair.nodes or pair.text_nodes
+    }
+    past = {pair: node_id for pair, node_id in before.items() if pair not in now}
+    others = [pair for pair in past if pair not in wanted]
+    for pair in others[: max(0, len(others) - SERVED_MAX)]:
+        del past[pair]
+    return past | now
 
 
 def lost_lately(
-    before: Mapping[str, Lost],
+    before: Mapping[str, LostNode],
     gone: Iterable[NodeLook],
     here: Container[str],
     at_ms: int,
     goodbyes: Container[str] = (),
-) -> dict[str, Lost]:
-    """Nodes that went without a word and were not drained, until they are back or nobody expects them any more."""
+) -> dict[str, LostNode]:
+    """Nodes that disconnected without draining, until they reconnect or `LOST_MS` has passed."""
     kept = {name: lost for name, lost in before.items() if name not in here and at_ms - lost.at_ms < LOST_MS}
     for node in gone:
         if node.state != NodeState.DRAINING and node.node_id not in goodbyes:
             kept.pop(node.node_id, None)
-            kept[node.node_id] = Lost(node, at_ms)
+            kept[node.node_id] = LostNode(node, at_ms)
     return dict(list(kept.items())[-LOST_MAX:])
 
 
 def _redis(sight: Sight) -> Iterator[Alarm]:
     if sight.is_redis_away:
-        text = "Redis does not answer, or takes no writes: no job can be placed. Look at the server and the way to it."
+        text = "Redis does not answer or takes no writes: no job can be placed. Check the server and the network to it."
         yield _alarm(sight, "redis.away", Level.CRITICAL, "", text, {})
 
 
@@ -142,46 +154,74 @@ def _redis_full(sight: Sight) -> Iterator[Alarm]:
     if share >= FILLING_SHARE:
         level = Level.CRITICAL if share >= FULL_SHARE else Level.WARNING
         percent = int(100 * share)
-        text = f"Redis uses {percent} % of its memory; full, it takes no writes. Give it more, or see what fills it."
+        text = f"Redis uses {percent} % of its memory; when full, it takes no writes. Raise the limit or free memory."
         yield _alarm(sight, "redis.full", level, "", text, {"percent": percent})
 
 
 def _nodes_none(sight: Sight) -> Iterator[Alarm]:
     if not any(map(takes_work, sight.nodes)):
         known = len(sight.nodes)
-        text = f"No node takes work, of {known} that are connected. Start nodes, or see why these take none."
+        text = "No node is connected. Start one with lingua node."
+        if known:
+            none = f"None of the {known} connected nodes accepts" if known > 1 else "The only connected node accepts no"
+            text = f"{none} jobs. Run lingua nodes to see why, or start more nodes."
         yield _alarm(sight, "nodes.none", Level.CRITICAL, "", text, {"nodes": known})
 
 
 def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
     if not any(map(takes_work, sight.nodes)):
         return  # one alarm says it all
-    speech = {name_of(pair) for pair in sight.pairs if pair.nodes}
-    text = {name_of(pair) for pair in sight.pairs if pair.text_nodes}
-    lost = {
-        pair
-        for pair in sight.served_at_ms
-        if pair not in speech and not is_echo(pair) and not any(covers(wide, pair) for wide in sight.wide)
-    }
-    for pool in sight.wanted:
-        pair, _, facet = pool.rpartition(":")
-        if pair not in (speech if facet == Facet.SPEECH else text):
-            lost.add(pair)
-    for pair in sorted(lost):
-        src, _, tgt = pair.partition(":")
-        last = sight.served_by.get(pair, "")
-        told = f"; {last} was the last" if last else ""
-        said = f"Nobody serves {src} → {tgt}{told}. Bring a node back that does, or start one."
-        values: Values = {"src": src, "tgt": tgt}
+    for pool in lost_pools(sight.wanted, sight.pairs, sight.wide):
+        if last_resorts(pool, sight.nodes, sight.wide):
+            continue
+        src, tgt, facet = Pool.parse(pool)
+        name = f"{src}:{tgt}"
+        lack = lack_of(src, tgt, facet, sight.pairs, sight.wide)
+        languages = ",".join(dict.fromkeys((src, tgt)))
+        values: Values = {"src": src, "tgt": tgt, "lack": lack.value, "languages": languages}
+        start = f"Start one with: lingua node --languages {languages}"
+        if not sight.is_expected(name):
+            missing = _lower(lack.in_words(src, tgt))
+            said = f"{src} → {tgt} is asked for, but no node has ever served it: {missing}. {start}"
+            yield _alarm(sight, "pair.unserved", Level.WARNING, name, said, values)
+            continue
+        last = sight.served_by.get(name, "")
+        said = (
+            f"{lack.in_words(src, tgt)}, so {src} → {tgt} is not served although it is wanted"
+            f"{f' (the last node was {last})' if last else ''}. {start}"
+        )
         if last:
             values["node_id"] = last
-        yield _alarm(sight, "pair.lost", Level.CRITICAL, pair, said, values)
+        yield _alarm(sight, "pair.lost", Level.CRITICAL, name, said, values)
+
+
+def _on_last_resorts(sight: Sight) -> Iterator[tuple[str, list[str]]]:
+    """Pools whose only nodes are quarantined, and these nodes."""
+    if any(map(takes_work, sight.nodes)):
+        for pool in lost_pools(sight.wanted, sight.pairs, sight.wide):
+            if nodes := last_resorts(pool, sight.nodes, sight.wide):
+                yield pool, nodes
+
+
+def _pairs_quarantined(sight: Sight) -> Iterator[Alarm]:
+    for pool, nodes in _on_last_resorts(sight):
+        src, tgt, _ = Pool.parse(pool)
+        node, names = nodes[0], listed(nodes, 0, MOST_PAIRS)
+        failure = sight.failed_with.get(node, "")
+        said = (
+            f"{src} → {tgt}: {f'its only node, {names}, is' if len(nodes) == 1 else f'all its nodes ({names}) are'}"
+            f" quarantined{f' (last failure: {failure})' if failure else ''} and used only as a last resort. Run"
+            f" lingua node-info {node} and check its log; once it is repaired, run: lingua release {node}"
+        )
+        values: Values = {"src": src, "tgt": tgt, "node_id": node, "names": names, "nodes": len(nodes)}
+        values["failure"] = failure or "–"
+        yield _alarm(sight, "pair.quarantined", Level.CRITICAL, f"{src}:{tgt}", said, values)
 
 
 def _pairs_full(sight: Sight) -> Iterator[Alarm]:
     waiting: Counter[str] = Counter()
     for pool, jobs in sight.waiting.items():
-        waiting[pool.rpartition(":")[0]] += jobs
+        waiting[str(Pool.parse(pool).pair)] += jobs
     for pair in sight.pairs:
         jobs = waiting[name_of(pair)]
         if jobs and pair.nodes and not pair.free:
@@ -197,15 +237,20 @@ def _pairs_thin(sight: Sight) -> Iterator[Alarm]:
         return
     for pair in sight.pairs:
         if pair.hangs_on and not is_echo(name_of(pair)):
-            text = f"{pair.src} → {pair.tgt} hangs on {pair.hangs_on} alone. Add a second node for it."
+            text = f"{pair.src} → {pair.tgt} depends on {pair.hangs_on} alone. Add a second node for it."
             values: Values = {"src": pair.src, "tgt": pair.tgt, "node_id": pair.hangs_on}
             yield _alarm(sight, "pair.thin", Level.NOTICE, name_of(pair), text, values)
 
 
 def _nodes_sick(sight: Sight) -> Iterator[Alarm]:
+    # One cause, one alarm.
+    told = {node_id for _, nodes in _on_last_resorts(sight) for node_id in nodes}
     for node in sight.nodes:
-        if node.state == QUARANTINED:
-            text = f"{node.node_id} failed too often and gets no work for now. See its log."
+        if node.state == QUARANTINED and node.node_id not in told:
+            text = (
+                f"{node.node_id} failed too often and is quarantined: it gets no jobs for now. Run"
+                f" lingua node-info {node.node_id} for its last errors, and check its log."
+            )
             values: Values = {"node_id": node.node_id, "until_ms": node.quarantined_until_ms}
             yield _alarm(sight, "node.quarantined", Level.WARNING, node.node_id, text, values)
 
@@ -214,7 +259,7 @@ def _nodes_silent(sight: Sight) -> Iterator[Alarm]:
     for node in sight.nodes:
         interval_ms = (node.alive_until_ms - node.seen_at_ms) / sight.missed_heartbeats
         if interval_ms > 0 and sight.at_ms - node.seen_at_ms > SILENT_INTERVALS * interval_ms:
-            text = f"{node.node_id} gives no sign of life. See whether it runs and can be reached."
+            text = f"{node.node_id} sends no heartbeats. Check whether it runs and can be reached."
             values: Values = {"node_id": node.node_id, "seen_at_ms": node.seen_at_ms}
             yield _alarm(sight, "node.silent", Level.WARNING, node.node_id, text, values)
 
@@ -225,24 +270,23 @@ def _nodes_lost(sight: Sight) -> Iterator[Alarm]:
         served = listed(pairs, 0, MOST_PAIRS) or "nothing"
         if node.wide:
             served = f"{node.wide_pairs} pairs"
-        text = f"{name} vanished; it served {served}. See its machine, or start another."
+        text = f"{name} disconnected without draining; it served {served}. Check its machine, or start another node."
         values: Values = {"node_id": name, "pairs": served}
         yield _since(_alarm(sight, "node.lost", Level.WARNING, name, text, values), at_ms)
 
 
 def _instances_dead(sight: Sight) -> Iterator[Alarm]:
-    for instance in sight.instances:
-        if not instance.is_alive and not instance.has_left:
-            name, address = instance.instance_id, instance.address
-            text = f"Instance {name} ({address}) is dead; others do its work. Start it again, or let it be forgotten."
-            values: Values = {"instance_id": name, "address": address}
-            yield _alarm(sight, "instance.dead", Level.WARNING, name, text, values)
+    for instance in missed(sight.instances, sight.at_ms):
+        name, address = instance.instance_id, instance.address
+        text = f"Instance {name} ({address}) is dead; others took over. Restart it; if removed, this clears by itself."
+        values: Values = {"instance_id": name, "address": address}
+        yield _alarm(sight, "instance.dead", Level.WARNING, name, text, values)
 
 
 def _letters(sight: Sight) -> Iterator[Alarm]:
     if sight.dead_letters:
         letters = "1 letter" if sight.dead_letters == 1 else f"{sight.dead_letters} letters"
-        text = f"{letters} could not be handled. See lingua dead-letters; replay or purge what is there."
+        text = f"{letters} could not be processed. Run lingua dead-letters for the reasons; replay or purge them."
         yield _alarm(sight, "letters.dead", Level.WARNING, "", text, {"letters": sight.dead_letters})
 
 
@@ -258,7 +302,7 @@ def _keys_differ(sight: Sight) -> Iterator[Alarm]:
         level = Level.WARNING if len(sealing) > 1 else Level.NOTICE
         names = listed(without, 0, MOST_PAIRS)
         text = (
-            f"Letters between instances are not sealed, or not read: {names} cannot open those of the others. "
+            f"Messages between instances are not encrypted, or are lost: {names} cannot decrypt those of the others. "
             "Give every instance the same privacy.cluster_key_file."
         )
         yield _alarm(sight, "keys.differ", level, "", text, {"instances": names, "key": key})
@@ -267,33 +311,46 @@ def _keys_differ(sight: Sight) -> Iterator[Alarm]:
 def _unreadable(sight: Sight) -> Iterator[Alarm]:
     if sight.unreadable:
         families = ", ".join(sight.unreadable)
-        text = (
-            f"Redis holds what no scheduler can have written ({families}). See lingua redis check; --repair removes it."
-        )
+        text = f"Redis contains malformed data ({families}). Run lingua redis check; with --repair it removes the data."
         yield _alarm(sight, "data.unreadable", Level.WARNING, "", text, {"families": families})
 
 
 def _leader(sight: Sight) -> Iterator[Alarm]:
     if sight.leader is None:
-        text = "No instance leads, so the pool map is not renewed. One should take over within seconds."
+        text = "There is no leader, so each instance builds its own pool map. One should be elected within seconds."
         yield _alarm(sight, "leader.none", Level.WARNING, "", text, {})
 
 
 def _jobs_failing(sight: Sight) -> Iterator[Alarm]:
-    ended, failed = sight.jobs_ended, sight.jobs_failed
-    percent = 100 * failed / ended if ended >= FEWEST_JOBS else 0.0
-    if percent > FAILING_SOME_PERCENT:
-        level = Level.CRITICAL if percent > FAILING_PERCENT else Level.WARNING
-        text = f"{failed} of {ended} jobs failed in the last minute. See the recent failures and why."
-        values: Values = {"failed": failed, "ended": ended, "percent": round(percent, 1)}
+    """One cause, one alarm: failures that another alarm explains, or explained in that minute, are not counted."""
+    told = sight.failed_without_redis
+    is_missed = any(True for look in (_nodes_none, _pairs_lost) for _ in look(sight))
+    if is_missed or sight.at_ms - sight.missed_at_ms < MINUTE_MS:
+        told += sight.failed_unserved
+    ended, failed = sight.jobs_ended - told, sight.jobs_failed - told
+    level = failing_level(ended, failed)
+    if level is not None:
+        text = f"{failed} of {ended} jobs failed in the last minute. Run lingua jobs --failed for the causes."
+        if ended == 1:
+            text = "The only job of the last minute failed. Run lingua jobs --failed for the cause."
+        values: Values = {"failed": failed, "ended": ended, "percent": round(100 * failed / ended, 1)}
         yield _alarm(sight, "jobs.failing", level, "", text, values)
+
+
+def failing_level(ended: int, failed: int) -> Level | None:
+    """A few failures are no outage, and most jobs failing is one however few they are."""
+    if failed <= 0:
+        return None
+    percent = 100 * failed / ended
+    is_most = 2 * failed >= ended
+    if (is_most and failed >= FEWEST_OF_MOST) or (percent > FAILING_PERCENT and failed >= FEWEST_FAILED):
+        return Level.CRITICAL
+    return Level.WARNING if is_most or (percent > FAILING_SOME_PERCENT and ended >= FEWEST_JOBS) else None
 
 
 def _latency(sight: Sight) -> Iterator[Alarm]:
     if sight.p95_ms is not None and sight.jobs_ended >= FEWEST_JOBS and sight.p95_ms > sight.slow_ms:
-        text = (
-            f"One in twenty outcomes takes longer than {sight.p95_ms / 1000:.1f} s. See the slow jobs and full pairs."
-        )
+        text = f"One in twenty outcomes takes longer than {sight.p95_ms / 1000:.1f} s. Check slow jobs and full pairs."
         values: Values = {"p95_ms": round(sight.p95_ms), "slow_ms": sight.slow_ms}
         yield _alarm(sight, "latency.high", Level.WARNING, "", text, values)
 
@@ -303,6 +360,7 @@ _LOOKS = (
     _redis_full,
     _nodes_none,
     _pairs_lost,
+    _pairs_quarantined,
     _pairs_full,
     _pairs_thin,
     _nodes_sick,
@@ -316,14 +374,13 @@ _LOOKS = (
     _jobs_failing,
     _latency,
 )
-_RANK = {Level.CRITICAL: 0, Level.WARNING: 1, Level.NOTICE: 2}
 
 
 def _bounded(found: list[Alarm]) -> list[Alarm]:
     if len(found) <= EACH_MAX:
         return found
     last, rest = found[EACH_MAX - 1], len(found) - EACH_MAX + 1
-    told = f"The same is so for {rest} more."
+    told = f"The same applies to {rest} more."
     summary = Alarm(
         code=last.code, level=last.level, subject="", since_ms=last.since_ms, text=told, values={"more": rest}
     )
@@ -334,14 +391,11 @@ def _alarm(sight: Sight, code: str, level: Level, subject: str, text: str, value
     return Alarm(code=code, level=level, subject=subject, since_ms=sight.at_ms, text=text, values=values)
 
 
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
+
+
 def _since(alarm: Alarm, since_ms: int) -> Alarm:
     if alarm.since_ms == since_ms:
         return alarm
-    return Alarm(
-        code=alarm.code,
-        level=alarm.level,
-        subject=alarm.subject,
-        since_ms=since_ms,
-        text=alarm.text,
-        values=alarm.values,
-    )
+    return msgspec.structs.replace(alarm, since_ms=since_ms)

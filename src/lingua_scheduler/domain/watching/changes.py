@@ -1,11 +1,13 @@
-"""What changed from one picture to the next: as events for people, and as a message for those who follow."""
+"""The difference of two pictures: as events for people, and as a message for watchers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from lingua_scheduler.domain.nodes.nodes import NodeState
+from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.watching.following import wide_load
+from lingua_scheduler.domain.watching.gathering import gathered
 from lingua_scheduler.domain.watching.pairs import covers, is_echo, name_of
 from lingua_scheduler.domain.watching.picture import (
     Alarm,
@@ -15,10 +17,11 @@ from lingua_scheduler.domain.watching.picture import (
     NodeLook,
     PairLook,
     Picture,
+    Room,
     WideLook,
 )
 
-# Of one kind no more than this are told one by one; the rest are counted.
+# At most this many events of one kind are listed; the rest are counted.
 EACH_MAX = 100
 
 # What may happen, for pages that say it in their own words.
@@ -45,10 +48,13 @@ Values = dict[str, str | int | float]
 _FINE = ("ready", "probation", "registering", "draining")
 
 
-def changes(before: Picture | None, after: Picture) -> list[Event]:
-    """Every event at the time of the later picture, those of a kind together. The first one raises its alarms."""
+def changes(before: Picture | None, after: Picture, known: Sequence[Alarm] = ()) -> list[Event]:
+    """Every event at the time of the later picture, those of a kind together.
+
+    The first picture raises its alarms, without those that the fleet has `known` before.
+    """
     if before is None:
-        return _bounded(list(_alarms([], after)))
+        return _bounded(gathered(list(_alarms(known, after))))
     found = [
         *_nodes(before, after),
         *_pairs(before, after),
@@ -58,7 +64,9 @@ def changes(before: Picture | None, after: Picture) -> list[Event]:
         *_failures(before, after),
         *_alarms(before.alarms, after),
     ]
-    return [event for _, some in groupby(found, key=lambda event: event.kind) for event in _bounded(list(some))]
+    return [
+        event for _, some in groupby(gathered(found), key=lambda event: event.kind) for event in _bounded(list(some))
+    ]
 
 
 def delta(before: Picture, after: Picture) -> dict[str, Any]:
@@ -87,7 +95,7 @@ def delta(before: Picture, after: Picture) -> dict[str, Any]:
 
 _WHOLE = (
     *("leader", "map_version", "map_made_at_ms", "dead_letters", "failures", "slow", "alarms"),
-    *("jobs_ended", "session_languages"),
+    *("jobs_ended", "session_languages", "verdict", "needs_look"),
 )
 
 
@@ -126,12 +134,18 @@ def _changed_pairs(before: Sequence[PairLook], after: Sequence[PairLook]) -> dic
 
 
 def _changed_wide(before: Sequence[WideLook], after: Sequence[WideLook]) -> dict[str, Any]:
-    """Their languages are told once: a name stands for the same ones for ever."""
+    """Their languages are sent once, and again when the verdict changes: a name always means the same languages."""
     known = {wide.name: wide for wide in before}
-    came = {wide.name: wide for wide in after if wide.name not in known}
-    loads = {wide.name: wide_load(wide) for wide in after if known.get(wide.name, wide) != wide}
+    came = {wide.name: wide for wide in after if wide.name not in known or _judged(known[wide.name]) != _judged(wide)}
+    loads = {
+        wide.name: wide_load(wide) for wide in after if wide.name not in came and known.get(wide.name, wide) != wide
+    }
     gone: dict[str, WideLook | None] = dict.fromkeys(known.keys() - {wide.name for wide in after})
     return {name: part for name, part in (("wide", gone | came), ("wide_loads", loads)) if part}
+
+
+def _judged(wide: WideLook) -> tuple[Room, Level | None]:
+    return wide.room, wide.level
 
 
 def _steady(instance: InstanceLook) -> tuple[Any, ...]:
@@ -160,7 +174,7 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
         text = f"{node.node_id} joined with {node.max_jobs} {'slot' if node.max_jobs == 1 else 'slots'}"
         yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values)
     for node in known.values():
-        # Whether it said goodbye is not in the picture; if it did not, there is an alarm.
+        # The picture does not show whether it drained first; if it did not, there is an alarm.
         announced = ", as announced" if node.state == NodeState.DRAINING else ""
         values = {"node_id": node.node_id, "from": node.state}
         yield _event(after, "node.left", Level.NOTICE, node.node_id, f"{node.node_id} left{announced}", values)
@@ -173,17 +187,20 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
 
 def _pairs(before: Picture, after: Picture) -> Iterator[Event]:
     then = {name for name, pair in _by_pair(before.pairs).items() if pair.nodes}
-    now = {name for name, pair in _by_pair(after.pairs).items() if pair.nodes}
+    listed = _by_pair(after.pairs)
+    now = {name for name, pair in listed.items() if pair.nodes}
     for kind, level, pairs, told in (
         ("pair.served", Level.NOTICE, now - then, "is served"),
-        ("pair.lost", Level.CRITICAL, then - now, "is not served any more"),
+        ("pair.lost", Level.CRITICAL, then - now, "is no longer served"),
     ):
-        # A pair is listed while somebody asks for it; that wide nodes serve it was so before, and is so afterwards.
+        # A requested pair is listed only while it is requested; wide nodes served it before, and still do afterwards.
         others = before.wide if kind == "pair.served" else after.wide
         news = [pair for pair in pairs if not is_echo(pair) and not any(covers(wide, pair) for wide in others)]
         for pair in sorted(news):
-            src, _, tgt = pair.partition(":")
-            yield _event(after, kind, level, pair, f"{src} → {tgt} {told}", {"src": src, "tgt": tgt})
+            src, tgt = Pair.parse(pair)
+            # A pair without nodes is listed only if it is wanted.
+            felt = level if pair in listed else Level.NOTICE
+            yield _event(after, kind, felt, pair, f"{src} → {tgt} {told}", {"src": src, "tgt": tgt})
 
 
 def _instances(before: Picture, after: Picture) -> Iterator[Event]:
@@ -206,7 +223,7 @@ def _instances(before: Picture, after: Picture) -> Iterator[Event]:
 def _leader(before: Picture, after: Picture) -> Iterator[Event]:
     if after.leader != before.leader:
         level = Level.WARNING if after.leader is None else Level.NOTICE
-        text = "nobody leads" if after.leader is None else f"{after.leader} leads"
+        text = "there is no leader" if after.leader is None else f"{after.leader} leads"
         values: Values = {"from": before.leader or "", "to": after.leader or ""}
         yield _event(after, "leader.changed", level, after.leader or "", text, values)
 
@@ -214,7 +231,7 @@ def _leader(before: Picture, after: Picture) -> Iterator[Event]:
 def _letters(before: Picture, after: Picture) -> Iterator[Event]:
     died = after.dead_letters - before.dead_letters
     if died > 0:
-        text = f"{died} {'letter' if died == 1 else 'letters'} could not be handled"
+        text = f"{died} {'letter' if died == 1 else 'letters'} could not be processed"
         yield _event(after, "letters.died", Level.WARNING, "", text, {"letters": died, "total": after.dead_letters})
 
 

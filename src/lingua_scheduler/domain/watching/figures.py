@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
-from lingua_scheduler.domain.watching.latency import Tally, merged
-from lingua_scheduler.domain.watching.picture import JobLook
+from lingua_scheduler.domain.watching.latency import LatencyTally, merged
+from lingua_scheduler.domain.watching.picture import JobLook, Moment, NodeLook
 
 # Of a list or a table one instance tells no more than this.
 NAMED_MAX = 200
@@ -17,10 +17,11 @@ OTHER = "other"
 MINUTE_MS = 60_000
 # What is called "now": shorter, and the pause between two sentences would look like a standstill.
 WINDOW_MS = 15_000
-# Older figures say nothing of what goes on now.
+# Older figures are not current.
 FRESH_MS = 30_000
 # In less than this a single job looks like a rush, and none like a standstill.
 SHORTEST_MS = 900
+_PERCENTILES = (50, 95, 99)
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -32,16 +33,22 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     session_languages: dict[str, int] = {}
     # Pools (src:tgt:facet) its sessions ask for, and those jobs wait for here.
     wanted: list[str] = []
+    # Pools that jobs asked for since the figures before.
+    asked: list[str] = []
     waiting: dict[str, int] = {}
     nodes: int = 0
     # Nodes that said they take no more work, and then left, a moment ago.
     goodbyes: list[str] = []
     jobs_waiting: int = 0
     jobs_ended: dict[str, int] = {}
+    # Of those that failed, how many for a cause that has an alarm of its own, by code.
+    failed_for: dict[str, int] = {}
     retries: int = 0
     latency: list[int] = []
     slow: list[JobLook] = []
     failures: list[JobLook] = []
+    # A person watches the fleet through this instance.
+    is_watched: bool = False
 
 
 class Growth(NamedTuple):
@@ -51,7 +58,8 @@ class Growth(NamedTuple):
     took_ms: int
     ended: Mapping[str, int]
     retries: int
-    latency: Tally
+    latency: LatencyTally
+    failed_for: Mapping[str, int] = {}
 
     @property
     def total(self) -> int:
@@ -67,17 +75,18 @@ class Rates(NamedTuple):
 
     ended: Mapping[str, float]
     retries: float
-    latency: Tally
+    latency: LatencyTally
 
 
 def growth(before: Figures, after: Figures) -> Growth | None:
-    """None when nothing can be said: nothing was told since, or another process has the id."""
+    """None if unknown: there are no newer figures, or another process has the id."""
     took_ms = after.at_ms - before.at_ms
     if before.life != after.life or took_ms <= 0:
         return None
     ended = {state.value: _risen(before.jobs_ended, after.jobs_ended, state.value) for state in ENDED}
-    latency = Tally(after.latency).since(Tally(before.latency))
-    return Growth(after.at_ms, took_ms, ended, max(0, after.retries - before.retries), latency)
+    latency = LatencyTally(after.latency).since(LatencyTally(before.latency))
+    failed_for = {code: _risen(before.failed_for, after.failed_for, code) for code in after.failed_for}
+    return Growth(after.at_ms, took_ms, ended, max(0, after.retries - before.retries), latency, failed_for)
 
 
 class Trend:
@@ -110,11 +119,12 @@ class Trend:
         self._minute = [grown for grown in self._minute if now_ms - grown.at_ms < MINUTE_MS]
         return rates(self._growths.values())
 
-    def last_minute(self) -> tuple[int, int, Tally]:
-        """Jobs that ended, those that failed, and how long all of them took."""
+    def last_minute(self) -> tuple[int, int, Mapping[str, int], LatencyTally]:
+        """Jobs that ended, those that failed, of these some by code, and how long all of them took."""
         return (
             sum(grown.total for grown in self._minute),
             sum(grown.failed for grown in self._minute),
+            summed(grown.failed_for for grown in self._minute),
             merged(grown.latency for grown in self._minute),
         )
 
@@ -146,8 +156,33 @@ def most_common(counts: Mapping[str, int], most: int = NAMED_MAX) -> dict[str, i
 
 def latest_jobs(*lists: Iterable[JobLook], since_ms: int = 0, most: int = JOBS_MAX) -> list[JobLook]:
     """Each job once, the newest first."""
-    jobs = {job.job_id: job for some in lists for job in some if job.ended_at_ms >= since_ms}
+    jobs = {
+        (job.job_id, job.session_id if not job.job_id else "", job.utterance_index if not job.job_id else -1): job
+        for some in lists
+        for job in some
+        if job.ended_at_ms >= since_ms
+    }
     return sorted(jobs.values(), key=lambda job: (-job.ended_at_ms, job.job_id))[:most]
+
+
+def moment_of(now_ms: int, rates: Rates, living: Sequence[Figures], nodes: Sequence[NodeLook]) -> Moment:
+    per_s = {state: round(rate, 2) for state, rate in rates.ended.items()}
+    p50, p95, p99 = (_tenths(rates.latency.percentile(percent)) for percent in _PERCENTILES)
+    return Moment(
+        at_ms=now_ms,
+        done_per_s=per_s[JobState.DONE],
+        no_text_per_s=per_s[JobState.NO_TEXT],
+        failed_per_s=per_s[JobState.FAILED],
+        cancelled_per_s=per_s[JobState.CANCELLED],
+        retries_per_s=round(rates.retries, 2),
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        sessions=sum(figures.sessions for figures in living),
+        jobs_waiting=sum(figures.jobs_waiting for figures in living),
+        slots_taken=sum(node.held for node in nodes),
+        slots_total=sum(node.max_jobs for node in nodes),
+    )
 
 
 def _risen(before: Mapping[str, int], after: Mapping[str, int], name: str) -> int:
@@ -158,3 +193,7 @@ def _lately(growths: Sequence[Growth], now_ms: int) -> list[Growth]:
     """Those of the window; of one that tells seldom its last, unless that is old."""
     last = [grown for grown in growths[-1:] if now_ms - grown.at_ms < FRESH_MS]
     return [grown for grown in growths if now_ms - grown.at_ms < WINDOW_MS] or last
+
+
+def _tenths(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)

@@ -1,4 +1,4 @@
-"""Keeping a picture up to date: what a watcher is told of the next one, and what becomes of the one it has."""
+"""Keeping a picture up to date: the change that is sent to watchers, and how it is applied to their picture."""
 
 from collections import deque
 from typing import NamedTuple
@@ -6,12 +6,15 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from lingua_scheduler.domain.watching.pairs import name_of
 from lingua_scheduler.domain.watching.picture import (
     Alarm,
     Event,
+    FleetVerdict,
     InstanceLook,
     JobLook,
     Moment,
+    NeedsLook,
     NodeLook,
     PairLook,
     Picture,
@@ -19,7 +22,7 @@ from lingua_scheduler.domain.watching.picture import (
 )
 
 
-class Load(NamedTuple):
+class NodeLoad(NamedTuple):
     """What changes of a node all the time."""
 
     held: int
@@ -53,7 +56,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     now: Moment
     # None: it is gone.
     nodes: dict[str, NodeLook | None] = {}
-    loads: dict[str, Load] = {}
+    loads: dict[str, NodeLoad] = {}
     # By src:tgt.
     pairs: dict[str, PairLook | None] = {}
     # By the name of their pool.
@@ -71,10 +74,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     failures: list[JobLook] | UnsetType = UNSET
     slow: list[JobLook] | UnsetType = UNSET
     alarms: list[Alarm] | UnsetType = UNSET
+    verdict: FleetVerdict | UnsetType = UNSET
+    needs_look: NeedsLook | UnsetType = UNSET
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
-    """What a watcher is told first, and again when it missed something."""
+    """The first message to a watcher, repeated when it missed a change."""
 
     picture: Picture
     history: list[Moment] = []
@@ -99,6 +104,8 @@ _WHOLE_VALUES = (
     "failures",
     "slow",
     "alarms",
+    "verdict",
+    "needs_look",
 )
 
 
@@ -141,7 +148,7 @@ def _nodes(before: list[NodeLook], change: Change) -> list[NodeLook]:
 def _pairs(before: list[PairLook], changed: dict[str, PairLook | None]) -> list[PairLook]:
     if not changed:
         return before
-    pairs = {f"{pair.src}:{pair.tgt}": pair for pair in before} | changed
+    pairs = {name_of(pair): pair for pair in before} | changed
     return sorted((pair for pair in pairs.values() if pair is not None), key=lambda pair: (pair.src, pair.tgt))
 
 
@@ -158,7 +165,7 @@ def _wide(before: list[WideLook], change: Change) -> list[WideLook]:
 
 
 class Seen:
-    """What somebody who watches knows: the picture, and as much of the past as is worth keeping."""
+    """The state of a watcher: the picture, and a bounded history."""
 
     def __init__(self) -> None:
         self.picture: Picture | None = None
@@ -181,7 +188,7 @@ class Seen:
             self.events.extend(told.events)
 
     def frozen(self) -> "Seen":
-        """As it is now, whatever is heard later."""
+        """A copy that later changes do not affect."""
         kept = Seen()
         kept.picture = self.picture
         kept.history = self.history.copy()

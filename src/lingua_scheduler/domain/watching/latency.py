@@ -16,8 +16,8 @@ BOUNDS_MS: tuple[float, ...] = tuple(FIRST_MS * (LAST_MS / FIRST_MS) ** (step / 
 _MIDDLES_MS = (FIRST_MS, *(sqrt(low * high) for low, high in pairwise(BOUNDS_MS)), LAST_MS)
 
 
-class Tally:
-    """Counts by step, from the start of whoever counts."""
+class LatencyTally:
+    """A histogram: counts per step since the process started."""
 
     __slots__ = ("counts",)
 
@@ -31,9 +31,9 @@ class Tally:
     def add(self, ms: float) -> None:
         self.counts[_step_of(ms)] += 1
 
-    def since(self, before: "Tally") -> "Tally":
-        """What was added; nothing is less than nothing, whoever began anew meanwhile."""
-        return Tally(max(0, now - then) for now, then in zip(self.counts, before.counts, strict=True))
+    def since(self, before: "LatencyTally") -> "LatencyTally":
+        """The increase since `before`; never negative, also after a restart of the counter."""
+        return LatencyTally(max(0, now - then) for now, then in zip(self.counts, before.counts, strict=True))
 
     def percentile(self, percent: float) -> float | None:
         """The middle of the step it lies in; None when there is nothing."""
@@ -48,9 +48,9 @@ class Tally:
         return LAST_MS
 
 
-def merged(tallies: Iterable[Tally]) -> Tally:
+def merged(tallies: Iterable[LatencyTally]) -> LatencyTally:
     """All of them as one."""
-    total = Tally()
+    total = LatencyTally()
     for tally in tallies:
         total.counts = list(map(add, total.counts, tally.counts))
     return total

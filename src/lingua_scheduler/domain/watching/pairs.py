@@ -1,31 +1,40 @@
 """Language pairs as the fleet serves them: by how many nodes, with how many slots, and which hang on one node."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from lingua_scheduler.domain.pools.languages import Pair
+from lingua_scheduler.domain.pools.lookup import ServedTags, nearest
+from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.pools.reach import SPEECH, TEXT, Reach
 from lingua_scheduler.domain.watching.picture import NodeLook, PairLook, Picture, WideLook
+from lingua_scheduler.domain.watching.verdict import PROBATION, READY, pair_level, room_of
 
-READY = "ready"
-PROBATION = "probation"
-QUARANTINED = "quarantined"
 # Without one of these there is no text; without a voice there is no speech.
 _NEEDED = frozenset({"asr", "nmt", "semantic"})
 _VOICE = "tts"
 
 
 def name_of(pair: PairLook) -> str:
-    return f"{pair.src}:{pair.tgt}"
+    return str(Pair(pair.src, pair.tgt))
 
 
 def is_echo(name: str) -> bool:
-    """A language into itself: nodes offer it by the way, and nobody misses it."""
-    src, _, tgt = name.partition(":")
+    """A language into itself: nodes serve it implicitly, and its loss is no problem."""
+    src, tgt = Pair.parse(name)
     return src == tgt
 
 
 def takes_work(node: NodeLook) -> bool:
     """Quarantined nodes are a last resort and do not count; one on probation gets its next job like any other."""
     return node.free is not None and node.state in (READY, PROBATION)
+
+
+def can_write(node: NodeLook) -> bool:
+    return takes_work(node) and _NEEDED.isdisjoint(node.unavailable)
+
+
+def can_speak(node: NodeLook) -> bool:
+    return can_write(node) and _VOICE not in node.unavailable
 
 
 class _Nodes:
@@ -51,43 +60,79 @@ class _Nodes:
 
 
 class Pairs:
-    """Nodes go in one by one, so that a large fleet can be looked at in slices."""
+    """Nodes go in one by one, so that a large fleet can be looked at in slices.
+
+    Most say what others say: those are counted together, and then once for each of their pairs.
+    """
 
     def __init__(self) -> None:
         self._pairs: dict[str, _Nodes] = {}
+        # By the lists that nodes of a kind share; kept here, so that no other list gets their identity.
+        self._kinds: dict[tuple[int, int], tuple[list[str], list[str], _Nodes]] = {}
         self._wide: dict[str, tuple[Reach, _Nodes]] = {}
+        self._size = 0
 
     def add(self, node: NodeLook, reach: Reach | None = None) -> None:
         """With the reach of a wide node."""
-        counts = takes_work(node) and not _NEEDED & set(node.unavailable)
+        self._size += 1
+        counts = can_write(node)
         speaks = counts and _VOICE not in node.unavailable
         if reach is not None:
             group = self._wide.setdefault(node.wide, (reach, _Nodes()))[1]
             group.text_nodes += counts
             if speaks:
                 group.speaks(node)
-        for name in node.text:
-            self._pair(name).text_nodes += counts
-        for name in node.speech:
-            pair = self._pair(name)
-            if speaks:
-                pair.speaks(node)
+        identity = (id(node.text), id(node.speech))
+        kind = self._kinds.get(identity)
+        if kind is None:
+            kind = self._kinds[identity] = (node.text, node.speech, _Nodes())
+        kind[2].text_nodes += counts
+        if speaks:
+            kind[2].speaks(node)
+
+    def settle(self) -> Iterator[None]:
+        """Count each kind of node in its pairs; after each of them others may have a turn."""
+        while self._kinds:
+            text, speech, nodes = self._kinds.popitem()[1]
+            for name in text:
+                self._pair(name).text_nodes += nodes.text_nodes
+            for name in speech:
+                self._pair(name).join(nodes)
+            yield
+
+    def as_served(self, pools: Collection[str]) -> set[str]:
+        """The pools under the names that nodes use, whether or not these accept jobs now; unchanged if none does."""
+        known = {pool for pool in pools if self._is_known(pool)}
+        others = set(pools) - known
+        if others:
+            tags = {tag for name in self._pairs for tag in Pair.parse(name)}
+            tags.update(tag for reach, _ in self._wide.values() for tag in reach.sources | reach.text)
+            served = ServedTags(tags)
+            known.update(nearest(pool, served, self._is_known) for pool in others)
+        return known
+
+    def _is_known(self, pool: str) -> bool:
+        pair = Pool.parse(pool).pair
+        return str(pair) in self._pairs or any(reach.serves(*pair, TEXT) for reach, _ in self._wide.values())
 
     def mention(self, name: str) -> None:
-        """A pair that somebody asks for is shown by itself, even if no node knows it any more."""
+        """A requested pair is listed separately, even if no node serves it any more."""
         self._pair(name)
 
     def mention_unless_covered(self, name: str) -> None:
-        """A pair that was served is shown, unless wide nodes serve it still: they are shown as a whole."""
-        src, _, tgt = name.partition(":")
+        """A pair that is wanted is shown, unless wide nodes serve it: they are shown as a whole."""
+        src, tgt = Pair.parse(name)
         if not any(nodes.nodes and reach.serves(src, tgt, SPEECH) for reach, nodes in self._wide.values()):
             self._pair(name)
 
     def looks(self) -> list[PairLook]:
+        for _ in self.settle():
+            pass
         found = []
         for name, own in sorted(self._pairs.items()):
-            src, _, tgt = name.partition(":")
+            src, tgt = Pair.parse(name)
             pair = self._with_wide(own, src, tgt)
+            room = room_of(pair.nodes, pair.slots, pair.free)
             found.append(
                 PairLook(
                     src=src,
@@ -97,6 +142,8 @@ class Pairs:
                     free=pair.free,
                     text_nodes=pair.text_nodes,
                     hangs_on=pair.first,
+                    room=room,
+                    level=pair_level(room, is_thin=self._is_thin(pair) and src != tgt),
                 )
             )
         return found
@@ -104,6 +151,7 @@ class Pairs:
     def wide_looks(self) -> Iterator[WideLook]:
         """One at a time: the first look at a reach of thousands of pairs takes milliseconds."""
         for name, (reach, group) in sorted(self._wide.items()):
+            room = room_of(group.nodes, group.slots, group.free)
             yield WideLook(
                 name=name,
                 sources=sorted(reach.sources),
@@ -116,7 +164,13 @@ class Pairs:
                 free=group.free,
                 text_nodes=group.text_nodes,
                 hangs_on=group.first,
+                room=room,
+                level=pair_level(room, is_thin=self._is_thin(group)),
             )
+
+    def _is_thin(self, nodes: _Nodes) -> bool:
+        """With one node every pair depends on it; this need not be shown."""
+        return bool(nodes.first) and self._size > 1
 
     def _with_wide(self, own: _Nodes, src: str, tgt: str) -> _Nodes:
         if not self._wide:
@@ -140,8 +194,13 @@ class Pairs:
 
 def covers(wide: WideLook, name: str) -> bool:
     """Whether these nodes speak a pair, src:tgt, and some of them take work."""
-    src, _, tgt = name.partition(":")
-    if not wide.nodes or src not in wide.sources or tgt not in wide.speech:
+    return bool(wide.nodes) and reaches(wide, name, wide.speech)
+
+
+def reaches(wide: WideLook, name: str, targets: Collection[str]) -> bool:
+    """Whether these nodes have a pair, src:tgt, whether or not they take work; `targets` is their text or speech."""
+    src, tgt = Pair.parse(name)
+    if src not in wide.sources or tgt not in targets:
         return False
     return src == tgt or wide.translations is None or tgt in wide.translations.get(src, ())
 

@@ -9,6 +9,22 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A part of a picture."""
 
 
+class Level(StrEnum):
+    NOTICE = "notice"  # worth knowing
+    WARNING = "warning"  # needs attention today
+    CRITICAL = "critical"  # people are not being translated
+
+
+class Room(StrEnum):
+    """How much of the slots for a pair is free."""
+
+    NONE = "none"  # no node serves it
+    FULL = "full"
+    LOW = "low"
+    HALF = "half"
+    WIDE = "wide"
+
+
 class NodeLook(Look, frozen=True, kw_only=True):
     node_id: str
     instance_id: str
@@ -33,23 +49,25 @@ class NodeLook(Look, frozen=True, kw_only=True):
     services: list[str] = []
     version: str = ""
     platform: str = ""
-    # What it says of its machine, in percent; None where it does not say.
+    # Machine load reported by the node, in percent; None if unknown.
     cpu: float | None = None
     memory: float | None = None
     gpu: float | None = None
     # Kinds of service it has: asr, nmt, tts …
     types: list[str] = []
-    # What it said of its machine; 0 where it did not.
+    # Hardware declared by the node; 0 if unknown.
     cores: float = 0
     memory_gb: float = 0
     gpu_gb: float = 0
     # Of a wide node, which serves too many pairs to name each: its pool, and how many pairs it speaks.
     wide: str = ""
     wide_pairs: int = 0
+    # The verdict on it; None: it is well.
+    level: Level | None = None
 
 
 class PairLook(Look, frozen=True, kw_only=True):
-    """One language pair as speech: what a person who talks needs."""
+    """One language pair, counting the nodes that also speak the target (TTS)."""
 
     src: str
     tgt: str
@@ -59,12 +77,15 @@ class PairLook(Look, frozen=True, kw_only=True):
     free: int
     # Nodes that could at least write it.
     text_nodes: int
-    # The node without which nobody would serve it.
+    # The only node that serves it.
     hangs_on: str = ""
+    room: Room = Room.NONE
+    # The verdict on it; None: it is well.
+    level: Level | None = None
 
 
 class WideLook(Look, frozen=True, kw_only=True):
-    """Nodes that all serve the same many pairs: described once, instead of pair by pair."""
+    """Wide nodes with the same languages, described once instead of pair by pair."""
 
     # Of their pool; the same name always stands for the same languages.
     name: str
@@ -83,6 +104,8 @@ class WideLook(Look, frozen=True, kw_only=True):
     text_nodes: int
     # The only one of them, if there is one alone.
     hangs_on: str = ""
+    room: Room = Room.NONE
+    level: Level | None = None
 
 
 class InstanceLook(Look, frozen=True, kw_only=True):
@@ -101,14 +124,14 @@ class InstanceLook(Look, frozen=True, kw_only=True):
     nodes: int
     sessions: int
     jobs_waiting: int
-    # It said goodbye; it did not die.
+    # It shut down properly; it did not die.
     has_left: bool = False
     # Words for what it can open: parked outcomes, and letters sealed with the cluster keys of these ids.
     seals: str = ""
 
 
 class JobLook(Look, frozen=True, kw_only=True):
-    """A job that failed, or took long."""
+    """A job that failed or was slow."""
 
     job_id: str
     state: str
@@ -119,10 +142,13 @@ class JobLook(Look, frozen=True, kw_only=True):
     reason: str
     ended_at_ms: int
     took_ms: int
+    # Shortened; empty in what a release before told of it.
+    session_id: str = ""
+    utterance_index: int = -1
 
 
 class Moment(Look, frozen=True, kw_only=True):
-    """A point of the curves: all instances together; rates and latencies are those of the last 15 seconds."""
+    """A point of the time series: all instances together; rates and latencies cover the last 15 seconds."""
 
     at_ms: int
     # Jobs that ended, a second.
@@ -145,14 +171,8 @@ class Moment(Look, frozen=True, kw_only=True):
         return self.done_per_s + self.no_text_per_s + self.failed_per_s + self.cancelled_per_s
 
 
-class Level(StrEnum):
-    NOTICE = "notice"  # worth knowing
-    WARNING = "warning"  # somebody should look today
-    CRITICAL = "critical"  # people are not being translated
-
-
 class Alarm(Look, frozen=True, kw_only=True):
-    """`code` and `values` let a page say it in any language; `text` says it in English, with the next step."""
+    """An alarm. With `code` and `values` a page can translate it; `text` is English, with the next step."""
 
     code: str
     level: Level
@@ -161,10 +181,14 @@ class Alarm(Look, frozen=True, kw_only=True):
     since_ms: int
     text: str
     values: dict[str, str | int | float] = {}
+    # What people did about it: 0 is nothing. While it is silenced it does not count in the verdict.
+    acknowledged_at_ms: int = 0
+    silenced_until_ms: int = 0
+    handled_by: str = ""
 
 
 class Event(Look, frozen=True, kw_only=True):
-    """Something that changed from one picture to the next."""
+    """A change from one picture to the next."""
 
     at_ms: int
     # noun.verb
@@ -173,6 +197,30 @@ class Event(Look, frozen=True, kw_only=True):
     subject: str
     text: str
     values: dict[str, str | int | float] = {}
+
+
+class FleetVerdict(Look, frozen=True, kw_only=True):
+    """Whether people are being translated. `code`, `subject` and `more` let a page say it in any language."""
+
+    # None: all is well.
+    level: Level | None
+    # Of the worst alarm when it is critical; else translating, failing when most jobs fail, or ready when there is no
+    # speech.
+    code: str
+    # What the worst alarm is about.
+    subject: str = ""
+    # Critical: how many more alarms of this code there are. Warning: how many warnings there are.
+    more: int = 0
+    # In English.
+    text: str
+
+
+class NeedsLook(Look, frozen=True, kw_only=True):
+    """Nodes that need attention, the worst first."""
+
+    nodes: list[str]
+    # Those that are only counted.
+    more: int = 0
 
 
 class Picture(Look, frozen=True, kw_only=True):
@@ -191,7 +239,7 @@ class Picture(Look, frozen=True, kw_only=True):
     # Sessions by what they asked for: src:tgt, or auto:src+tgt for two-way ones.
     session_languages: dict[str, int]
     nodes: list[NodeLook]
-    # Those with a pool of their own, and those that somebody asks for; wide nodes count in each that they serve.
+    # Pairs with their own pool, and pairs that a session or viewer asks for; wide nodes count in each that they serve.
     pairs: list[PairLook]
     instances: list[InstanceLook]
     leader: str | None
@@ -203,3 +251,6 @@ class Picture(Look, frozen=True, kw_only=True):
     slow: list[JobLook]
     alarms: list[Alarm]
     wide: list[WideLook] = []
+    # None in pictures of a release that does not judge.
+    verdict: FleetVerdict | None = None
+    needs_look: NeedsLook | None = None

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import Callable, Collection
 from enum import StrEnum
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.services.attempts.deadlines import Deadlines
+from lingua_scheduler.services.attempts.deadlines import Deadlines, Ringing
 from lingua_scheduler.services.attempts.reports import Cancelled, Report
 from lingua_scheduler.services.attempts.work import Work
 
 
-class Step(StrEnum):
-    """What the speaker may want to see on the way, in the words of the wire."""
+class AttemptStep(StrEnum):
+    """Progress steps of an attempt that are sent to clients, as named on the wire."""
 
     DISPATCHED = "DISPATCHED"
     ACCEPTED = "NODE_ACCEPTED"
@@ -27,8 +28,11 @@ class Assignment:
     __slots__ = (
         "_bell",
         "_deadlines",
+        "_listener",
+        "_moment",
         "acknowledges",
         "advances",
+        "allowed_ms",
         "attempt",
         "holder",
         "report",
@@ -45,8 +49,13 @@ class Assignment:
         self.acknowledges = acknowledges
         # How often the node moved on (accepted, started), and its deadline with it.
         self.advances = 0
+        # How long it has since its latest advance, if its node asked for that; 0: as long as any job of its length.
+        self.allowed_ms = 0
         self.report: Report | None = None
+        # Who waits for it: a task, or one that is called.
         self._bell: asyncio.Future[None] | None = None
+        self._listener: Ringing | None = None
+        self._moment = 0
 
     async def wait(self, timeout_s: float) -> Report | None:
         """The report, or None when time is up or the node moved on."""
@@ -60,8 +69,23 @@ class Assignment:
                 self._bell = None
         return self.report
 
-    def advance(self) -> None:
+    def listen(self, timeout_s: float, listener: Ringing) -> None:
+        """As `wait`, for one that is no task: it is rung instead, each time, until it is no longer waited for."""
+        self._listener = listener
+        self._moment = self._deadlines.set(timeout_s, self)
+
+    def listen_on(self, timeout_s: float) -> None:
+        """With another deadline."""
+        self._deadlines.clear(self._moment, self)
+        self._moment = self._deadlines.set(timeout_s, self)
+
+    def unlisten(self) -> None:
+        self._deadlines.clear(self._moment, self)
+        self._listener = None
+
+    def advance(self, allowed_ms: int = 0) -> None:
         self.advances += 1
+        self.allowed_ms = allowed_ms
         self.ring()
 
     def settle(self, report: Report) -> None:
@@ -70,16 +94,18 @@ class Assignment:
             self.ring()
 
     def ring(self) -> None:
-        if self._bell is not None and not self._bell.done():
+        if self._listener is not None:
+            self._listener.ring()
+        elif self._bell is not None and not self._bell.done():
             self._bell.set_result(None)
 
 
 class Assignments:
-    """`watch` hears of every step of an attempt."""
+    """`watch` is called for every step of an attempt."""
 
-    def __init__(self, watch: Callable[[Step, Assignment], None]) -> None:
+    def __init__(self, watch: Callable[[AttemptStep, Assignment], None], clock: Clock = SYSTEM_CLOCK) -> None:
         self._watch = watch
-        self._deadlines = Deadlines()
+        self._deadlines = Deadlines(clock)
         self._by_job: dict[str, Assignment] = {}
         self._cancelled: dict[str, None] = {}
 
@@ -94,18 +120,18 @@ class Assignments:
         return assignment
 
     def sent(self, assignment: Assignment) -> None:
-        self._watch(Step.DISPATCHED, assignment)
+        self._watch(AttemptStep.DISPATCHED, assignment)
 
-    def advanced(self, attempt: Attempt) -> None:
-        """The node has it, or has started; whoever watches hears the first of the two."""
+    def advanced(self, attempt: Attempt, allowed_ms: int = 0) -> None:
+        """The node has accepted or started it, or asked for more time; the watcher is called for the first of these."""
         assignment = self.find(attempt)
         if assignment is not None:
-            assignment.advance()
+            assignment.advance(allowed_ms)
             if assignment.advances == 1:
-                self._watch(Step.ACCEPTED, assignment)
+                self._watch(AttemptStep.ACCEPTED, assignment)
 
     def cancel(self, job_id: str) -> None:
-        """Whoever waits for the job hears of it, also if its attempt is about to begin."""
+        """Tell the waiter of the job that it was cancelled, also if its attempt is about to begin."""
         self._cancelled[job_id] = None
         if len(self._cancelled) > CANCELLED_MAX:
             del self._cancelled[next(iter(self._cancelled))]
@@ -134,7 +160,7 @@ class Assignments:
         return assignment if assignment is not None and assignment.attempt.node_id == node_id else None
 
     def settle(self, attempt: Attempt, report: Report) -> None:
-        """Report how an attempt ended, if somebody here still waits for it."""
+        """Report how an attempt ended, if it is still awaited here."""
         assignment = self.find(attempt)
         if assignment is not None:
             assignment.settle(report)

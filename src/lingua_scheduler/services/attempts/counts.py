@@ -1,47 +1,59 @@
-"""What this instance counts, for the others and for the curves: a few additions a job."""
+"""Counters of this instance for the picture and its time series: a few additions per job."""
 
-import time
 from collections import deque
+from collections.abc import Callable
+from itertools import chain
 
+from lingua_scheduler.clock import wall_ms
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
-from lingua_scheduler.domain.watching.figures import JOBS_MAX
-from lingua_scheduler.domain.watching.latency import Tally
+from lingua_scheduler.domain.pools.names import asked_pair
+from lingua_scheduler.domain.sessions.names import shown_session
+from lingua_scheduler.domain.watching.failures import MAX_REASON_CHARS, MAX_TENANT_CHARS, FailedJob
+from lingua_scheduler.domain.watching.figures import JOBS_MAX, NAMED_MAX
+from lingua_scheduler.domain.watching.latency import LatencyTally
 from lingua_scheduler.domain.watching.picture import JobLook
 from lingua_scheduler.services.attempts.work import Outcome, Work
-from lingua_scheduler.telemetry import logs
 
-_log = logs.get()
+# Causes of failures that raise an alarm of their own.
+_ALARMED = (ErrorCode.NO_CAPABLE_NODE, ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
 
 
 class Books:
-    """Counters begin with the process; of slow and failed jobs the latest few are kept, never what was said."""
+    """Counters since the start of the process, and the latest slow and failed jobs, without their text.
 
-    def __init__(self, slow_ms: int) -> None:
+    `tell_failed` is called with every failed job and the id of its session.
+    """
+
+    def __init__(self, slow_ms: int, instance: str, tell_failed: Callable[[FailedJob, str], None]) -> None:
         self._slow_ms = slow_ms
+        self._instance = instance
+        self._tell_failed = tell_failed
         self.jobs_ended: dict[str, int] = {state.value: 0 for state in ENDED}
-        self.latency = Tally()
+        self.failed_for: dict[str, int] = {code.value: 0 for code in _ALARMED}
+        self.latency = LatencyTally()
         self.slow: deque[JobLook] = deque(maxlen=JOBS_MAX)
         self.failures: deque[JobLook] = deque(maxlen=JOBS_MAX)
+        # Pools that jobs asked for, in the order in which they were first asked for.
+        self._asked: dict[tuple[str, ...], None] = {}
+
+    def take_asked(self) -> list[str]:
+        """Pools that jobs asked for since the last call."""
+        asked, self._asked = self._asked, {}
+        return list(dict.fromkeys(chain.from_iterable(asked)))[-NAMED_MAX:]
 
     def ended(self, work: Work, outcome: Outcome, took_s: float) -> None:
         took_ms = took_s * 1000
-        self.jobs_ended[outcome.state.value] += 1
+        self.jobs_ended[outcome.state] += 1
         self.latency.add(took_ms)
+        self._asked[work.pools] = None
+        if len(self._asked) > NAMED_MAX:
+            del self._asked[next(iter(self._asked))]
         is_failure = outcome.state is JobState.FAILED
         if is_failure:
-            src, tgt, _ = work.pools[0].split(":")
-            _log.warning(
-                "job.failed",
-                job_id=outcome.job_id,
-                session_id=work.session_id,
-                utterance_index=work.utterance_index,
-                src=src,
-                tgt=tgt,
-                code="" if outcome.error is None else outcome.error.value,
-                detail=outcome.detail,
-                node_id=outcome.node_id,
-                attempts=outcome.attempts,
-            )
+            if outcome.error in _ALARMED:
+                self.failed_for[outcome.error] += 1
+            self._tell_failed(_failure(work, outcome, int(took_ms), self._instance), work.session_id)
         # A job that was never written down cannot be looked up, and there may be masses of them.
         if (is_failure or took_ms >= self._slow_ms) and outcome.job_id:
             look = _look(work, outcome, int(took_ms))
@@ -52,7 +64,7 @@ class Books:
 
 
 def _look(work: Work, outcome: Outcome, took_ms: int) -> JobLook:
-    src, tgt, _ = work.pools[0].split(":")
+    src, tgt = asked_pair(work.pools)
     result = outcome.result
     return JobLook(
         job_id=outcome.job_id,
@@ -62,6 +74,27 @@ def _look(work: Work, outcome: Outcome, took_ms: int) -> JobLook:
         node_id=outcome.node_id if result is None else result.node_id,
         attempts=outcome.attempts,
         reason="" if outcome.error is None else outcome.error.value,
-        ended_at_ms=int(time.time() * 1000),
+        ended_at_ms=int(wall_ms()),
         took_ms=took_ms,
+        session_id=shown_session(work.session_id),
+        utterance_index=work.utterance_index,
+    )
+
+
+def _failure(work: Work, outcome: Outcome, took_ms: int, instance: str) -> FailedJob:
+    src, tgt = asked_pair(work.pools)
+    return FailedJob(
+        at_ms=int(wall_ms()),
+        job_id=outcome.job_id,
+        session_id=shown_session(work.session_id),
+        utterance_index=work.utterance_index,
+        src=src,
+        tgt=tgt,
+        code="" if outcome.error is None else outcome.error.value,
+        reason=outcome.detail[:MAX_REASON_CHARS],
+        node_id=outcome.node_id,
+        attempts=outcome.attempts,
+        took_ms=took_ms,
+        instance_id=instance,
+        tenant_id=work.tenant_id[:MAX_TENANT_CHARS],
     )

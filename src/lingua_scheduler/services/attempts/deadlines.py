@@ -1,10 +1,12 @@
-"""Deadlines that are seldom reached: those of one moment share a timer of the loop, and may ring a little late."""
+"""Cheap deadlines: those of about the same time share one event-loop timer, and may fire a little late."""
 
 import asyncio
 from functools import cached_property
 from typing import Protocol
 
-# A timer of the loop costs as much as the rest of waiting; nobody minds a deadline that is this much later.
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+
+# An event-loop timer costs as much as the rest of waiting; a deadline may be late by this much.
 GRAIN_S = 0.02
 
 
@@ -13,7 +15,8 @@ class Ringing(Protocol):
 
 
 class Deadlines:
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._moments: dict[int, dict[Ringing, None]] = {}
 
     @cached_property
@@ -23,11 +26,12 @@ class Deadlines:
 
     def set(self, timeout_s: float, bell: Ringing) -> int:
         """The moment at which it rings, to be given back if it need not."""
-        moment = int((self.loop.time() + timeout_s) / GRAIN_S) + 1
+        now_s = self._clock()
+        moment = int((now_s + timeout_s) / GRAIN_S) + 1
         bells = self._moments.get(moment)
         if bells is None:
             bells = self._moments[moment] = {}
-            self.loop.call_at(moment * GRAIN_S, self._ring, moment)
+            self.loop.call_later(moment * GRAIN_S - now_s, self._ring, moment)
         bells[bell] = None
         return moment
 

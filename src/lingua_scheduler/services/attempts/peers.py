@@ -1,4 +1,4 @@
-"""The other end of a socket, as services see it: something that takes messages without making us wait."""
+"""Peers: the other end of a socket, as services see it. Posting a message never blocks."""
 
 from enum import IntEnum
 from typing import Protocol
@@ -7,7 +7,7 @@ from lingua_scheduler.protocol.shapes import Message
 
 
 class CloseCode(IntEnum):
-    """Why we close a socket; all but the last mean that the peer may come back."""
+    """Close codes; after all but the last the peer may reconnect."""
 
     MISBEHAVED = 1008  # policy violation
     COME_BACK = 1012  # service restart
@@ -28,7 +28,7 @@ class Peer(Protocol):
     def close(self, code: CloseCode, reason: str) -> None: ...
 
     async def answers(self, within_s: float) -> bool:
-        """Whether there is still somebody at the other end of the socket."""
+        """Whether the peer still responds."""
 
 
 class ClientPeer(Peer, Protocol):

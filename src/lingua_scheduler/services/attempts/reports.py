@@ -2,19 +2,33 @@
 
 from typing import NamedTuple
 
+import msgspec
+
 from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.services.attempts.meaning import Meaning, meaning_of
 
 
-class Lost(NamedTuple):
+class Answered(msgspec.Struct, frozen=True, gc=False):
+    """The node's result, and what it means for the job: decided once, where the result arrives."""
+
+    result: JobResult
+    meaning: Meaning
+
+
+class LostAttempt(NamedTuple):
     """An attempt that ended without the node's word."""
 
     reason: str
 
 
 class Cancelled(NamedTuple):
-    """Somebody does not want the job any more."""
+    """The job is not wanted any more."""
 
     reason: str = "cancelled"
 
 
-Report = JobResult | Lost | Cancelled
+Report = Answered | LostAttempt | Cancelled
+
+
+def answered(result: JobResult) -> Answered:
+    return Answered(result, meaning_of(result))

@@ -1,6 +1,4 @@
-"""How long an utterance took where, as the listener is told; and the time of day for the wire."""
-
-import time
+"""Where the time of an utterance went, as reported to the client."""
 
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import NetworkTimings, Number, ServiceTimings
@@ -13,13 +11,8 @@ _NO_TIMINGS = ServiceTimings()
 _NUMBERS = int, float
 
 
-def now_ms() -> float:
-    """Epoch milliseconds for the wire; durations inside the process use the loop's own clock."""
-    return time.time() * 1000
-
-
 def measure_stages(result: JobResult) -> None:
-    """Count what the node says of its stages, if it says anything."""
+    """Observe the stage durations that the node reports, if any."""
     said = (result.extra or {}).get("service_timings")
     if isinstance(said, dict):
         for name, stage in _STAGES.items():

@@ -1,14 +1,13 @@
-"""The trail of an utterance, when somebody traces: marks set on the way, made into spans when it is over."""
+"""The trail of an utterance while tracing is on: timestamps recorded on the way, turned into spans at the end."""
 
 from collections.abc import Callable, Mapping
-from time import monotonic, time_ns
 from typing import TYPE_CHECKING, NamedTuple
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.jobs import JobState, event_of_result, target_of
-from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.services.attempts.reports import Report
+from lingua_scheduler.domain.jobs.jobs import JobState, target_of
+from lingua_scheduler.services.attempts.reports import Answered, Report
 from lingua_scheduler.services.attempts.timings import service_timings
 from lingua_scheduler.telemetry.traces import Attributes, Kind, Traces
 
@@ -22,7 +21,7 @@ _GOOD = (JobState.DONE, JobState.NO_TEXT)
 
 
 class Wall(NamedTuple):
-    """One look at the clock on the wall dates every mark of a trail, so that nothing ends before it began."""
+    """One reading of the wall clock dates every mark of a trail, so that no span ends before it began."""
 
     clock: Callable[[], float]
     offset_ns: int
@@ -32,7 +31,7 @@ class Wall(NamedTuple):
 
 
 class Leg:
-    """One try to have it done: the wait for a slot, the way to a node, the node's work."""
+    """One attempt: the wait for a slot, the way to a node, the node's work."""
 
     __slots__ = ("ended_s", "number", "outcome", "placing_s", "sent_s", "span", "waiting_s")
 
@@ -76,7 +75,7 @@ class Trail:
         self._legs[-1].placing_s = self._wall.clock()
 
     def leaves(self, attempt: Attempt) -> str:
-        """The order is about to leave: what it carries for those who go on with the trace."""
+        """The job is about to be sent: the trace context that it carries."""
         if not self._root.is_recording():
             return self._traces.traceparent(self._root)
         leg, about = self._legs[-1], _of_attempt(attempt)
@@ -91,7 +90,7 @@ class Trail:
             return
         leg = self._legs[-1]
         leg.ended_s = self._wall.clock()
-        leg.outcome = _of_result(report) if isinstance(report, JobResult) else {"lingua.outcome": report.reason}
+        leg.outcome = _of_result(report) if isinstance(report, Answered) else {"lingua.outcome": report.reason}
 
     def settled(self, state: JobState, error: ErrorCode | None, job_id: str) -> None:
         self._settled_s = self._wall.clock()
@@ -182,7 +181,7 @@ class Passage:
 class Trails:
     """`clock` is the one that everything here is timed by, in seconds."""
 
-    def __init__(self, traces: Traces, instance: str, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, traces: Traces, instance: str, clock: Clock = SYSTEM_CLOCK) -> None:
         self._traces = traces
         self._instance = instance
         self._clock = clock
@@ -191,7 +190,7 @@ class Trails:
         return self._begin("utterance", began_s, said_s, about, None)
 
     def call(self, carrier: Mapping[str, str], about: Attributes) -> Trail:
-        """`carrier` may hold the `traceparent` of whoever calls."""
+        """`carrier` may hold the caller's `traceparent`."""
         now_s = self._clock()
         return self._begin("call", now_s, now_s, about, carrier)
 
@@ -208,18 +207,18 @@ class Trails:
         return Trail(self._traces, wall, root, began_s, said_s)
 
     def _wall(self) -> Wall:
-        return Wall(self._clock, time_ns() - int(self._clock() * 1e9))
+        return Wall(self._clock, int(wall_ms() * 1e6) - int(self._clock() * 1e9))
 
 
 def _of_attempt(attempt: Attempt) -> dict[str, str | int]:
     return {"lingua.job_id": attempt.job_id, "lingua.attempt": attempt.number, "lingua.node_id": attempt.node_id}
 
 
-def _of_result(result: JobResult) -> dict[str, str | float]:
+def _of_result(report: Answered) -> dict[str, str | float]:
     """Never a node's own words: its codes are taken if they are ours, its figures if they are numbers."""
+    result = report.result
     code = result.error.code if result.error else None
-    state = target_of(event_of_result(result.success, (result.extra or {}).get("reason"), code))
-    about: dict[str, str | float] = {"lingua.outcome": state.value}
+    about: dict[str, str | float] = {"lingua.outcome": target_of(report.meaning.event).value}
     if not result.success:
         about["lingua.error"] = ErrorCode.__members__.get(code or "", "other")
     if (stages := service_timings(result)) is not None:

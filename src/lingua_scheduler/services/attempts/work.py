@@ -1,16 +1,14 @@
-"""What travels through dispatch: an utterance to be translated, the node it sticks to, and how it ended."""
+"""The values that pass through dispatch: an utterance to translate, its node affinity, and its outcome."""
 
-from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import msgspec
 
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request
+from lingua_scheduler.domain.sessions.result_groups import Context
 from lingua_scheduler.domain.sessions.terms import Terms
-from lingua_scheduler.domain.sessions.turns import Context
 from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.trails import Trail
@@ -25,13 +23,26 @@ class Binding:
         self.node_id = node_id
         self.shard = shard
 
+    def __str__(self) -> str:
+        """Empty where nothing is bound."""
+        return f"{self.node_id} {self.shard}" if self.node_id else ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Binding | None":
+        """None where nothing was bound, or it cannot be read."""
+        node_id, _, shard = text.partition(" ")
+        return cls(node_id, int(shard)) if shard.isdecimal() else None
+
 
 class Wish(NamedTuple):
-    """What a caller asked about the choice of node."""
+    """A caller's preferences for the choice of a node."""
 
     preferred_node: str = ""
     is_strict: bool = False
     affinity_key: str = ""
+
+
+NO_WISH = Wish()
 
 
 class Work(msgspec.Struct, frozen=True, gc=False):
@@ -57,31 +68,33 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     said_at_s: float = 0.0
     context: Context | None = None
     binding: Binding | None = None
-    wish: Wish = Wish()
+    wish: Wish = NO_WISH
     # Where the node finds the audio, when it does not come with the job.
     audio_ref: str | None = None
     request: Request | None = None
-    # Asked at every attempt, when it has a slot and before the frame leaves: False withdraws the job.
-    may_send: Callable[[Attempt], Awaitable[bool]] | None = None
-    # Asked for over HTTP: `session_id` is a name the caller chose, and nobody's socket hears of it.
+    # Requested over HTTP: the caller chose `session_id`, and no socket belongs to it.
     is_call: bool = False
+    # The customer on whose behalf it was asked for, if the client said so.
+    tenant_id: str = ""
     # What the caller must name to fetch the result.
     secret: str = ""
     # How long it may wait in line for a slot, when the caller said so.
     wait_s: float | None = None
-    # Whether anybody still waits for it.
-    is_wanted: Callable[[], bool] | None = None
-    # Marked on the way, when somebody traces.
+    # The terms as they were asked for, if they name the languages otherwise than the node does.
+    asked: Terms | None = None
+    # Recorded while tracing is on.
     trail: Trail | None = None
+    # What the caller is told besides its job; None if no one reads it.
+    notes: list[str] | None = None
 
     @property
     def is_part(self) -> bool:
-        """The speech goes on after it."""
+        """More parts of the same turn follow."""
         return self.reason in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
 
 
 def attributes_of(work: Work) -> dict[str, str | int]:
-    """What a trace says of it; never what was said."""
+    """Attributes for a trace; never speech or text."""
     return {
         "lingua.session_id": work.session_id,
         "lingua.utterance_index": work.utterance_index,
@@ -110,3 +123,10 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     # The node that had it last, which a result names itself; and how many attempts it took, under all its job ids.
     node_id: str = ""
     attempts: int = 0
+
+
+def cause_of(outcome: Outcome) -> tuple[ErrorCode | None, str | None]:
+    """Code and sentence for an outcome without a translation; nothing for speech without text."""
+    if outcome.state is JobState.CANCELLED:
+        return ErrorCode.JOB_CANCELLED, outcome.detail
+    return outcome.error, outcome.detail if outcome.error is not None else None

@@ -1,8 +1,8 @@
-"""Looking after the mail of the dead: one of the living handles it, and later clears the inbox away."""
+"""Adoption of dead instances' inboxes: one live instance handles the letters, and later removes the inbox."""
 
 import asyncio
 
-from lingua_scheduler.domain.cluster.instances import ClaimOutcome, Instance, ReleaseOutcome
+from lingua_scheduler.domain.cluster.instances import InboxClaimOutcome, InboxReleaseOutcome, Instance
 from lingua_scheduler.services.cluster.inbox_reader import Desk
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import Settings
@@ -23,11 +23,11 @@ class Adopter:
         self._store = store
         self._forget_ms = settings.instances.forget_ms
         self._retry_ms = settings.inbox.retry_ms
-        # Longer than a page of letters takes; who stands still for longer has lost the inbox.
+        # Longer than a page of letters takes; an adopter that stalls for longer has lost the inbox.
         self._hold_ms = settings.instances.dead_ms + 2 * settings.inbox.handle_timeout_ms
 
     async def look_after_the_dead(self) -> None:
-        """Safe to do twice, or from several instances: each inbox has one adopter at a time."""
+        """Idempotent, and safe from several instances: each inbox has one adopter at a time."""
         for instance in await self._presence.dead():
             if instance.instance_id == self._presence.instance or self._presence.is_superseded:
                 continue
@@ -50,17 +50,17 @@ class Adopter:
             metrics.ADOPTIONS.inc()
             _log.warning("inbox.adopted", instance=instance.instance_id, letters=letters)
         released = await self._store.inboxes.release(adoption, remove=is_long_dead)
-        if released is ReleaseOutcome.REMOVED:
+        if released is InboxReleaseOutcome.REMOVED:
             await self._store.instances.forget(instance.instance_id, self._forget_ms)
             _log.info("instance.forgotten", instance=instance.instance_id)
 
     async def _handle_all(self, adoption: Adoption) -> int:
-        """Page after page, to the end: what nobody can handle must not hide what lies behind it."""
+        """All pages: a letter that cannot be handled must not hide those behind it."""
         letters, cursor = 0, FIRST
         while True:
             count = min(PAGE, await self._desk.wait_for_room())
             claimed = await self._store.inboxes.claim_adopted(adoption, count, self._retry_ms, cursor)
-            if claimed.outcome is ClaimOutcome.LOST or not (claimed.entries or claimed.cursor):
+            if claimed.outcome is InboxClaimOutcome.LOST or not (claimed.entries or claimed.cursor):
                 return letters
             taken = [self._desk.take(adoption.instance, entry) for entry in claimed.entries]
             await asyncio.gather(*(is_let_go for is_let_go in taken if is_let_go is not None))

@@ -1,11 +1,11 @@
-"""Instances and dead letters as people see them: listed, replayed, purged, straight from Redis."""
+"""Instances and dead letters for operators: list, replay and purge, directly in Redis."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 
-from lingua_scheduler.domain.cluster.instances import Instance, ReplayOutcome
+from lingua_scheduler.clock import wall_ms
+from lingua_scheduler.domain.cluster.instances import Instance, LetterId, ReplayOutcome
 from lingua_scheduler.protocol.http_instances import (
     DeadLetterAbout,
     DeadLetterList,
@@ -17,19 +17,20 @@ from lingua_scheduler.store.cluster.inbox import FIRST, DeadLetter, Depth, Limit
 from lingua_scheduler.store.store import Store
 
 PAGE = 100
+# In the order of lists: those that need a look before those that were stopped in order.
+_STATES = ("alive", "dead", "stopped")
 
 
 async def list_instances(store: Store, dead_ms: int) -> InstanceList:
     everybody, told = await asyncio.gather(store.instances.known(), store.instances.shown())
     known = sorted(everybody.values())
     depths = await asyncio.gather(*(store.inboxes.depth(found.instance_id) for found in known))
-    return InstanceList(
-        instances=[
-            # Who leaves takes along what it told.
-            _instance(found, depth, dead_ms, has_left=found.instance_id not in told)
-            for found, depth in zip(known, depths, strict=True)
-        ]
-    )
+    instances = [
+        # Who leaves takes along what it told.
+        _instance(found, depth, dead_ms, has_left=found.instance_id not in told)
+        for found, depth in zip(known, depths, strict=True)
+    ]
+    return InstanceList(instances=sorted(instances, key=lambda one: _STATES.index(one.state)))
 
 
 async def list_dead_letters(store: Store, most: int) -> DeadLetterList:
@@ -43,7 +44,7 @@ async def list_dead_letters(store: Store, most: int) -> DeadLetterList:
 
 
 async def replay(store: Store, letter_ids: Iterable[str] | None, limits: Limits) -> Replayed:
-    """Into the inbox each came from. None: all of them."""
+    """Put dead letters back into their inboxes. None: all of them."""
     outcomes: Counter[ReplayOutcome] = Counter()
     async for instance, entry_ids in _chosen(store, letter_ids):
         outcomes.update(
@@ -58,7 +59,7 @@ async def replay(store: Store, letter_ids: Iterable[str] | None, limits: Limits)
 
 
 async def purge(store: Store, letter_ids: Iterable[str] | None) -> int:
-    """Delete them for good; how many there were. None: all of them."""
+    """Delete dead letters permanently. Returns their number. None: all of them."""
     return sum([await store.inboxes.purge(instance, ids) async for instance, ids in _chosen(store, letter_ids)])
 
 
@@ -67,7 +68,7 @@ async def _chosen(store: Store, letter_ids: Iterable[str] | None) -> AsyncIterat
     if letter_ids is not None:
         chosen: dict[str, list[str]] = {}
         for letter_id in letter_ids:
-            instance, _, entry_id = letter_id.rpartition(":")
+            instance, entry_id = LetterId.parse(letter_id)
             chosen.setdefault(instance, []).append(entry_id)
         for instance, entry_ids in chosen.items():
             yield instance, entry_ids
@@ -93,7 +94,7 @@ def _instance(found: Instance, depth: Depth, dead_ms: int, *, has_left: bool) ->
         pid=found.pid,
         version=found.version,
         address=found.address,
-        uptime_ms=max(0, int(time.time() * 1000) - found.started_at_ms) if is_alive else 0,
+        uptime_ms=max(0, int(wall_ms()) - found.started_at_ms) if is_alive else 0,
         silent_ms=found.silent_ms,
         inbox_letters=depth.letters,
         inbox_pending=depth.pending,

@@ -1,4 +1,4 @@
-"""Where letters are opened: in order within a lane, many lanes at once, and only so many in hand."""
+"""Handling letters: in order within a lane, many lanes concurrently, with a bound on the letters in progress."""
 
 import asyncio
 from collections import deque
@@ -6,11 +6,15 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lingua_scheduler.protocol.bus import KINDS, AnyMessage, BusMessage, Unreadable, decode
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.protocol.bus import KINDS, AnyMessage, BusMessage, UnreadableLetter, decode
 from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
+from lingua_scheduler.services.cluster.letters import Letter
+from lingua_scheduler.services.cluster.pulse import Pulse
+from lingua_scheduler.services.cluster.repeats import Repeats
 from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.settings import InboxSettings
-from lingua_scheduler.store.cluster.inbox import Entry, Inboxes, limits_of
+from lingua_scheduler.store.cluster.inbox import InboxEntry, Inboxes, limits_of
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -32,17 +36,6 @@ DONE_TOGETHER = 256
 TRY_AGAIN_S = 0.1
 
 
-class Letter(NamedTuple):
-    """What is written on the envelope. It may come again: `uid` stays the same, `deliveries` counts."""
-
-    uid: str
-    sender: str
-    kind: str
-    deliveries: int = 1
-    # The dead instance to which it was addressed.
-    adopted_from: str = ""
-
-
 # What a handler cannot do at once it returns, to be waited for.
 Handler = Callable[[Any, Letter], Awaitable[None] | None]
 OnDead = Callable[[BusMessage | None, Letter, str], Awaitable[None]]
@@ -52,7 +45,7 @@ class _InHand(NamedTuple):
     letter: Letter
     # Whose inbox it lies in, and where; a local letter lies in none.
     inbox: str
-    entry: Entry | None
+    entry: InboxEntry | None
     message: AnyMessage | None
     # Why it cannot be handled, or empty.
     flaw: str
@@ -64,9 +57,15 @@ class _InHand(NamedTuple):
 
 
 class Desk:
-    """A handler may see a letter again, after it failed or because a process died, and must be able to bear that."""
+    """Dispatches letters to handlers.
 
-    def __init__(self, instance: str, inboxes: Inboxes, settings: InboxSettings, seals: Seals) -> None:
+    Delivery is at least once, after a failure or a crash, so handlers are idempotent.
+    """
+
+    def __init__(
+        self, instance: str, inboxes: Inboxes, settings: InboxSettings, seals: Seals, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
         self._instance = instance
         self._inboxes = inboxes
         self._settings = settings
@@ -76,11 +75,13 @@ class Desk:
         self._in_hand: dict[tuple[str, str], _InHand] = {}
         self._lanes: dict[str, deque[_InHand]] = {}
         self._done: dict[str, list[_InHand]] = {}
+        self._repeats = Repeats()
         self._has_done = asyncio.Event()
         self._has_room = asyncio.Event()
         self._work = Nursery("letters")
-        self._flusher: asyncio.Task[None] | None = None
+        self._chores = Nursery("letters_done")
         self.on_dead: OnDead | None = None
+        self.pulse = Pulse(clock)
 
     def handle(self, message: type[BusMessage], handler: Handler) -> None:
         self._handlers[message] = handler
@@ -101,53 +102,55 @@ class Desk:
         return self.room
 
     def start(self) -> None:
-        self._flusher = asyncio.create_task(self._flush(), name="letters done")
+        self._chores.start(self._flush())
 
     async def close(self, timeout_s: float) -> None:
-        """Finish what is in hand, for a while; the rest lies in its inbox still."""
-        deadline = asyncio.get_running_loop().time() + timeout_s
+        """Finish letters in progress, for a limited time; the rest stay in the inbox."""
+        deadline = self._clock() + timeout_s
         await self._work.settle(timeout_s)
         await self._work.close()
         if self._done:
             waiting = [held.is_let_go for done in self._done.values() for held in done]
-            await asyncio.wait(waiting, timeout=max(0.0, deadline - asyncio.get_running_loop().time()))
-        if self._flusher is not None:
-            self._flusher.cancel()
-            await asyncio.gather(self._flusher, return_exceptions=True)
+            await asyncio.wait(waiting, timeout=max(0.0, deadline - self._clock()))
+        await self._chores.close()
 
-    def take(self, inbox: str, entry: Entry) -> asyncio.Future[None] | None:
-        """Queue a letter; the future tells when it has left our hands. None: we have it in hand already."""
+    def take(self, inbox: str, entry: InboxEntry) -> asyncio.Future[None] | None:
+        """Queue a letter. The future is done when the letter is. None: it is already in progress."""
         if (inbox, entry.entry_id) in self._in_hand:
             return None
         adopted_from = "" if inbox == self._instance else inbox
-        letter = Letter(entry.uid, entry.sender, entry.kind, entry.deliveries, adopted_from)
-        return self._queue(letter, inbox, entry, *self._read(inbox, entry))
+        message, flaw = self._read(inbox, entry)
+        is_repeat = message is not None and not adopted_from and self._repeats.has_come(entry)
+        letter = Letter(
+            entry.uid, entry.sender, entry.kind, entry.deliveries, adopted_from, self.pulse.is_behind, is_repeat
+        )
+        return self._queue(letter, inbox, entry, message, flaw)
 
     def take_local(self, message: AnyMessage, uid: str) -> bool:
-        """A letter to ourselves; False when our hands are full."""
+        """A letter to ourselves; False if too many are in progress."""
         if not self.room:
             return False
         flaw = "" if type(message) in self._handlers else "no_handler"
         self._queue(Letter(uid, self._instance, message.kind), "", None, message, flaw)
         return True
 
-    def _read(self, inbox: str, entry: Entry) -> tuple[AnyMessage | None, str]:
+    def _read(self, inbox: str, entry: InboxEntry) -> tuple[AnyMessage | None, str]:
         """The message, and what is wrong with it."""
         if entry.kind not in KINDS:
             return None, "unknown_kind"
         try:
             message = decode(self._seals.open(inbox, entry))
-        except (Unreadable, BrokenSeal):
+        except (UnreadableLetter, BrokenSeal):
             return None, "unreadable"
         except OtherKey:
             return None, OTHER_KEY
         if type(message) not in self._handlers:
             return message, "no_handler"
-        # Handed out, and never done nor failed: whoever tried it died of it.
+        # Delivered, but neither done nor failed: the process that handled it crashed.
         return message, "never_done" if entry.deliveries > self._settings.max_deliveries else ""
 
     def _queue(
-        self, letter: Letter, inbox: str, entry: Entry | None, message: AnyMessage | None, flaw: str
+        self, letter: Letter, inbox: str, entry: InboxEntry | None, message: AnyMessage | None, flaw: str
     ) -> asyncio.Future[None]:
         is_let_go: asyncio.Future[None] = self._loop.create_future()
         held = _InHand(letter, inbox, entry, message, flaw, is_let_go)
@@ -156,7 +159,7 @@ class Desk:
         lane = self._lanes.get(name)
         if lane is not None:
             lane.append(held)
-        # Whoever writes to ourselves does not expect to be answered before it has done so.
+        # The sender of a local letter does not expect the answer before its own call has returned.
         elif entry is None or (rest := self._open(held)) is not None:
             lane = self._lanes[name] = deque((held,))
             self._work.start(self._serve(name, lane, None if entry is None else rest))
@@ -222,7 +225,7 @@ class Desk:
             self._let_go(held)
 
     async def _bury(self, held: _InHand, reason: str) -> None:
-        """What depends on the letter hears of it first; if that fails for lack of Redis, all of it is done again."""
+        """Notify the waiters of the letter first; if Redis fails in between, the whole step is repeated."""
         letter = held.letter
         _log.error("letter.dead", kind=letter.kind, uid=letter.uid, sender=letter.sender, reason=reason)
         try:
@@ -244,13 +247,13 @@ class Desk:
             _DEAD[reason].inc()
             _count(letter, "dead")
         except Exception as error:
-            # Whatever it is, those behind it in its lane are not its heirs.
+            # A failure must not affect the letters behind it in its lane.
             _log.warning("letter.not_buried", uid=letter.uid, error=type(error).__name__)
         finally:
             self._let_go(held)
 
     async def _flush(self) -> None:
-        """While one batch is on its way the next gathers."""
+        """Acknowledge in batches: while one batch is being written, the next one gathers."""
         while True:
             await self._has_done.wait()
             self._has_done.clear()

@@ -1,6 +1,6 @@
-"""One instance leads: it alone builds the pool map for all. Any instance may take over; none is needed to dispatch."""
+"""Leader election: the leader builds the pool map for all. Any instance can take over; dispatch needs no leader."""
 
-from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, Term
+from lingua_scheduler.domain.cluster.leadership import LeaderClaimOutcome, Term
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.telemetry import logs, metrics
@@ -9,7 +9,7 @@ _log = logs.get()
 
 
 class Leadership:
-    """Claimed again and again; who does not get around to it in time has lost it, and learns that when it publishes."""
+    """A lease that the leader renews. One that renews too late has lost it, and learns that when it publishes."""
 
     def __init__(self, instance: str, pools: Pools, lease_ms: int) -> None:
         self._instance = instance
@@ -25,7 +25,7 @@ class Leadership:
 
     async def stand(self) -> None:
         outcome, term = await self._pools.claim(self._instance, self._lease_ms)
-        is_leading = outcome is ClaimOutcome.LEADING
+        is_leading = outcome is LeaderClaimOutcome.LEADING
         if is_leading and term != self.term:
             _log.info("leader.elected", instance=term.instance, epoch=term.epoch)
         if self.is_leading and not is_leading:
@@ -35,14 +35,14 @@ class Leadership:
         metrics.LEADING.set(is_leading)
 
     def lost(self) -> None:
-        """Somebody else leads by now."""
+        """Another instance has become the leader."""
         if self.term is not None:
             _log.warning("leader.lost", instance=self._instance, epoch=self.term.epoch)
         self.term = None
         metrics.LEADING.set(0)
 
     async def resign(self) -> None:
-        """Hand over at once instead of letting the others wait for the lease to end."""
+        """Give up the lease immediately, so that the others need not wait for it to expire."""
         term, self.term = self.term, None
         if term is not None:
             try:

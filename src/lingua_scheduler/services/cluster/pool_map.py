@@ -1,15 +1,17 @@
-"""This instance's copy of the pool map: built if it leads, read if another does, looked up anew before saying no."""
+"""This instance's copy of the pool map: built by the leader, read by the others, refreshed before reporting a miss."""
 
 import asyncio
 from collections.abc import Callable
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.cluster.leadership import PublishOutcome, Term
 from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.tasks import SingleFlight
 
-# A pair nobody serves must not cost a look at every shard each time somebody asks for it.
+# Requests for a pair without nodes must not read every shard each time.
 MISS_CACHE_S = 0.1
 
 _BUILDS = metrics.by(metrics.MAP_BUILDS, "leader", "miss", "no_leader")
@@ -20,9 +22,9 @@ def _tell_nobody(*_: int) -> None:
 
 
 class PoolMapCopy:
-    """Without a leadership it only reads.
+    """The copy of the pool map. Without a `leadership` it only reads.
 
-    `on_changed` and `on_published` tell the other instances: the leader should look; there is a new map.
+    `on_changed` asks the leader to read the shards again; `on_published` tells the others of a new map.
     """
 
     def __init__(
@@ -31,12 +33,14 @@ class PoolMapCopy:
         leadership: Leadership | None = None,
         on_changed: Callable[[], None] = _tell_nobody,
         on_published: Callable[[int], None] = _tell_nobody,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._pools = pools
         self._leadership = leadership
         self._on_changed = on_changed
         self._on_published = on_published
-        self._looking: asyncio.Task[None] | None = None
+        self.looking = SingleFlight[None]()
         self._looked_at = float("-inf")
         # How many changes there were; how many of them a look at the shards has seen, and how many were passed on.
         self._changes = 0
@@ -53,7 +57,7 @@ class PoolMapCopy:
         changes = self._changes
         if self._term is not None:
             await self._lead()
-        if self._term is None:  # perhaps only since we tried: then whoever leads has to know what we did not publish
+        if self._term is None:  # perhaps only just lost: the new leader must learn what we did not publish
             if self._must_tell:
                 self._on_changed()
             await self._follow()
@@ -61,25 +65,35 @@ class PoolMapCopy:
         self._changes_passed_on = changes
 
     async def look_again(self) -> None:
-        """Before telling anybody that a pair is not served: ask the shards themselves, unless that was just done."""
+        """Read the shards before reporting that a pair has no nodes, unless that was just done."""
         wanted = self._changes
-        if self._changes_looked < wanted or asyncio.get_running_loop().time() - self._looked_at > MISS_CACHE_S:
+        if self._changes_looked < wanted or self._clock() - self._looked_at > MISS_CACHE_S:
             await self._look("miss")
         if self._changes_looked < wanted:
             # That was a look others had begun before the change.
             await self._look("miss")
 
+    async def look_anew(self) -> None:
+        """As `look_again`, but what is reported is never older than the question: if the shards were read just before,
+        it waits a moment and shares the next look. A node may have joined another instance in between."""
+        asked_at = self._clock()
+        await self.look_again()
+        if self._looked_at < asked_at:
+            await asyncio.sleep(MISS_CACHE_S - (asked_at - self._looked_at))
+            if self._looked_at < asked_at:
+                await self._look("miss")
+
     def changed(self) -> None:
-        """A node came or went here: the next miss looks at once, and the leader builds a new map soon."""
+        """A node joined or left here: the next miss reads the shards, and the leader soon builds a new map."""
         self._changes += 1
         self._must_tell = True
 
     def changed_elsewhere(self) -> None:
-        """The same, said by another instance."""
+        """The same at another instance."""
         self._changes += 1
 
     def published_elsewhere(self, version: int) -> None:
-        """Another instance leads and has published; the copy is renewed soon."""
+        """The leader has published a new map; refresh the copy soon."""
         if version != self.version:
             self._changes += 1
 
@@ -114,7 +128,7 @@ class PoolMapCopy:
         has_leader = self._leadership is None or self._leadership.leader
         read = await self._pools.read_published() if about.version and has_leader else None
         if read is None:
-            # Nobody leads, or nobody has published yet: what the shards say is as good.
+            # There is no leader or no published map yet: build it from the shards.
             await self._look("no_leader")
             self.version = 0
         else:
@@ -122,13 +136,11 @@ class PoolMapCopy:
             self.version, self._digest = about.version, about.digest
 
     async def _look(self, why: str) -> None:
-        """Build the map from the shards; callers that come meanwhile share the same look."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._build(why))
-        await asyncio.shield(self._looking)
+        """Build the map from the shards. Concurrent callers are coalesced into one read."""
+        await self.looking.join(lambda: self._build(why))
 
     async def _build(self, why: str) -> None:
         _BUILDS[why].inc()
-        began_at, changes = asyncio.get_running_loop().time(), self._changes
+        began_at, changes = self._clock(), self._changes
         self.map, self._digest = await self._pools.build_map(), ""
         self._looked_at, self._changes_looked = began_at, changes

@@ -1,4 +1,4 @@
-"""Sealing letters and parked outcomes: the cluster key and its file, and whether all live instances can open them."""
+"""Encryption of letters and parked outcomes: the cluster key file, and whether all live instances can decrypt."""
 
 import os
 import stat
@@ -19,15 +19,16 @@ from lingua_scheduler.protocol.sealing import (
 )
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import SealLetters
-from lingua_scheduler.store.cluster.inbox import Entry
+from lingua_scheduler.store.cluster.inbox import InboxEntry
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
 
 _FILE_HEAD = (
     "# The cluster key of Lingua Scheduler: every instance on the same Redis needs the same file.\n"
-    "# One key a line. The first seals, all open: to rotate, add a second one everywhere, then swap them, then remove\n"
-    "# the older. Whoever has this file can read what instances send each other through Redis.\n"
+    "# One key per line. The first key encrypts, all of them decrypt: to rotate, add a second one everywhere, then "
+    "swap them, then remove\n"
+    "# the older. Anyone with this file can read the messages between instances.\n"
 )
 
 
@@ -36,11 +37,11 @@ SEALED = "sealed:"
 
 
 class KeyFileError(Exception):
-    """The key file cannot be used: one sentence for the person who configures it."""
+    """The key file cannot be used. The message tells the operator what to do."""
 
 
 def load_or_make(path: Path) -> Keyring:
-    """The keys in a file, which is made at the first start. Processes that start together get the same."""
+    """The keys in the file, which is created at the first start. Processes that start together get the same keys."""
     try:
         if not path.exists():
             _make(path)
@@ -48,9 +49,9 @@ def load_or_make(path: Path) -> Keyring:
         mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise KeyFileError(f"the cluster key in {path} cannot be read or made: {reason}") from None
+        raise KeyFileError(f"the cluster key in {path} cannot be read or created: {reason}") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        _log.warning("cluster_key.exposed", path=str(path), note="others may read it: chmod 600")
+        _log.warning("cluster_key.exposed", path=str(path), note="other users can read it; run chmod 600")
     try:
         return read_keys(text)
     except ValueError as error:
@@ -91,15 +92,16 @@ class Seals:
             keys = sorted({key for found in others for key in key_ids(found.seals)})
             _log.warning("cluster_key.differs", key=mine, instances=names, their_keys=keys, sealing=self._mode)
 
-    def letter(self, to: str, letter: Entry) -> Entry:
-        """Sealed, unless somebody alive could not open it: it may be adopted by anybody."""
+    def letter(self, to: str, letter: InboxEntry) -> InboxEntry:
+        """Encrypted, unless a live instance could not decrypt it: any of them may adopt the letter."""
         if self._keyring is None or not self._may_seal(self._keyring):
             return letter
         return letter._replace(body=self._keyring.seal(letter.body, _about(to, letter)))
 
-    def open(self, inbox: str, letter: Entry) -> bytes:
-        """What it says; one that was not sealed is as it is. Raises OtherKey, BrokenSeal."""
+    def open(self, inbox: str, letter: InboxEntry) -> bytes:
+        """The decrypted letter; one in the clear is returned unchanged, or refused. Raises OtherKey, BrokenSeal."""
         if not is_sealed(letter.body):
+            self._check_clear()
             return letter.body
         if self._keyring is None:
             raise OtherKey
@@ -114,6 +116,7 @@ class Seals:
     def open_signal(self, text: str) -> str:
         """What a signal to us says. Raises OtherKey, BrokenSeal."""
         if not text.startswith(SEALED):
+            self._check_clear()
             return text
         if self._keyring is None:
             raise OtherKey
@@ -127,11 +130,16 @@ class Seals:
         """None while an instance is alive to which the client may come and that could not open it."""
         return TokenSeal(session_id, token) if self._presence.all_can(PARKED) else None
 
+    def _check_clear(self) -> None:
+        """Where everything is sealed, what is not was written by one without the key. Raises BrokenSeal."""
+        if self._mode == "always" and self._keyring is not None:
+            raise BrokenSeal
+
     def _may_seal(self, keyring: Keyring) -> bool:
         return self._mode == "always" or (self._mode == "auto" and self._presence.all_can(keyring.ids[0]))
 
 
-def _about(inbox: str, letter: Entry) -> bytes:
+def _about(inbox: str, letter: InboxEntry) -> bytes:
     """Neither may a letter be put into another inbox, nor under another name."""
     return "\0".join(("letter", inbox, letter.kind, letter.sender, letter.uid)).encode("utf-8", "surrogateescape")
 

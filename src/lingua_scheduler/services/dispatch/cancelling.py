@@ -1,4 +1,4 @@
-"""Cancelling a job from anywhere: Redis first, then whoever waits for it is told."""
+"""Cancelling a job from any instance: first in Redis, then its owner is informed."""
 
 from contextlib import suppress
 from typing import NamedTuple
@@ -16,7 +16,7 @@ MAX_SURPRISES = 8
 
 
 class Cancellation(NamedTuple):
-    """`record` is the job as it was; None when there is no such job."""
+    """The outcome of a cancellation. `record` is the job as it was; None if there is no such job."""
 
     outcome: CancelOutcome
     record: JobRecord | None = None
@@ -25,12 +25,12 @@ class Cancellation(NamedTuple):
 
 
 async def cancel(store: Store, job_id: str, linger_ms: int) -> Cancellation:
-    """End the job in Redis, then tell its owner. If that is lost, the owner finds out at its next step."""
+    """End the job in Redis, then signal its owner. If the signal is lost, the owner notices at its next step."""
     for _ in range(MAX_SURPRISES):
         record = await store.jobs.find(job_id)
         if record is None:
             return Cancellation(CancelOutcome.GONE)
-        lingers = record.is_live and await store.nodes.reports_jobs(record.node_id, record.shard)
+        lingers = record.is_live and await store.node_views.reports_jobs(record.node_id, record.shard)
         outcome, ended = await store.jobs.cancel(record, linger_ms if lingers else 0)
         if outcome is CancelOutcome.MOVED:
             continue
@@ -43,7 +43,7 @@ async def cancel(store: Store, job_id: str, linger_ms: int) -> Cancellation:
 
 
 class Cancelling:
-    """Cancels for whoever asks this instance; and as an owner, ends a cancelled job of its own at once."""
+    """Cancels jobs on request; as an owner, ends its own jobs when another instance cancelled them."""
 
     def __init__(
         self, instance: str, store: Store, assignments: Assignments, waiting: WaitingRoom, linger_ms: int

@@ -1,12 +1,15 @@
-"""Results that HTTP callers fetch: kept in memory for a while, bounded in number, bytes and time."""
+"""Results for HTTP callers: kept in memory, bounded in number, bytes and time."""
 
 import sys
 from collections import OrderedDict
 
 import msgspec
 
+from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
-from lingua_scheduler.services.attempts.work import Outcome
+from lingua_scheduler.services.attempts.work import Outcome, Refusal, cause_of
+from lingua_scheduler.services.dispatch.idempotency import Placement
 from lingua_scheduler.settings import CallsSettings
 from lingua_scheduler.telemetry import metrics
 
@@ -21,7 +24,7 @@ class _Kept(msgspec.Struct, frozen=True, gc=False):
 
 
 class Results:
-    """The oldest make room. The time is handed in."""
+    """A bounded store of results; the oldest are dropped first. The time is passed in."""
 
     def __init__(self, settings: CallsSettings) -> None:
         self._settings = settings
@@ -47,6 +50,12 @@ class Results:
         kept = self._kept.get(job_id)
         return kept.result if kept is not None else None
 
+    def take(self, job_id: str) -> FetchedResult | None:
+        """For the only caller that will ask."""
+        kept = self._kept.get(job_id)
+        self._drop(job_id)
+        return kept.result if kept is not None else None
+
     def forget_old(self, now_s: float) -> None:
         while self._kept and next(iter(self._kept.values())).forget_at_s <= now_s:
             self._drop(next(iter(self._kept)))
@@ -59,8 +68,9 @@ class Results:
 
 
 def result_of(job_id: str, outcome: Outcome) -> FetchedResult:
-    """What a caller may fetch of an outcome."""
-    error = ResultError(code=outcome.error, detail=outcome.detail) if outcome.error else None
+    """The part of an outcome that a caller may fetch."""
+    code, detail = cause_of(outcome)
+    error = ResultError(code=code, detail=detail or "") if code is not None else None
     said = outcome.result
     return FetchedResult(
         job_id=job_id,
@@ -71,3 +81,15 @@ def result_of(job_id: str, outcome: Outcome) -> FetchedResult:
         tts_format=said.tts_format if said else None,
         error=error,
     )
+
+
+def end_of(ended: Outcome | Placement | Refusal) -> tuple[JobState, ErrorCode | None, str]:
+    """State, error and job id of a call that has ended."""
+    match ended:
+        case Outcome():
+            return ended.state, ended.error, ended.job_id
+        case Placement():
+            # A repeat: another call has the job.
+            return JobState.CANCELLED, None, ended.job_id
+        case Refusal():
+            return JobState.FAILED, ended.code, ""

@@ -1,52 +1,58 @@
-"""Work that carries a request id: claim the id, place the job, bind the two, and only then let the job run."""
+"""Idempotency: a request id is claimed, its job placed, the two are bound, and only then the job runs."""
 
 import asyncio
 import hashlib
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.attempts import Attempt, handle_of
+from lingua_scheduler.domain.guards.backoff import Backoff
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.job_ids import JobHandle
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, Request
-from lingua_scheduler.domain.jobs.retry_decisions import AWAY, REFUSED
+from lingua_scheduler.domain.jobs.requests import BindOutcome, Request, RequestClaimOutcome
+from lingua_scheduler.domain.jobs.retry_steps import AWAY, REFUSED
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Work
 from lingua_scheduler.services.dispatch.dispatcher import Dispatcher
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
-from lingua_scheduler.store.jobs.requests import Claim, Claimed
+from lingua_scheduler.store.jobs.requests import ClaimedRequest, RequestClaim
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
-_CLAIMS = metrics.by(metrics.CLAIMS, *ClaimOutcome)
+_CLAIMS = metrics.by(metrics.CLAIMS, *RequestClaimOutcome)
 
-# Between looks at a claim that somebody else holds; doubled each time.
-FIRST_LOOK_S = 0.02
-MAX_LOOK_S = 0.25
+# Between checks of a claim that another caller holds.
+CHECKS = Backoff(0.02, 0.25)
 
 
 class Placement(NamedTuple):
-    """The job a request became."""
+    """The job of a request."""
 
     job_id: str
     node_id: str
     attempt_id: int
     secret: str = ""
+    # The languages under which its node serves it, for a caller over HTTP.
+    src_lang: str = ""
+    tgt_lang: str = ""
+    # Why the preferred node was not taken.
+    note: str = ""
 
     @property
     def handle(self) -> str:
         """What its caller knows it by."""
-        return handle_of(self.job_id, self.secret)
+        return str(JobHandle(self.job_id, self.secret))
 
 
-class Requests:
+class IdempotentRequests:
     """`is_alive` says whether an instance is."""
 
     def __init__(
@@ -56,7 +62,9 @@ class Requests:
         dispatcher: Dispatcher,
         settings: Settings,
         is_alive: Callable[[str], Awaitable[bool]],
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self.is_alive = is_alive
         self._instance = instance
         self._store = store
@@ -64,75 +72,132 @@ class Requests:
         self._settings = settings.requests
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
 
-    def translate(self, work: Work) -> Coroutine[Any, Any, Outcome | Placement | Refusal]:
-        """As the dispatcher does; but of all who bring the same request, on any instance, one gets the outcome.
+    def translate(
+        self, work: Work, caller: "PlacementListener | None" = None
+    ) -> Coroutine[Any, Any, Outcome | Placement | Refusal]:
+        """Dispatch a request at most once: of all calls with the same request id, on any instance, one gets the
+        outcome.
 
-        The others learn which job it is. Refused when the id was used for something else (REQUEST_CONFLICT), or when
-        somebody else tries to place its job and does not get anywhere.
+        The others get the job's id. Refused if the id was used for a different request (REQUEST_CONFLICT), or if
+        another call holds the claim for too long without placing the job.
         """
-        if work.request is None:
-            return self._dispatcher.translate(work)
-        return self._translate_once(work, work.request)
+        if work.request is not None:
+            return self._translate_once(work, work.request, caller)
+        if caller is not None:
+            return self._place_and_run(work, None, caller)
+        return self._dispatcher.translate(work)
 
-    async def _translate_once(self, work: Work, request: Request) -> Outcome | Placement | Refusal:
+    async def _translate_once(
+        self, work: Work, request: Request, caller: "PlacementListener | None"
+    ) -> Outcome | Placement | Refusal:
         payload = payload_of(work)
         # Long enough to take over from an instance that died, and to be the second in line then.
-        give_up_at = monotonic() + 2 * self._settings.claim_ms / 1000
-        look_s = FIRST_LOOK_S
+        give_up_at = self._clock() + 2 * self._settings.claim_ms / 1000
+        checks = 0
         while True:
-            is_over = monotonic() > give_up_at
+            is_over = self._clock() > give_up_at
             # A token a try: what an earlier one bound and could not send must not look like ours.
-            claim = Claim(request, secrets.token_hex(8), self._instance, payload, work.secret)
+            claim = RequestClaim(request, secrets.token_hex(8), self._instance, payload, work.secret)
             try:
                 claimed = await self._store.insist(partial(self._claim, claim), self._patience_s, bears_refusal=False)
             except RedisAway as error:
                 return _redis_away(REFUSED if isinstance(error, WritesRefused) else AWAY)
             _CLAIMS[claimed.outcome].inc()
-            if is_over and claimed.outcome in (ClaimOutcome.CLAIMED, ClaimOutcome.PENDING):
+            end = await self._follow(work, claim, claimed, caller, is_over=is_over)
+            if end is not None:
+                return end
+            if claimed.outcome is RequestClaimOutcome.PENDING:
+                checks += 1
+                await asyncio.sleep(min(CHECKS.pause_s(checks), claimed.left_ms / 1000))
+
+    async def _follow(
+        self,
+        work: Work,
+        claim: RequestClaim,
+        claimed: ClaimedRequest,
+        caller: "PlacementListener | None",
+        *,
+        is_over: bool,
+    ) -> Outcome | Placement | Refusal | None:
+        """Act on the outcome of a claim; None: claim again."""
+        match claimed.outcome:
+            case RequestClaimOutcome.CLAIMED | RequestClaimOutcome.PENDING if is_over:
                 await self.release(claim)
                 busy = ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED
-                return Refusal(busy, "this request waits for a node elsewhere; repeat it later")
-            match claimed.outcome:
-                case ClaimOutcome.CLAIMED:
-                    held = _Held(self, claim, work)
-                    outcome = await self._dispatcher.translate(msgspec.structs.replace(work, may_send=held.may_send))
-                    if not held.is_lost:
-                        if outcome.state in (JobState.FAILED, JobState.CANCELLED):
-                            await self.release(claim)
-                        return outcome
-                    _log.info("request.taken_over", job_id=outcome.job_id)
-                    # If only the answer was lost, the claim is bound to a job that was withdrawn.
-                    if not await self.release(claim):
-                        return _redis_away("the request could not be bound to its job")
-                case ClaimOutcome.BOUND:
-                    if not is_over and await self._is_forsaken(claimed.job_id):
-                        await self.release(msgspec.structs.replace(claim, token=claimed.token))
-                        continue
-                    return Placement(claimed.job_id, claimed.node_id, claimed.attempt, claimed.secret)
-                case ClaimOutcome.CONFLICT:
-                    return Refusal(ErrorCode.REQUEST_CONFLICT, "this request_id was used for something else")
-                case ClaimOutcome.PENDING:
-                    await asyncio.sleep(min(look_s, claimed.left_ms / 1000))
-                    look_s = min(look_s * 2, MAX_LOOK_S)
+                return Refusal(busy, "this request is already waiting for a node on another instance; repeat it later")
+            case RequestClaimOutcome.CLAIMED:
+                return await self._run_claimed(work, claim, caller)
+            case RequestClaimOutcome.BOUND:
+                if not is_over and await self._is_forsaken(claimed.job_id):
+                    await self.release(msgspec.structs.replace(claim, token=claimed.token))
+                    return None
+                return Placement(claimed.job_id, claimed.node_id, claimed.attempt, claimed.secret)
+            case RequestClaimOutcome.CONFLICT:
+                return Refusal(ErrorCode.REQUEST_CONFLICT, "this request_id was already used for a different request")
+            case RequestClaimOutcome.PENDING:
+                return None
+
+    async def _run_claimed(self, work: Work, claim: RequestClaim, caller: "PlacementListener | None") -> Outcome | None:
+        """The job's outcome; None if another caller has taken the request over meanwhile."""
+        held = _Held(claim)
+        outcome = await self._place_and_run(work, held, caller)
+        if not held.is_lost:
+            if outcome.state in (JobState.FAILED, JobState.CANCELLED):
+                await self.release(claim)
+            return outcome
+        _log.info("request.taken_over", job_id=outcome.job_id)
+        # If only the answer was lost, the claim is bound to a job that was withdrawn.
+        if not await self.release(claim):
+            return _redis_away("the request could not be bound to its job")
+        return None
+
+    async def _place_and_run(self, work: Work, held: "_Held | None", caller: "PlacementListener | None") -> Outcome:
+        """Every attempt is bound to the request, and its caller told, between its placement and its run."""
+        course = self._dispatcher.begin(work, is_id_promised=True)
+        while True:
+            slot = await self._dispatcher.place(work, course)
+            if isinstance(slot, Outcome):
+                return slot
+            try:
+                may_run = await self._may_run(slot.attempt, held, caller)
+            except BaseException:
+                # Its lease expires by itself; no caller waits for the attempt.
+                self._dispatcher.forget(slot)
+                raise
+            if not may_run:
+                return await self._dispatcher.give_back(course, slot)
+            outcome = await self._dispatcher.run(work, course, slot)
+            if outcome is not None:
+                return outcome
+
+    async def _may_run(self, attempt: Attempt, held: "_Held | None", caller: "PlacementListener | None") -> bool:
+        if caller is not None and not caller.is_waiting:
+            # Not bound: a repeat must not get a job that is about to be withdrawn.
+            return False
+        if held is not None:
+            held.is_lost = not await self.bind(held.claim, attempt)
+            if held.is_lost:
+                return False
+        return caller is None or caller.placed(attempt)
 
     async def _is_forsaken(self, job_id: str) -> bool:
-        """Whether the instance that has the job died: its outcome comes to nobody, so a repeat begins anew."""
+        """Whether the instance that has the job died: its outcome is lost, so a repeat starts again."""
         try:
             record = await self._store.jobs.find(job_id)
             return record is not None and not await self.is_alive(record.owner)
         except RedisAway:
             return False
 
-    async def bind(self, claim: Claim, attempt: Attempt) -> bool:
-        """False when the claim is lost, or nobody can say: then the job must not run."""
+    async def bind(self, claim: RequestClaim, attempt: Attempt) -> bool:
+        """False if the claim is lost or its state is unknown: then the job must not run."""
         bind = partial(self._store.requests.bind, claim, attempt, keep_ms=self._settings.keep_ms)
         try:
             return await self._store.insist(bind, self._patience_s) is BindOutcome.BOUND
         except RedisAway:
             return False
 
-    async def release(self, claim: Claim) -> bool:
-        """The job came to nothing, so a repeat may try anew; else it has to wait until the lease is over."""
+    async def release(self, claim: RequestClaim) -> bool:
+        """The job failed, so a repeat may try again; otherwise it would have to wait until the claim expires."""
         try:
             await self._store.insist(partial(self._store.requests.release, claim), self._patience_s)
         except RedisAway:
@@ -140,32 +205,28 @@ class Requests:
             return False
         return True
 
-    async def _claim(self, claim: Claim) -> Claimed:
+    async def _claim(self, claim: RequestClaim) -> ClaimedRequest:
         return await self._store.requests.claim(claim, claim_ms=self._settings.claim_ms, keep_ms=self._settings.keep_ms)
 
 
+class PlacementListener(Protocol):
+    """Waits to hear which job its work became."""
+
+    @property
+    def is_waiting(self) -> bool: ...
+
+    def placed(self, attempt: Attempt) -> bool:
+        """The job has a slot; False when the caller does not want this job (any more)."""
+
+
 class _Held:
-    """A claim of ours, while its job is placed and runs."""
+    """Our claim on a request id, while its job is placed and runs."""
 
-    def __init__(self, requests: Requests, claim: Claim, work: Work) -> None:
-        self._requests = requests
-        self._claim = claim
-        self._ask = work.may_send
-        self._is_wanted = work.is_wanted
+    __slots__ = ("claim", "is_lost")
+
+    def __init__(self, claim: RequestClaim) -> None:
+        self.claim = claim
         self.is_lost = False
-
-    async def may_send(self, attempt: Attempt) -> bool:
-        if self._is_wanted is not None and not self._is_wanted():
-            # Not even bound: a repeat must not be told of a job that is about to be withdrawn.
-            await self._requests.release(self._claim)
-            return False
-        self.is_lost = not await self._requests.bind(self._claim, attempt)
-        if self.is_lost:
-            return False
-        if self._ask is None or await self._ask(attempt):
-            return True
-        await self._requests.release(self._claim)
-        return False
 
 
 def _redis_away(detail: str) -> Outcome:
@@ -173,8 +234,8 @@ def _redis_away(detail: str) -> Outcome:
 
 
 def payload_of(work: Work) -> str:
-    """A digest of what is asked for; where it stands in its session and how it is traced do not matter."""
+    """A digest of the request, without its position in the session and its trace context."""
     digest = hashlib.sha256(work.audio)
-    asked = (work.terms, work.audio_ref, work.sample_rate, work.wish)
+    asked = (work.asked or work.terms, work.audio_ref, work.sample_rate, work.wish)
     digest.update(msgspec.json.encode(asked, order="deterministic"))
     return digest.hexdigest()

@@ -1,12 +1,14 @@
-"""Jobs as people ask for them: one, the latest, and why one is where it is."""
+"""Job queries: one job, the latest jobs, and why a job is in its state."""
 
 import msgspec
 
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
+from lingua_scheduler.domain.pools.names import asked_pair
 from lingua_scheduler.domain.sessions.names import shown_session
+from lingua_scheduler.domain.watching.failures import FailedJob, FailureFilter
 from lingua_scheduler.protocol.http_jobs import Explanation, HistoryLine, JobExplanation, JobView
 from lingua_scheduler.services.dispatch.explaining import Explainer
-from lingua_scheduler.store.jobs.records import JobRecord
+from lingua_scheduler.store.jobs.records import JobFilter, JobRecord
 from lingua_scheduler.store.store import Store
 
 _WENT_WELL = (JobState.DONE, JobState.NO_TEXT)
@@ -17,17 +19,22 @@ _EXPLANATION = msgspec.json.Decoder(Explanation)
 class Lookup:
     def __init__(self, store: Store, explainer: Explainer) -> None:
         self._jobs = store.jobs
+        self._failures = store.failures
         self._explainer = explainer
 
     async def find(self, job_id: str) -> JobView | None:
         record = await self._jobs.find(job_id)
         return None if record is None else _view(record)
 
-    async def latest(self, state: str, session_id: str, limit: int) -> list[JobView]:
-        return [_view(record) for record in await self._jobs.latest(state=state, session=session_id, limit=limit)]
+    async def latest(self, asked: JobFilter, limit: int) -> list[JobView]:
+        return [_view(record) for record in await self._jobs.latest(asked, limit)]
+
+    async def failures(self, asked: FailureFilter, limit: int) -> list[FailedJob]:
+        """Failed jobs of the whole fleet, newest first, also those whose record has expired or never was."""
+        return await self._failures.latest(asked, limit)
 
     async def explain(self, job_id: str) -> JobExplanation | None:
-        """What was kept when it waited, failed or was retried; and a fresh look if it is not over, or found nobody."""
+        """The explanation recorded when it waited, failed or was retried, and a current one if it has not ended."""
         record = await self._jobs.find(job_id)
         if record is None:
             return None
@@ -45,19 +52,23 @@ class Lookup:
 
 def _headline(record: JobRecord, then: Explanation | None, now: Explanation | None) -> str:
     if record.state == JobState.FAILED:
-        return record.detail or record.reason or "it failed"
+        why = record.detail or record.reason or "it failed"
+        if record.attempt and record.node_id:
+            return f"{why}; see the log of node {record.node_id} for {record.job_id}"
+        return why
     if record.state == JobState.CANCELLED:
-        return "somebody cancelled it"
+        return "it was cancelled"
     if record.state in (JobState.CREATED, JobState.RETRYING):
-        waits = "it waits for its first node" if record.attempt == 0 else f"it waits for attempt {record.attempt + 1}"
-        return f"{waits}: {now.headline}" if now else waits
+        waits = "its first node" if record.attempt == 0 else f"attempt {record.attempt + 1}"
+        return f"it is waiting for {waits}: {now.headline}" if now else f"it is waiting for {waits}"
     where = f"attempt {record.attempt} on {record.node_id}"
     if record.attempt > 1:
         before = f"; before that: {then.headline}" if then else ""
-        return f"it was tried again, {where}{before}"
+        return f"it was retried, {where}{before}"
     if then is not None:
-        return f"it waited, then went to {record.node_id}; when it began to wait: {then.headline}"
-    return f"it went through at once: {where}" if record.state in _WENT_WELL else f"it is under way: {where}"
+        return f"it waited, then was sent to {record.node_id}; when it began to wait: {then.headline}"
+    how = "it was dispatched without waiting" if record.state in _WENT_WELL else "it is in progress"
+    return f"{how}: {where}"
 
 
 def _tried(record: JobRecord) -> list[str]:
@@ -69,14 +80,14 @@ def _tried(record: JobRecord) -> list[str]:
 
 
 def _view(record: JobRecord) -> JobView:
-    src, _, rest = (record.pools[0] if record.pools else "").partition(":")
+    src, tgt = asked_pair(record.pools)
     return JobView(
         job_id=record.job_id,
         state=record.state,
         attempt=record.attempt,
         node_id=record.node_id,
         src_lang=src,
-        tgt_lang=rest.partition(":")[0],
+        tgt_lang=tgt,
         pools=list(record.pools),
         session_id=shown_session(record.session_id),
         utterance_index=record.utterance_index,

@@ -1,25 +1,27 @@
-"""Slots that become free here, for jobs that wait at other instances: said only while somebody waits for them."""
+"""Nudges: tells other instances of slots that become free here, only while they have jobs waiting for them."""
 
 import asyncio
 from collections.abc import Collection
 from contextlib import suppress
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.protocol.signals import JobsWait, SlotFreed
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.store.connection import RedisAway
 
-# An instance that waits says so this often, and is believed for a little longer than two such spans.
+# An instance with waiting jobs announces them this often; the announcement holds for a little over two intervals.
 ANNOUNCE_S = 0.25
 FRESH_S = 0.6
-# One nudge a pool in this time: whoever is nudged goes on taking slots as long as there are some.
+# Rate limit, one nudge per pool in this time: the nudged instance continues to take slots while some are free.
 NUDGE_EVERY_S = 0.02
 ANNOUNCED_POOLS_MAX = 32
 WANTED_POOLS_MAX = 256
 
 
 class Nudger:
-    def __init__(self, instance: str, signals: Signals, waiting: WaitingRoom) -> None:
+    def __init__(self, instance: str, signals: Signals, waiting: WaitingRoom, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._instance = instance
         self._signals = signals
         self._waiting = waiting
@@ -37,7 +39,7 @@ class Nudger:
     def others_wait(self, signal: JobsWait) -> None:
         if signal.instance == self._instance:
             return
-        fresh_until = asyncio.get_running_loop().time() + FRESH_S
+        fresh_until = self._clock() + FRESH_S
         for pool in signal.pools[:ANNOUNCED_POOLS_MAX]:
             if pool in self._wanted or len(self._wanted) < WANTED_POOLS_MAX:
                 self._wanted[pool] = fresh_until
@@ -47,10 +49,10 @@ class Nudger:
             self._waiting.poke_pool(signal.pool)
 
     def unclaimed(self, pools: Collection[str]) -> None:
-        """A slot here that nobody here waits for; this is asked after every job, so nothing to do must cost nothing."""
+        """A slot became free for which no job waits here. Called after every job, so doing nothing must be cheap."""
         if not self._wanted:
             return
-        now = asyncio.get_running_loop().time()
+        now = self._clock()
         for pool, fresh_until in list(self._wanted.items()):
             if fresh_until < now:
                 del self._wanted[pool]
@@ -64,7 +66,7 @@ class Nudger:
 
     def _nudge(self, pool: str) -> None:
         self._timers.pop(pool, None)
-        self._nudged[pool] = asyncio.get_running_loop().time()
-        # Those who wait also look by themselves, a little later.
+        self._nudged[pool] = self._clock()
+        # Waiting jobs also retry by themselves, a little later.
         with suppress(RedisAway):
             self._signals.publish(SlotFreed(self._instance, pool))

@@ -1,10 +1,10 @@
-"""The order a node gets."""
+"""Builds the `job_assign` message for a node."""
 
 from functools import cache
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.domain.sessions.terms import Pipeline
+from lingua_scheduler.domain.sessions.terms import PipelineTerms
 from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.protocol.node import JobAssign, LanguageCandidates
 from lingua_scheduler.protocol.shapes import JobPipeline
@@ -12,7 +12,7 @@ from lingua_scheduler.services.attempts.work import Work
 
 
 @cache
-def _pipeline(pipeline: Pipeline, repairs_by_itself: bool) -> JobPipeline:
+def _pipeline(pipeline: PipelineTerms, repairs_by_itself: bool) -> JobPipeline:
     """There are only a few of them."""
     if pipeline.use_semantic is None:
         pipeline = pipeline._replace(use_semantic=repairs_by_itself)
@@ -22,10 +22,10 @@ def _pipeline(pipeline: Pipeline, repairs_by_itself: bool) -> JobPipeline:
 def assignment_of(
     work: Work, attempt: Attempt, features: Features, ack_ms: int, renewal: int = 0, traceparent: str | None = None
 ) -> JobAssign:
-    """The order for a node that announced `features`; one that announced nothing gets what existing nodes can read.
+    """The message for a node that announced `features`; without any, it contains only what existing nodes can read.
 
-    `renewal` counts the job ids this utterance had before. A node remembers an utterance by session and index for as
-    long as it runs, so under a new job id it gets another session id too.
+    `renewal` is the number of earlier job ids of this utterance. A node remembers an utterance by session and index for
+    the life of its process, so with a new job id it also gets another session id.
     """
     terms = work.terms
     session_id = work.node_session_id or work.session_id

@@ -1,24 +1,24 @@
-"""Finding a node with a free slot: the bound one first, then by shard and chance, then waiting in line."""
+"""Placing a job on a node with a free slot: the bound node first, then a random shard, then the queue."""
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from time import monotonic
 from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try, job_id
-from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.pools.selection import FirstShard
-from lingua_scheduler.services.attempts.work import Binding, Wish, Work
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
+from lingua_scheduler.services.attempts.ending import Endings
+from lingua_scheduler.services.attempts.work import NO_WISH, Binding, Wish, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
+from lingua_scheduler.services.dispatch import selection_log
 from lingua_scheduler.services.dispatch.recording import Recorder
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import NotDone, RedisAway
-from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder, dispatched_of
+from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 
@@ -56,11 +56,23 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     shard: int = -1
 
 
-class _Until(NamedTuple):
-    """When to stop waiting: for a slot of a busy node, and for a node to come back."""
+NOBODY = Placed(DispatchOutcome.NOBODY)
 
-    free: float
-    returned: float
+
+class Aim(NamedTuple):
+    """Where a job is asked for first: at its bound node, or in a shard of its pool."""
+
+    shard: int
+    node_id: str
+    is_last_resort: bool
+
+
+class Asked(NamedTuple):
+    """A question for a slot that Redis has not answered yet."""
+
+    shard: int
+    job_id: str
+    reply: asyncio.Future[Dispatched]
 
 
 class Placer:
@@ -71,14 +83,18 @@ class Placer:
         pool_map: PoolMapCopy,
         waiting: WaitingRoom,
         recorder: Recorder,
+        endings: Endings,
         settings: Settings,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._instance = instance
         self._store = store
         self._pool_map = pool_map
         self._waiting = waiting
         self._recorder = recorder
-        # Asked when nobody serves all of some pools: whether somebody should, and is there again.
+        self._endings = endings
+        # Called when no node serves all of the pools: restores connected nodes that Redis has lost.
         self.recall: Callable[[tuple[str, ...]], Awaitable[bool]] = _nobody
         # Set unless Redis was away, and may have forgotten what our nodes run.
         self.settled = asyncio.Event()
@@ -92,9 +108,40 @@ class Placer:
             ack_ms=settings.job.reservation_ttl_ms,
             # Longer than the longest attempt takes: a record that expires under it would make its result stale.
             keep_ms=max(
-                settings.job.keep_ms, settings.job.reservation_ttl_ms + settings.job.timeout_max_ms + RECORD_MARGIN_MS
+                settings.job.keep_ms,
+                # A node may ask for time until the job's deadline.
+                settings.job.reservation_ttl_ms
+                + max(settings.job.timeout_max_ms, settings.job.deadline_ms)
+                + RECORD_MARGIN_MS,
             ),
         )
+
+    def aim(self, work: Work) -> Aim | None:
+        """Where to ask; None if something has to be waited for before, so that only `place` will do."""
+        binding, pool = work.binding, work.pools[0]
+        if not self.settled.is_set() or work.wish is not NO_WISH:
+            return None
+        if binding is not None and binding.node_id:
+            is_free = not self._waiting.must_queue(node_queue(binding.node_id))
+            return Aim(binding.shard, binding.node_id, True) if is_free else None
+        begin = None if self._waiting.must_queue(pool) else self._pool_map.map.first_shard(pool, random.random())
+        return None if begin is None else Aim(begin[0], "", begin[1])
+
+    def ask(self, work: Work, wanted: Try, aim: Aim) -> Asked:
+        """Ask once; `asked` takes the reply. Raises RedisAway."""
+        order = self._order(aim.shard, work, wanted, aim.node_id, aim.node_id != "", aim.is_last_resort)
+        return Asked(aim.shard, order.job_id, self._store.jobs.dispatch(aim.shard, order, self._rules))
+
+    def asked(self, work: Work, wanted: Try, asked: Asked, reply: Dispatched) -> Attempt | None:
+        """The attempt, if there is a slot for it. If not, there may be one elsewhere or later: that is for `place`."""
+        _RESERVATIONS[reply.outcome].inc()
+        if reply.outcome is not DispatchOutcome.DISPATCHED:
+            return None
+        _DISPATCHES[reply.outcome].inc()
+        self._remember(work.pools)
+        if work.binding is not None:
+            work.binding.node_id, work.binding.shard = reply.node_id, asked.shard
+        return Attempt(asked.job_id, wanted.number, reply.node_id, asked.shard)
 
     async def place(self, work: Work, wanted: Try) -> Placed:
         """Lease a slot. FULL, and NOBODY of a pair that was served lately, only after waiting in line."""
@@ -106,24 +153,28 @@ class Placer:
         binding = await self._wished(work.wish) if has_wish else None
         binding = binding or work.binding or Binding()
         wait_s = self._queue_wait_s if work.wait_s is None else work.wait_s
-        began = monotonic()
-        give_up_at = min(began + wait_s, wanted.give_up_at)
-        return_by = give_up_at
+        began = self._clock()
+        give_up_at = return_by = min(began + wait_s, wanted.give_up_at)
         if wanted.awaits_return and work.wait_s is None:
             return_by = min(began + max(wait_s, RETURN_WITHIN_S), wanted.give_up_at)
+        is_unfit = False
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
             queue = node_queue(binding.node_id) if must_stick else work.pools[0]
             if wanted.tried and not must_stick:
-                # A retry may not take every node, so nobody else stands behind it.
+                # A retry excludes some nodes, so no other job queues behind it.
                 queue = retry_queue(work.pools[0])
-            until = _Until(give_up_at, return_by)
-            placed = await self._in_line(work, wanted, binding if must_stick else None, queue, until)
+            placed = await self._in_line(work, wanted, binding if must_stick else None, queue, give_up_at, return_by)
             if must_stick and placed.outcome is DispatchOutcome.UNFIT and not work.wish.is_strict:
                 # Its node is gone, so what sticks to it finds another one.
                 binding.node_id = ""
+                is_unfit = True
                 continue
-            if placed.attempt is not None:
+            if placed.attempt is None:
+                selection_log.found_none(work, wanted, placed.outcome)
+            else:
+                if work.wish.preferred_node not in ("", placed.attempt.node_id):
+                    selection_log.passed_over(work, wanted, placed.attempt, is_unfit=is_unfit)
                 self._remember(work.pools)
                 binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
                 if work.wish.affinity_key:
@@ -131,51 +182,53 @@ class Placer:
             return placed
 
     async def _bind(self, affinity_key: str, binding: Binding) -> None:
-        """A preference only. The slot is leased already: if this raised, nobody would send the job or free the slot."""
+        """Best effort. The slot is leased already: an exception here would leave the job unsent and the slot taken."""
         try:
             await self._store.affinity.bind(affinity_key, binding.node_id, binding.shard, self._affinity_ttl_ms)
         except RedisAway as error:
             _log.warning("affinity.unbound", node_id=binding.node_id, error=str(error))
 
     def _remember(self, pools: tuple[str, ...]) -> None:
-        if len(self._served_at_s) >= MAX_REMEMBERED_POOLS and pools not in self._served_at_s:
+        if pools not in self._served_at_s and len(self._served_at_s) >= MAX_REMEMBERED_POOLS:
             self._served_at_s.clear()
-        self._served_at_s[pools] = monotonic()
+        self._served_at_s[pools] = self._clock()
 
     def _is_worth_waiting(self, outcome: DispatchOutcome, work: Work, wanted: Try) -> bool:
         if outcome is not DispatchOutcome.NOBODY:
             return outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)
-        # Somebody served the pair a moment ago, so a node that died may be back, or replaced, in time.
+        # A node served the pair a moment ago; it may reconnect, or be replaced, in time.
         served_at_s = self._served_at_s.get(work.pools, float("-inf"))
-        return wanted.number > 1 or work.is_adopted or monotonic() - served_at_s < SERVED_LATELY_S
+        return wanted.number > 1 or work.is_adopted or self._clock() - served_at_s < SERVED_LATELY_S
 
     async def _wished(self, wish: Wish) -> Binding | None:
         """The node to be asked first, before the turn's own: demanded or preferred, or remembered for the key."""
         if wish.preferred_node:
-            place = await self._store.nodes.place_of(wish.preferred_node)
+            place = await self._store.placements.find(wish.preferred_node)
             # A node that is nowhere is asked for in shard 0, which says so.
             return Binding(wish.preferred_node, place.shard if place else 0)
         bound = await self._store.affinity.read(wish.affinity_key)
         return Binding(*bound) if bound else None
 
-    async def _in_line(self, work: Work, wanted: Try, bound: Binding | None, queue: str, until: "_Until") -> Placed:
-        """Try; if everybody is busy wait for a slot, first come first served, and try again."""
+    async def _in_line(
+        self, work: Work, wanted: Try, bound: Binding | None, queue: str, give_up_at: float, return_by: float
+    ) -> Placed:
+        """Try; if every node is busy wait for a slot, first come first served, and try again.
+
+        `give_up_at` ends the wait for a slot of a busy node, `return_by` the wait for a node to come back.
+        """
         ticket = self._waiting.ticket()
         queued_since = None
         is_deserted = False
         must_wait = self._waiting.must_queue(queue)
         while True:
             if must_wait:
-                if work.trail is not None:
-                    work.trail.waits()
-                if queued_since is None:
-                    queued_since = monotonic()
-                    if self._waiting.is_full(queue):
-                        _DISPATCHES["queue_full"].inc()
-                        return Placed(DispatchOutcome.FULL)
-                    self._recorder.waits(work, wanted)
-                give_up_at = until.returned if is_deserted else until.free
-                if not await self._waiting.wait(queue, ticket, give_up_at - monotonic(), wanted.job_id):
+                is_first = queued_since is None
+                if is_first:
+                    queued_since = self._clock()
+                if not self._may_wait(work, wanted, queue, is_first=is_first):
+                    return Placed(DispatchOutcome.FULL)
+                left_s = (return_by if is_deserted else give_up_at) - self._clock()
+                if not await self._waiting.wait(queue, ticket, left_s, wanted.job_id):
                     _DISPATCHES["wait_over"].inc()
                     return Placed(DispatchOutcome.NOBODY if is_deserted else DispatchOutcome.FULL)
             found = False
@@ -189,14 +242,27 @@ class Placer:
                     self._waiting.tried(queue, found)
             _DISPATCHES[placed.outcome].inc()
             is_deserted = placed.outcome is DispatchOutcome.NOBODY
-            if not self._is_worth_waiting(placed.outcome, work, wanted):
+            if found or not self._is_worth_waiting(placed.outcome, work, wanted):
                 if queued_since is not None:
-                    metrics.QUEUE_WAIT.observe(monotonic() - queued_since)
+                    metrics.QUEUE_WAIT.observe(self._clock() - queued_since)
                 return placed
             must_wait = True
 
+    def _may_wait(self, work: Work, wanted: Try, queue: str, *, is_first: bool) -> bool:
+        """Tell that the job waits in line; False if it may not, because the line is full."""
+        if work.trail is not None:
+            work.trail.waits()
+        if is_first:
+            if self._waiting.is_full(queue):
+                _DISPATCHES["queue_full"].inc()
+                return False
+            self._recorder.waits(work, wanted)
+            if logs.shows_debug:
+                selection_log.waits(wanted, queue)
+        return True
+
     async def _on(self, bound: Binding, work: Work, wanted: Try) -> Placed:
-        # A preference that nobody demanded and no turn needs may as well be served elsewhere when it is busy.
+        # If a preferred node is busy, and neither `strict` nor a turn requires it, the job goes elsewhere.
         may_go_elsewhere = bool(work.wish.preferred_node or work.wish.affinity_key) and not work.wish.is_strict
         placed = await self._try(bound.shard, work, wanted, preferred=bound.node_id, only=True)
         if placed.outcome is DispatchOutcome.UNFIT and work.wish.preferred_node:
@@ -210,21 +276,11 @@ class Placer:
         return placed
 
     async def _anywhere(self, work: Work, wanted: Try) -> Placed:
-        """Every node of the pool is equally likely to be looked at first."""
-        pool = work.pools[0]
-        placed = Placed(DispatchOutcome.NOBODY)
-        first = self._pool_map.map.first_shard(pool, random.random())
-        if first is None:
-            await self._pool_map.look_again()
-            first = self._pool_map.map.first_shard(pool, random.random())
-        if first is not None:
-            placed = await self._from_shard(first, work, wanted)
-            # The map often has one shard of a pool, which often has a slot.
-            if placed.outcome not in _GO_ON:
-                return placed
-        if placed.outcome is DispatchOutcome.NOBODY and pool in self._pool_map.map:
-            # The map promised somebody: they may have gone to another shard since it was made.
-            await self._pool_map.look_again()
+        """In any shard of the pool."""
+        placed = await self._shard_by_shard(work, wanted)
+        if placed.outcome is DispatchOutcome.NOBODY:
+            # Our copy of the map may be old: the nodes may have come, or gone to another shard, since it was made.
+            await self._pool_map.look_anew()
             placed = await self._shard_by_shard(work, wanted)
         if placed.outcome is DispatchOutcome.NOBODY and await self.recall(work.pools):
             await self._pool_map.look_again()
@@ -232,23 +288,18 @@ class Placer:
         return placed
 
     async def _shard_by_shard(self, work: Work, wanted: Try) -> Placed:
-        pool = work.pools[0]
-        first = self._pool_map.map.first_shard(pool, random.random())
-        if first is None:
-            return Placed(DispatchOutcome.NOBODY)
-        return await self._from_shard(first, work, wanted)
+        """In one shard, or else in any other. Every node of the pool is equally likely to be looked at first.
 
-    async def _from_shard(self, begin: FirstShard, work: Work, wanted: Try) -> Placed:
-        """In this shard, or else in any other. One whose server is away is passed over, if another has a node."""
+        A shard whose server is away is passed over, if another has a node.
+        """
+        begin = self._pool_map.map.first_shard(work.pools[0], random.random())
+        if begin is None:
+            return NOBODY
         first, is_last = begin
         try:
             placed = await self._try(first, work, wanted, is_last_resort=is_last)
         except NotDone:
-            placed = (
-                Placed(DispatchOutcome.NOBODY)
-                if is_last
-                else await self._in_others(first, Placed(DispatchOutcome.NOBODY), work, wanted)
-            )
+            placed = NOBODY if is_last else await self._in_others(first, NOBODY, work, wanted)
             if placed.attempt is None:
                 raise
             return placed
@@ -271,7 +322,7 @@ class Placer:
             if latest.outcome is DispatchOutcome.FULL or placed.outcome is DispatchOutcome.NOBODY:
                 placed = latest
         if sick and placed.outcome is not DispatchOutcome.FULL:
-            # There is nobody better anywhere, busy or not.
+            # No other shard has a better node, busy or not.
             return await self._try(sick[0], work, wanted)
         if away is not None:
             raise away
@@ -286,9 +337,27 @@ class Placer:
         only: bool = False,
         is_last_resort: bool = True,
     ) -> Placed:
-        name = wanted.job_id or job_id(shard, wanted.serial)
-        order = JobOrder(
-            job_id=name,
+        order = self._order(shard, work, wanted, preferred, only, is_last_resort)
+        try:
+            reply = await self._store.jobs.dispatch(shard, order, self._rules)
+        except NotDone:
+            raise
+        except RedisAway:
+            wanted.doubtful = (*wanted.doubtful, shard)
+            raise
+        _RESERVATIONS[reply.outcome].inc()
+        if logs.shows_debug:
+            selection_log.step(wanted, shard, reply.outcome, reply.node_id, preferred)
+        if reply.outcome is not DispatchOutcome.DISPATCHED:
+            return Placed(reply.outcome, shard=shard)
+        attempt = Attempt(order.job_id, wanted.number, reply.node_id, shard)
+        if wanted.job_id and shard != wanted.shard and not await self._moves(wanted, attempt):
+            return Placed(DispatchOutcome.STALE)
+        return Placed(reply.outcome, attempt, reply)
+
+    def _order(self, shard: int, work: Work, wanted: Try, preferred: str, only: bool, is_last_resort: bool) -> JobOrder:
+        return JobOrder(
+            job_id=wanted.id_in(shard),
             attempt=wanted.number,
             pools=work.pools,
             session_id=work.session_id,
@@ -302,25 +371,11 @@ class Placer:
             is_last_resort=is_last_resort,
             wide=self._pool_map.map.wide_in(shard, work.pools),
         )
-        try:
-            reply = dispatched_of(await self._store.jobs.ask_for_slot(shard, order, self._rules))
-        except NotDone:
-            raise
-        except RedisAway:
-            wanted.doubtful = (*wanted.doubtful, shard)
-            raise
-        _RESERVATIONS[reply.outcome].inc()
-        if reply.outcome is not DispatchOutcome.DISPATCHED:
-            return Placed(reply.outcome, shard=shard)
-        attempt = Attempt(name, wanted.number, reply.node_id, shard)
-        if wanted.job_id and shard != wanted.shard and not await self._moves(wanted, attempt):
-            return Placed(DispatchOutcome.STALE)
-        return Placed(reply.outcome, attempt, reply)
 
     async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
         """Leave a pointer where the job was; False when it was cancelled there meanwhile, which ends this attempt.
 
-        Best effort. The slot is leased already: if this raised, nobody would send the job or free the slot.
+        Best effort. The slot is leased already: an exception here would leave the job unsent and the slot taken.
         """
         jobs = self._store.jobs
         try:
@@ -332,7 +387,7 @@ class Placer:
             _log.warning("job.moved_unseen", job_id=wanted.job_id, shard=attempt.shard, error=str(error))
             return True
         try:
-            await jobs.end(attempt, "", JobEvent.CANCEL, "cancelled")
+            await self._endings.withdraw(attempt, "cancelled")
         except RedisAway:
             wanted.doubtful = (*wanted.doubtful, attempt.shard)
         return False

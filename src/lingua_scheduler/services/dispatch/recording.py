@@ -1,13 +1,13 @@
-"""Jobs that have no attempt, and why jobs wait or fail, written down for whoever asks; a flood is only counted."""
+"""Records jobs without an attempt, and why jobs wait or fail. Rate limited: beyond the limit they are only counted."""
 
 from collections.abc import Sequence
-from time import monotonic
 
 import msgspec
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Budget
-from lingua_scheduler.domain.jobs.attempts import NoteOutcome, Try, job_id
+from lingua_scheduler.domain.jobs.attempts import NoteOutcome, Try
 from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
@@ -26,7 +26,16 @@ EXPLAINING_MAX = 20
 
 
 class Recorder:
-    def __init__(self, instance: str, store: Store, pool_map: PoolMapCopy, explainer: Explainer, keep_ms: int) -> None:
+    def __init__(
+        self,
+        instance: str,
+        store: Store,
+        pool_map: PoolMapCopy,
+        explainer: Explainer,
+        keep_ms: int,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
         self._instance = instance
         self._store = store
         self._pool_map = pool_map
@@ -35,41 +44,43 @@ class Recorder:
         self._records = Budget(RECORDS_PER_S)
         self._explanations = Budget(EXPLANATIONS_PER_S)
         self._explaining = 0
-        self._tasks = Nursery("records")
+        self._tasks = Nursery("session_records")
 
     def waits(self, work: Work, wanted: Try) -> None:
-        """A job begins to wait for its first attempt: from now on it has an id, and can be found and cancelled."""
+        """A job begins to wait for its first attempt: it gets an id, and can be found and cancelled."""
         if wanted.job_id or not self._may_record():
             return
-        wanted.shard = self._home(work)
-        wanted.job_id = job_id(wanted.shard, wanted.serial)
-        # Nobody waits for it: whatever is asked next about the job goes to the same server, after it.
+        wanted.begin_in(self._home(work))
+        # Not awaited: later commands about the job go to the same server, after it.
         self._tasks.start(self._note(work, wanted))
         self.explain(work, wanted.shard, wanted.job_id)
 
     async def refused(self, work: Work, wanted: Try, error: ErrorCode, detail: str) -> NoteOutcome | None:
-        """A job ends without ever having had an attempt; None when it was only counted. Sets its id if it had none."""
+        """A job ends without an attempt; None if it was only counted. Sets its id if it had none."""
         if not wanted.job_id:
             if not self._may_record():
                 return None
-            wanted.shard = self._home(work)
-            wanted.job_id = job_id(wanted.shard, wanted.serial)
+            wanted.begin_in(self._home(work))
         outcome = await self._note(work, wanted, error.value, detail)
         if outcome is NoteOutcome.NOTED:
             self.explain(work, wanted.shard, wanted.job_id, headline=detail)
         return outcome
 
     def explain(self, work: Work, shard: int, identifier: str, tried: Sequence[str] = (), headline: str = "") -> None:
-        """Off the hot path: look at the candidates and keep what was found on the record."""
-        if self._explaining < EXPLAINING_MAX and self._explanations.take(monotonic()):
+        """Off the hot path: examine the candidates and store the explanation in the job's record."""
+        if self._explaining < EXPLAINING_MAX and self._explanations.take(self._clock()):
             self._explaining += 1
             self._tasks.start(self._explain(work.pools, shard, identifier, tried, headline))
+
+    async def missing_for(self, pools: tuple[str, ...]) -> str:
+        """What no node serves, in words; empty when there is nothing to say."""
+        return await self._explainer.missing_for(pools)
 
     async def close(self) -> None:
         await self._tasks.close()
 
     def _may_record(self) -> bool:
-        if self._records.take(monotonic()):
+        if self._records.take(self._clock()):
             return True
         metrics.RECORDS_SKIPPED.inc()
         return False

@@ -1,29 +1,29 @@
-"""Attempts between instances: jobs of ours on nodes elsewhere, jobs of others on nodes here; by letter and signal."""
+"""Attempts across instances: our jobs on other instances' nodes, and theirs on our nodes; by letter and signal."""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from time import monotonic
 from typing import NamedTuple
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.losses import Loss
+from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
 from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult, NodeIncoming
 from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
 from lingua_scheduler.protocol.signals import AttemptAdvanced, PartialHeard
 from lingua_scheduler.services.attempts.assignments import Assignments
-from lingua_scheduler.services.attempts.recovery import Recovery
-from lingua_scheduler.services.attempts.reports import Lost
+from lingua_scheduler.services.attempts.ending import Endings
+from lingua_scheduler.services.attempts.reports import LostAttempt, answered
 from lingua_scheduler.services.attempts.trails import Passage, Trails
 from lingua_scheduler.services.attempts.work import Work
-from lingua_scheduler.services.cluster.inbox_reader import Letter
+from lingua_scheduler.services.cluster.letters import Letter
 from lingua_scheduler.services.cluster.mailroom import Mailroom, Posted
-from lingua_scheduler.services.nodes.registry import NodeLink, Registry
+from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -53,16 +53,18 @@ class Relay:
         self,
         mailroom: Mailroom,
         store: Store,
-        registry: Registry,
-        recovery: Recovery,
+        links: NodeLinks,
+        endings: Endings,
         assignments: Assignments,
         on_partial: Callable[[Work, AsrPartial], None],
         trails: Trails | None = None,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._mailroom = mailroom
         self._store = store
-        self._registry = registry
-        self._recovery = recovery
+        self._links = links
+        self._endings = endings
         self._assignments = assignments
         self._on_partial = on_partial
         self._trails = trails
@@ -81,23 +83,23 @@ class Relay:
         try:
             return await self._mailroom.post(owner.instance, letter)
         except RedisAway:
-            # It may have been sent all the same; whoever gets it finds the attempt ended.
+            # It may have been sent all the same; its receiver finds that the attempt has ended.
             return Posted.FULL
 
     def cancel(self, owner: Owner, attempt: Attempt, reason: str) -> None:
         self.letters.start(self._post(owner.instance, CancelAttempt(attempt=attempt, reason=reason)))
 
     def _finished(self, message: Finished, _: Letter) -> None:
-        """A second one, or one that nobody waits for any more, changes nothing."""
+        """Idempotent: a repeat, or a result that is no longer awaited, changes nothing."""
         result = codec.decode_node(message.frame)
         if isinstance(result, JobResult):
-            self._assignments.settle(message.attempt, result)
+            self._assignments.settle(message.attempt, answered(result))
 
     def _lost(self, message: AttemptLost, _: Letter) -> None:
-        self._assignments.settle(message.attempt, Lost(message.reason))
+        self._assignments.settle(message.attempt, LostAttempt(message.reason))
 
     def advanced(self, signal: AttemptAdvanced) -> None:
-        self._assignments.advanced(signal.attempt)
+        self._assignments.advanced(signal.attempt, signal.allowed_ms)
 
     def heard(self, signal: PartialHeard) -> None:
         assignment = self._assignments.find(signal.attempt)
@@ -119,44 +121,59 @@ class Relay:
         known = self._foreign.get(message.attempt.job_id)
         if known is not None and known.attempt == message.attempt:
             return None
-        return self._hand_over(message, letter) if letter.deliveries == 1 else self._hand_over_late(message, letter)
+        if letter.deliveries == 1 and not letter.is_late and not letter.is_repeat:
+            return self._hand_over(message, letter)
+        return self._hand_over_if_current(message, letter)
 
-    async def _hand_over_late(self, message: Assign, letter: Letter) -> None:
-        if not await self._store.jobs.is_over(message.attempt):
-            rest = self._hand_over(message, letter)
-            if rest is not None:
-                await rest
-
-    def _hand_over(self, message: Assign, letter: Letter) -> Awaitable[None] | None:
+    def _hand_over(self, message: Assign, letter: Letter, *, has_lease: bool = False) -> Awaitable[None] | None:
         """What has to be waited for, if it does not get there."""
         attempt = message.attempt
-        link = self._registry.find(attempt.node_id)
+        link = self._links.find(attempt.node_id)
         passage = None
         if self._trails is not None and message.traceparent:
             passage = self._trails.passage(message.traceparent, attempt, letter.sender)
         if link is None or link.owner.link != message.link_id:
             return self._nobody_there(attempt, passage)
+        if link.is_in_doubt and not has_lease:
+            return self._hand_over_if_current(message, letter)
         self._foreign[attempt.job_id] = Foreign(letter.sender, attempt, passage)
         if len(self._foreign) > MAX_FOREIGN:
             self._foreign.popitem(last=False)
         link.remember(attempt)
         if not link.peer.post_frame(message.frame):
             # Which tells the one who sent it, and ends its passage.
-            return self._recovery.end_unsent(attempt, Loss.SEND_FAILED)
+            return self._endings.end_unsent(attempt, Loss.SEND_FAILED)
         if passage is not None:
             passage.sent()
         return None
 
+    async def _hand_over_if_current(self, message: Assign, letter: Letter) -> None:
+        """The order may be old: its attempt has ended meanwhile, or Redis lost its lease, and the node may have got
+        another job for the slot."""
+        attempt = message.attempt
+        if await self._store.jobs.is_over(attempt):
+            return
+        if not await self._store.jobs.has_lease(attempt):
+            self.tell_lost(letter.sender, attempt, Loss.SEND_FAILED)
+            return
+        rest = self._hand_over(message, letter, has_lease=True)
+        if rest is not None:
+            await rest
+
     async def _nobody_there(self, attempt: Attempt, passage: Passage | None) -> None:
-        await self._recovery.end_unsent(attempt, Loss.NODE_GONE)
+        await self._endings.end_unsent(attempt, Loss.NODE_GONE)
         if passage is not None:
             passage.ended(Loss.NODE_GONE)
 
     def _cancelled(self, message: CancelAttempt, _: Letter) -> None:
         attempt = message.attempt
+        known = self._foreign.get(attempt.job_id)
+        if known is not None and known.attempt.node_id == attempt.node_id and known.attempt.number > attempt.number:
+            # The node got the same job again meanwhile; what it is sent names no attempt.
+            return
         if (passage := self._passed(attempt)) is not None:
             passage.ended(message.reason)
-        link = self._registry.find(attempt.node_id)
+        link = self._links.find(attempt.node_id)
         if link is not None:
             link.forget(attempt, message.reason)
             link.peer.post(JobCancel(job_id=attempt.job_id, reason=message.reason))
@@ -178,29 +195,32 @@ class Relay:
 
     async def _post_result(self, instance: str, letter: Finished) -> bool:
         """While Redis is away, or takes no writes, its owner cannot give it up either, and must not do it again."""
-        give_up_at, waited_from = monotonic() + RESULT_PATIENCE_S, monotonic()
-        while monotonic() < give_up_at:
+        give_up_at, waited_from = self._clock() + RESULT_PATIENCE_S, self._clock()
+        while self._clock() < give_up_at:
             try:
                 if await self._mailroom.post(instance, letter) is not Posted.FULL:
                     return True
             except RedisAway:
-                give_up_at = min(monotonic() + RESULT_PATIENCE_S, waited_from + AWAY_PATIENCE_S)
+                give_up_at = min(self._clock() + RESULT_PATIENCE_S, waited_from + AWAY_PATIENCE_S)
             await asyncio.sleep(TRY_AGAIN_S)
         return False
 
     def tell_lost(self, instance: str, attempt: Attempt, reason: str) -> None:
-        """Whoever ended the attempt, its owner tries another node."""
+        """The attempt has ended: tell its owner, which tries another node."""
         if (passage := self._passed(attempt)) is not None:
             passage.ended(reason)
         self.letters.start(self._post(instance, AttemptLost(attempt=attempt, reason=reason)))
 
     def _passed(self, attempt: Attempt) -> Passage | None:
-        """It is over here."""
-        known = self._foreign.pop(attempt.job_id, None)
-        return known.passage if known is not None and known.attempt == attempt else None
+        """It is over here, unless a later attempt of its job is here by now."""
+        known = self._foreign.get(attempt.job_id)
+        if known is None or known.attempt != attempt:
+            return None
+        del self._foreign[attempt.job_id]
+        return known.passage
 
-    def tell_advanced(self, foreign: Foreign) -> None:
-        self._signal(foreign.instance, AttemptAdvanced(foreign.attempt))
+    def tell_advanced(self, foreign: Foreign, allowed_ms: int = 0) -> None:
+        self._signal(foreign.instance, AttemptAdvanced(foreign.attempt, allowed_ms))
 
     def tell_partial(self, foreign: Foreign, partial: AsrPartial) -> None:
         frame = self._mailroom.seals.signal(foreign.instance, codec.encode(partial).decode())
@@ -211,9 +231,9 @@ class Relay:
             self._store.signals.publish(signal, to=instance)
 
     async def _undeliverable(self, message: BusMessage | None, _letter: Letter, _reason: str) -> None:
-        """An order that nobody could hand over: its owner hears at once instead of waiting for the deadline."""
+        """An order that could not be handed over: notify its owner now, so that it does not wait for the deadline."""
         if isinstance(message, Assign):
-            await self._recovery.end_unsent(message.attempt, Loss.LETTER_DEAD)
+            await self._endings.end_unsent(message.attempt, Loss.LETTER_DEAD)
 
     async def _post(self, instance: str, message: AttemptLost | CancelAttempt) -> None:
         try:

@@ -1,22 +1,22 @@
-"""Waiting for a slot: first come, first served per pool, bounded, woken by releases."""
+"""The queue for slots: FIFO per pool, bounded, woken when a slot is released."""
 
 import asyncio
 from bisect import insort
 from collections.abc import Callable, Collection
 from itertools import count
-from time import monotonic
 
-from lingua_scheduler.domain.jobs.queue_control import Line
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.jobs.queue_control import QueueAdmission
 from lingua_scheduler.telemetry import metrics
 
 
 def node_queue(node_id: str) -> str:
-    """The line of those who wait for one node and no other."""
+    """The queue of jobs that wait for one particular node."""
     return f"node {node_id}"
 
 
 def retry_queue(pool: str) -> str:
-    """The line of jobs that were tried already and may not go back to where they failed."""
+    """The queue of retries, which may not return to the nodes where they failed."""
     return f"retry {pool}"
 
 
@@ -37,16 +37,16 @@ class _Waiter:
 
 
 class WaitingRoom:
-    """Jobs that found every candidate full. A woken job tries again and keeps its ticket if it must come back."""
+    """Queued jobs that found every candidate full. A woken job tries again and keeps its position if it must return."""
 
-    def __init__(self, queue_max: int, queue_wait_s: float, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, queue_max: int, queue_wait_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
         self._queue_max = queue_max
         self._queue_wait_s = queue_wait_s
         self._clock = clock
         self._tickets = count()
         self._queues: dict[str, list[_Waiter]] = {}
         # How those queues move. Retries have waited once already: their line is never kept short.
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, QueueAdmission] = {}
         # Woken jobs that are trying: newcomers still stand behind them.
         self._trying: dict[str, int] = {}
         # Lines whose head was woken without a release of ours.
@@ -55,7 +55,7 @@ class WaitingRoom:
         self._by_job: dict[str, _Waiter] = {}
         # Jobs that were dismissed and did not wait just then.
         self._dismissed: dict[str, None] = {}
-        # Told of slots that nobody here waits for.
+        # Called with slots for which no job waits here.
         self.on_unclaimed: Callable[[Collection[str]], None] | None = None
 
     def __len__(self) -> int:
@@ -68,19 +68,19 @@ class WaitingRoom:
         return pool in self._queues or pool in self._trying
 
     def is_full(self, pool: str) -> bool:
-        """Whether newcomers are turned away: there is no place left, or the line is long and does not get shorter."""
+        """Load shedding: whether new jobs are rejected, because the queue is full, or long and not shrinking."""
         length, line = len(self._queues.get(pool, ())), self._lines.get(pool)
         return length >= self._queue_max or (line is not None and line.is_full(length))
 
     async def wait(self, pool: str, ticket: int, timeout_s: float, job_id: str = "") -> bool:
-        """True when it is worth trying again; then `tried` must be called. False when time ran out, or on `dismiss`."""
+        """Wait. True: try again, then call `tried`. False: the time is up, or the job was dismissed."""
         if job_id in self._dismissed:
             return False
         waiter = _Waiter(ticket, asyncio.get_running_loop().create_future())
         queue = self._queues.setdefault(pool, [])
         insort(queue, waiter)
         if pool not in self._lines and not pool.startswith("retry "):
-            self._lines[pool] = Line(self._queue_wait_s, self._clock())
+            self._lines[pool] = QueueAdmission(self._queue_wait_s, self._clock())
         if job_id:
             self._by_job[job_id] = waiter
         metrics.QUEUED.inc()
@@ -89,7 +89,7 @@ class WaitingRoom:
                 return await waiter.woken
         except BaseException as error:
             if waiter.woken.done() and not waiter.woken.cancelled() and waiter.woken.result():
-                # Woken in the very tick it left: somebody else gets the chance.
+                # Woken in the same tick in which it left: wake another job instead.
                 self.tried(pool)
                 self._wake(pool)
             if isinstance(error, TimeoutError):
@@ -104,7 +104,7 @@ class WaitingRoom:
                     self._is_empty(pool)
 
     def tried(self, pool: str, found_a_slot: bool = False) -> None:
-        """A woken job has tried. While a poke finds slots, there may be more of them for those behind."""
+        """A woken job has tried. If it got a slot after a poke, there may be more slots, so the next job is woken."""
         left = self._trying.get(pool, 0) - 1
         if left > 0:
             self._trying[pool] = left
@@ -119,11 +119,15 @@ class WaitingRoom:
                 self._poked.discard(pool)
 
     def slot_freed(self, node_id: str, pools: Collection[str]) -> None:
-        """One slot: for whoever waits for this very node, or waits longest for any of its pools."""
-        if node_queue(node_id) in self._queues:
+        """One slot is free: wake the job that waits for this node, or that waits longest for one of its pools."""
+        queues = self._queues
+        if not queues:
+            if self.on_unclaimed is not None:
+                self.on_unclaimed(pools)
+            return
+        if node_queue(node_id) in queues:
             self._wake(node_queue(node_id))
             return
-        queues = self._queues
         # There may be a line for each of a thousand nodes, or a thousand pools of one: whichever is less is looked at.
         if len(pools) < len(queues):
             wanted = [pool for pool in pools if pool in queues]
@@ -140,7 +144,7 @@ class WaitingRoom:
             self._wake(name)
 
     def poke(self) -> None:
-        """Let the head of every queue try: a release elsewhere may have gone unheard."""
+        """Wake the head of every queue: the signal of a release elsewhere may have been lost."""
         self._poked = set(self._queues)
         for pool in self._poked:
             self._wake(pool)
@@ -153,7 +157,7 @@ class WaitingRoom:
                 self._wake(queue)
 
     def dismiss(self, job_id: str) -> None:
-        """Nobody wants this job any more: it waits no longer."""
+        """The job is no longer wanted: remove it from its queue."""
         waiter = self._by_job.get(job_id)
         if waiter is None:
             # It may be about to wait.
@@ -164,7 +168,7 @@ class WaitingRoom:
             waiter.woken.set_result(False)
 
     def by_pool(self) -> dict[str, int]:
-        """How many wait for which pool, whichever node they want."""
+        """Number of waiting jobs per pool."""
         counts: dict[str, int] = {}
         for name, queue in self._queues.items():
             if not name.startswith("node "):
@@ -173,12 +177,12 @@ class WaitingRoom:
         return counts
 
     def pools(self, most: int) -> list[str]:
-        """What is waited for, apart from nodes that only their own instance can reach."""
+        """Pools with waiting jobs, without the queues for particular nodes."""
         names = dict.fromkeys(queue.removeprefix("retry ") for queue in self._queues if not queue.startswith("node "))
         return list(names)[:most]
 
     def _wake(self, pool: str) -> None:
-        """Wake the first who is still there."""
+        """Wake the first job that is still waiting."""
         queue = self._queues.get(pool, [])
         while queue:
             waiter = queue.pop(0)

@@ -1,4 +1,4 @@
-"""Reading what a node says it can do into what the scheduler decides by."""
+"""Parses the capabilities a node announces into the values the scheduler decides by."""
 
 import hashlib
 from itertools import product
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.nodes.nodes import Features, Load, LoadLimits, Machine, Profile, Service
+from lingua_scheduler.domain.nodes.nodes import Features, LoadLimits, Machine, MachineLoad, NodeService, Profile
 from lingua_scheduler.domain.pools.languages import (
     MAX_LANGUAGES,
     MAX_PAIRS,
@@ -16,16 +16,15 @@ from lingua_scheduler.domain.pools.languages import (
 )
 from lingua_scheduler.domain.pools.pools import Languages
 from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
-from lingua_scheduler.protocol.shapes import count_translations, read_translations
+from lingua_scheduler.protocol.pairs import complaint_about, count_translations, read_translations
 
 # The kinds of service a pair needs.
 RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})
-# So many languages in all are read faster than they are looked up; and so many long lists are remembered, with
-# so many pairs in all.
+# Shorter lists are parsed faster than looked up in the cache; maximum number of cached lists, and of pairs in them.
 SHORT = 16
 REMEMBERED_MAX = 64
 REMEMBERED_PAIRS = 262_144
-# Reading so many declared pairs costs about as much as writing a change.
+# Parsing this many declared pairs costs about as much as writing a change.
 PAIRS_PER_WEIGHT = 1_000
 # Of GPUs we read, and of cores and gigabytes; a list without end is a liar's.
 MAX_GPUS = 64
@@ -36,14 +35,20 @@ MAX_QUEUE = 1_000
 
 def weight_of(said: LanguageCapabilities | None) -> float:
     """What reading them costs; about 1 for all but long lists."""
-    entries = said.nmt_capabilities if said is not None and isinstance(said.nmt_capabilities, list) else ()
-    pairs = sum(len(entry.get("supported_pairs") or "") if isinstance(entry, dict) else 0 for entry in entries[:1_000])
-    return 1 + (len(entries) + pairs) / PAIRS_PER_WEIGHT
+    if said is None or not isinstance(said.nmt_capabilities, dict | list):
+        return 1
+    return 1 + count_translations(said.nmt_capabilities, MAX_TRANSLATIONS) / PAIRS_PER_WEIGHT
 
 
-def excess(said: LanguageCapabilities | None) -> str | None:
-    """One sentence when a node names more languages or pairs than one node may."""
-    return None if said is None else _STATEMENTS.read(said).excess
+def refusal_of(said: LanguageCapabilities | None) -> str | None:
+    """Why it cannot be accepted: more languages or pairs than allowed, or pairs of which none can be read."""
+    return None if said is None else _STATEMENTS.read(said).refusal
+
+
+def hint_about(said: LanguageCapabilities | None) -> str | None:
+    """What to tell a node whose list is accepted without some of its entries."""
+    place = None if said is None else _STATEMENTS.read(said).unreadable
+    return None if place is None else f"{complaint_about(place)}. It was left out"
 
 
 def unreadable_pair(said: LanguageCapabilities) -> int | None:
@@ -67,8 +72,8 @@ def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> P
     )
 
 
-def load_of(usage: ResourceUsage) -> Load:
-    return Load(usage.cpu_percent, usage.mem_percent, usage.gpu_percent, usage.gpu_mem_percent)
+def load_of(usage: ResourceUsage) -> MachineLoad:
+    return MachineLoad(usage.cpu_percent, usage.mem_percent, usage.gpu_percent, usage.gpu_mem_percent)
 
 
 def queue_of(usage: ResourceUsage) -> int:
@@ -78,7 +83,7 @@ def queue_of(usage: ResourceUsage) -> int:
 
 
 def changed_by(message: NodeHeartbeat, before: Profile, max_jobs: int, limits: LoadLimits) -> Profile:
-    """A heartbeat repeats only what the node wants to change; what it leaves out stays."""
+    """Apply a heartbeat: fields it omits keep their values."""
     declared = before.declared
     if message.language_capabilities is not None:
         declared = _declared(message.language_capabilities)
@@ -103,7 +108,7 @@ class _Statement(NamedTuple):
     """What lists of languages mean."""
 
     languages: Languages = Languages()
-    excess: str | None = None
+    refusal: str | None = None
     unreadable: int | None = None
 
     @property
@@ -113,12 +118,12 @@ class _Statement(NamedTuple):
 
 
 def is_new(said: LanguageCapabilities | None) -> bool:
-    """Whether long lists have to be read, because nobody said exactly this lately."""
+    """Whether long lists must be parsed, because they are not in the cache."""
     return said is not None and not _is_short(said) and not _STATEMENTS.knows(said)
 
 
 class _Statements:
-    """Nodes repeat their languages in every heartbeat, and many say the same: long lists are read once."""
+    """Cache of parsed language lists: nodes repeat them in every heartbeat, and many nodes send the same."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Statement] = {}
@@ -136,7 +141,7 @@ class _Statements:
         return self._statement
 
     def knows(self, said: LanguageCapabilities) -> bool:
-        """Whether exactly this was said lately. What is refused unread never is."""
+        """Whether exactly this is in the cache. What is refused unread never is."""
         self._look_at(said)
         return self._digest in self._known
 
@@ -145,10 +150,8 @@ class _Statements:
             return
         self._latest, self._digest, self._statement = said, None, None
         if excess := _excess(said):
-            self._statement = _Statement(excess=excess)
-        elif _is_short(said):
-            self._statement = _statement(said)
-        else:
+            self._statement = _Statement(refusal=excess)
+        elif not _is_short(said):
             self._digest = _digest(said)
             self._statement = self._known.pop(self._digest, None)
             if self._statement is not None:
@@ -195,11 +198,10 @@ def _statement(said: LanguageCapabilities) -> _Statement:
     asr, semantic, tts = map(
         valid_codes, (said.asr_languages or (), said.semantic_languages or (), said.tts_languages or ())
     )
-    declared = None
-    if pairs is not None:
-        # Each code is looked at, and kept, once, however many pairs it is in.
-        codes = {code: code for code in valid_codes({code for pair in pairs for code in pair})}
-        declared = frozenset(Pair(codes[src], codes[tgt]) for src, tgt in pairs if src in codes and tgt in codes)
+    if unreadable is not None and not pairs:
+        # It must not stand for any pair.
+        return _Statement(refusal=complaint_about(unreadable), unreadable=unreadable)
+    declared = None if pairs is None else frozenset(Pair(src, tgt) for src, tgt in pairs)
     if declared is not None and len(declared) > MAX_PAIRS and _is_any(asr, semantic, tts, declared):
         declared = None
     return _Statement(Languages(asr, semantic, tts, declared), unreadable=unreadable)
@@ -222,7 +224,7 @@ def _down(message: NodeRegister | NodeHeartbeat, semantic_before: bool = False) 
     if said is not None and said.semantic_core_ready is False:
         down.add("semantic")
     elif said is None and semantic_before and "semantic" not in ready:
-        # What was said of the core holds until something else is said.
+        # The last reported readiness holds until the next report.
         down.add("semantic")
     return frozenset(down & RELEVANT)
 
@@ -233,7 +235,7 @@ def _machine(said: Hardware) -> Machine:
 
 
 def _sane(amount: float) -> float:
-    """Nobody has less than nothing, and sums must stay readable."""
+    """Negative or absurd values are clamped, so that sums stay readable."""
     return round(amount, 1) if 0 <= amount <= MAX_AMOUNT else 0
 
 
@@ -241,6 +243,6 @@ def _slots(claimed: int | None, default: int, most: int) -> int:
     return default if claimed is None else min(claimed, most)
 
 
-def _installed(message: NodeRegister | NodeHeartbeat) -> tuple[Service, ...]:
+def _installed(message: NodeRegister | NodeHeartbeat) -> tuple[NodeService, ...]:
     said = message.installed_services or ()
-    return tuple(sorted(Service(service.service_id[:64], service.type[:16]) for service in said))[:64]
+    return tuple(sorted(NodeService(service.service_id[:64], service.type[:16]) for service in said))[:64]

@@ -1,9 +1,10 @@
-"""Nodes say that they lack a service: a storm of it costs whoever hears it a look into a bounded queue, and no more."""
+"""Reports of nodes that a service is missing.
 
-from time import monotonic
+They are queued, deduplicated and bounded, so that a storm stays cheap."""
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.nodes.complaints import Complaint, SuspendOutcome, complaint_of, services_hit
-from lingua_scheduler.services.nodes.registry import COMPLAINT_RULES, NodeLink
+from lingua_scheduler.services.nodes.links import COMPLAINT_RULES, NodeLink
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.nodes.services import Services
 from lingua_scheduler.telemetry import logs, metrics
@@ -18,7 +19,8 @@ MAX_WAITING = 1_000
 
 
 class Complaints:
-    def __init__(self, services: Services, unavailable_ms: int) -> None:
+    def __init__(self, services: Services, unavailable_ms: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._services = services
         self._unavailable_ms = unavailable_ms
         # The same complaint waits once.
@@ -30,9 +32,9 @@ class Complaints:
         return len(self._waiting)
 
     def take(self, link: NodeLink, details: object) -> None:
-        """Remember it, without waiting for anything; one task in the background writes what was remembered."""
+        """Queue the report without waiting; a background task writes it to Redis."""
         complaint = complaint_of(details)
-        outcome = link.complaints.judge(complaint, monotonic() * 1000)
+        outcome = link.complaints.judge(complaint, self._clock() * 1000)
         if outcome is not SuspendOutcome.SUSPENDED:
             _COMPLAINTS[outcome].inc()
             return

@@ -1,21 +1,22 @@
-"""The instance that holds a node's connection, asked by the others: is the node still there? Send it away."""
+"""Requests to the instance that holds a node's connection: check that the node responds, or disconnect it."""
 
 import asyncio
 from contextlib import suppress
-from time import monotonic
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.protocol.signals import AskHolder, HolderSays, NodeVerb
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.cluster.presence import Presence
-from lingua_scheduler.services.nodes.registry import PING_WITHIN_S, Registry
+from lingua_scheduler.services.nodes.links import NodeLinks
 from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
+PING_WITHIN_S = 2.0
 # A ping, and the way there and back.
 ANSWER_WITHIN_S = PING_WITHIN_S + 0.5
 # Signals may be lost, and an eviction must not be.
@@ -24,10 +25,13 @@ EVICT_TRIES = 3
 
 
 class Holders:
-    """Asks by signals, which may be lost; an instance that does not answer is judged by its beats in Redis."""
+    """Uses signals, which may be lost; an instance that does not answer is judged by its heartbeats in Redis."""
 
-    def __init__(self, registry: Registry, presence: Presence, signals: Signals, beat_ms: int) -> None:
-        self._registry = registry
+    def __init__(
+        self, links: NodeLinks, presence: Presence, signals: Signals, beat_ms: int, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
+        self._clock = clock
+        self._links = links
         self._presence = presence
         self._signals = signals
         self._beat_ms = beat_ms
@@ -35,19 +39,19 @@ class Holders:
         self._pings = Nursery("holders")
 
     async def is_there(self, owner: Owner, node_id: str) -> bool:
-        """Whether the node answers on the connection that another instance holds; True when nobody can tell."""
+        """Whether the node responds on the connection that another instance holds; True if that is unknown."""
         if await self._silent_ms(owner.instance) > 2 * self._beat_ms:
             return False
-        asked_at_s = monotonic()
+        asked_at_s = self._clock()
         said = await self._ask(owner, node_id, NodeVerb.PING, ANSWER_WITHIN_S)
         if said is not None:
             return said
         # The signal was lost, the instance is of an older release, or it is dead; then it has not beaten since.
-        waited_ms = (monotonic() - asked_at_s) * 1000
+        waited_ms = (self._clock() - asked_at_s) * 1000
         return await self._silent_ms(owner.instance) < max(waited_ms, self._beat_ms)
 
     async def evict(self, owner: Owner, node_id: str) -> None:
-        """Close its connection there. If nobody confirms it, the node's next beat there would bring it back."""
+        """Close its connection there. Retried until confirmed: the node's next heartbeat there would restore it."""
         for _ in range(EVICT_TRIES):
             if not await self._presence.is_alive(owner.instance):
                 return
@@ -90,7 +94,7 @@ class Holders:
         self._signals.publish(asking, to=owner.instance)
 
     async def _answer(self, signal: AskHolder) -> None:
-        link = self._registry.find(signal.node_id)
+        link = self._links.find(signal.node_id)
         is_there = False
         if link is not None and link.owner.link == signal.link:
             match signal.verb:
@@ -101,7 +105,7 @@ class Holders:
                 case NodeVerb.SUPERSEDE:
                     link.peer.close(CloseCode.SUPERSEDED, "the node is connected elsewhere")
                 case NodeVerb.EVICT:
-                    self._registry.send_away(link)
+                    self._links.send_away(link)
         try:
             await self._signals.publish(HolderSays(signal.node_id, signal.link, is_there), to=signal.instance)
         except RedisAway:

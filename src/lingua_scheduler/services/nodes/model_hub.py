@@ -1,4 +1,4 @@
-"""The services of a model hub: asked for in the background, what was known last is shown meanwhile."""
+"""The list of services of a model hub: polled in the background; the last known list is served meanwhile."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.nodes.model_hub import OfferedService, UnreadableCatalogue, read_catalogue
 from lingua_scheduler.settings import CatalogueSettings
 from lingua_scheduler.telemetry import logs
@@ -13,11 +14,14 @@ from lingua_scheduler.telemetry.figures import replace_file
 
 _log = logs.get()
 
-# So many failures are borne; from then on the pauses double, up to ten minutes.
+# After this many failures the delay doubles each time, up to ten minutes (exponential back-off).
 FAILURES_BORNE = 3
 LONGEST_PAUSE_S = 600.0
+# Maximum time for the hub to answer, and maximum size of its response.
+ANSWER_WITHIN_S = 5.0
+MAX_BYTES = 1_048_576
 
-# From an address to what it answers, at most so many bytes; raises HubAway.
+# Fetches a URL, up to a number of bytes; raises HubAway.
 Fetch = Callable[[str, int], Awaitable[bytes]]
 
 
@@ -38,7 +42,7 @@ class Catalogue:
         self.failures = 0
 
     async def run(self) -> None:
-        """What the copy says first; then ask for ever, if there is somebody to ask."""
+        """Load the copy, then poll the hub for ever, if one is configured."""
         await self.read_copy()
         while self._settings.url:
             await self.refresh()
@@ -46,20 +50,20 @@ class Catalogue:
 
     @property
     def pause_s(self) -> float:
-        pause_s = self._settings.interval_ms / 1000
-        doubled = max(0, min(self.failures, 30) - FAILURES_BORNE + 1)
-        return max(pause_s, min(pause_s * (1 << doubled), LONGEST_PAUSE_S))
+        interval_s = self._settings.interval_ms / 1000
+        backoff = Backoff(interval_s, max(interval_s, LONGEST_PAUSE_S))
+        return backoff.pause_s(1 + max(0, self.failures - FAILURES_BORNE + 1))
 
     async def refresh(self) -> None:
         """Ask once. A failure leaves everything as it was."""
         try:
-            async with asyncio.timeout(self._settings.timeout_ms / 1000):
-                body = await self._fetch(self._settings.url, self._settings.max_bytes)
+            async with asyncio.timeout(ANSWER_WITHIN_S):
+                body = await self._fetch(self._settings.url, MAX_BYTES)
             services = read_catalogue(body)
         except (HubAway, UnreadableCatalogue, TimeoutError) as error:
             self.failures += 1
             if self.failures in (1, FAILURES_BORNE):
-                reason = str(error) or "it does not answer in time"
+                reason = str(error) or "the hub did not answer in time"
                 _log.warning("catalogue.away", failures=self.failures, reason=reason, pause_s=self.pause_s)
             return
         self.failures = 0
@@ -70,7 +74,7 @@ class Catalogue:
         if self._path is None:
             return
         try:
-            body = await asyncio.to_thread(_read, self._path, self._settings.max_bytes)
+            body = await asyncio.to_thread(_read, self._path, MAX_BYTES)
             self._take(read_catalogue(body))
         except FileNotFoundError:
             pass

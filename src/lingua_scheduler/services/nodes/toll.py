@@ -1,42 +1,43 @@
-"""What registrations cost their address, by however many connections they come: an address that costs much waits."""
+"""CPU limit of registrations per address, over all its connections: an address above it is delayed."""
 
 import asyncio
-from time import monotonic
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.registry import REGISTRATIONS
 
-# Nobody waits longer for the others of its address.
+# Maximum delay; beyond it the registration is refused.
 LONGEST_WAIT_S = 10.0
 LEAST_WAIT_S = 0.02
 
-TOO_COSTLY = "the nodes of this address have said too much; try again later"
+TOO_COSTLY = "registrations from this address use too much CPU; try again later"
 
 
 class Toll:
-    """Paid by one who registers. A connection of its own would owe nothing any more when it is opened again."""
+    """Charges registrations to the address rather than to the connection, which a peer could simply reopen."""
 
-    __slots__ = ("_addresses", "_meter")
+    __slots__ = ("_addresses", "_clock", "_meter")
 
-    def __init__(self, addresses: AddressBook, meter: str) -> None:
+    def __init__(self, addresses: AddressBook, meter: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._addresses = addresses
         self._meter = meter
 
     async def wait(self) -> Refusal | None:
-        """To be called before anything is read; those who wait are served one after the other."""
-        began_s = monotonic()
+        """Wait before anything is parsed; registrations that wait are served one after the other."""
+        began_s = self._clock()
         rest_s = self._addresses.rest_s(self._meter, began_s)
         if rest_s:
             REGISTRATIONS["delayed"].inc()
         while rest_s:
-            if monotonic() + rest_s > began_s + LONGEST_WAIT_S:
+            if self._clock() + rest_s > began_s + LONGEST_WAIT_S:
                 REGISTRATIONS["refused"].inc()
                 return Refusal(ErrorCode.NODE_UNAVAILABLE, TOO_COSTLY)
             await asyncio.sleep(max(rest_s, LEAST_WAIT_S))
-            rest_s = self._addresses.rest_s(self._meter, monotonic())
+            rest_s = self._addresses.rest_s(self._meter, self._clock())
         return None
 
     def pay(self, cpu_s: float) -> None:
-        self._addresses.charge(self._meter, cpu_s, monotonic())
+        self._addresses.charge(self._meter, cpu_s, self._clock())

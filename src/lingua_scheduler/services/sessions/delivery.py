@@ -1,18 +1,18 @@
-"""Outcomes to listeners: each utterance once, in order unless it was overtaken; and the steps on the way to them."""
+"""Delivery to clients: one outcome per utterance, in order unless it was overtaken, and the progress steps."""
 
-from collections.abc import Callable, Iterable
-from time import monotonic
+from collections.abc import Iterable
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
 from lingua_scheduler.domain.sessions.ordering import Released
 from lingua_scheduler.domain.sessions.utterances import Cut
 from lingua_scheduler.protocol import node as from_node
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
-from lingua_scheduler.services.attempts.assignments import Assignment, Step
+from lingua_scheduler.services.attempts.assignments import Assignment, AttemptStep
 from lingua_scheduler.services.attempts.counts import Books
-from lingua_scheduler.services.attempts.timings import network_timings, now_ms, service_timings
-from lingua_scheduler.services.attempts.work import Outcome, Work
+from lingua_scheduler.services.attempts.timings import network_timings, service_timings
+from lingua_scheduler.services.attempts.work import Outcome, Work, cause_of
 from lingua_scheduler.services.sessions.remembered import Answer
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.telemetry import metrics
@@ -39,7 +39,7 @@ class Delivery:
         books: Books,
         tells_steps: bool,
         silent_hold_ms: int,
-        clock: Callable[[], float] = monotonic,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._sessions = sessions
         self._books = books
@@ -53,22 +53,24 @@ class Delivery:
         What left now is returned.
         """
         _JOBS[outcome.state].inc()
-        self._books.ended(work, outcome, self._clock() - work.said_at_s)
+        now_s = self._clock()
+        self._books.ended(work, outcome, now_s - work.said_at_s)
         if work.trail is not None:
             work.trail.settled(outcome.state, outcome.error, outcome.job_id)
         message: Answer
         if outcome.state is JobState.DONE and outcome.result is not None:
             message = _translation(session, work, outcome, outcome.result)
         else:
-            reason = "no_text" if outcome.state is JobState.NO_TEXT else _missing_reason(outcome)
+            reason = "no_text" if outcome.state is JobState.NO_TEXT else "job_failed"
             message = _missing(session, work.utterance_index, reason, work.trace_id)
+            message.code, message.detail = cause_of(outcome)
             if outcome.error is not None:
                 session.post(_failure_event(session, work, outcome, outcome.error))
             elif outcome.state is JobState.CANCELLED:
                 session.post(_cancel_event(session, work, outcome))
         if session.away:
             self._hurry_earlier(session, work.utterance_index, is_answered=outcome.result is not None)
-        return self.release(session, session.conversation.settle(work.utterance_index, message, self._clock() * 1000))
+        return self.release(session, session.conversation.settle(work.utterance_index, message, now_s * 1000))
 
     def _hurry_earlier(self, session: Session, index: int, is_answered: bool) -> None:
         """Existing nodes answer what came before soon after what came later, or never."""
@@ -117,7 +119,7 @@ class Delivery:
         if partial.is_final:
             self._tell(session, "ASR_FINAL", work, partial.job_id)
 
-    def step(self, step: Step, assignment: Assignment) -> None:
+    def step(self, step: AttemptStep, assignment: Assignment) -> None:
         if not self._tells_steps and assignment.acknowledges:
             return
         session = self._listener(assignment.work)
@@ -125,7 +127,7 @@ class Delivery:
             return
         if not assignment.acknowledges and session.conversation.is_under_way(assignment.work.utterance_index):
             session.away[assignment.work.utterance_index] = assignment
-        self._tell(session, step.value, assignment.work, assignment.attempt.job_id)
+        self._tell(session, step._value_, assignment.work, assignment.attempt.job_id)
 
     def _listener(self, work: Work) -> Session | None:
         """Whose utterance it is. A caller over HTTP may use the name of a session; its jobs are none of that."""
@@ -172,9 +174,10 @@ class Delivery:
 
 def _stamp(session: Session, message: TranslationResult) -> None:
     """What is only known at the moment of leaving."""
-    message.scheduler_sent_at_ms = int(now_ms())
+    wall_now_ms = wall_ms()
+    message.scheduler_sent_at_ms = int(wall_now_ms)
     if message.text_asr:
-        message.group_id, message.part_index = session.conversation.part(message.text_asr, now_ms())
+        message.group_id, message.part_index = session.conversation.part(message.text_asr, wall_now_ms)
 
 
 def _translation(session: Session, work: Work, outcome: Outcome, result: from_node.JobResult) -> TranslationResult:
@@ -191,7 +194,7 @@ def _translation(session: Session, work: Work, outcome: Outcome, result: from_no
         scheduler_sent_at_ms=0,
         extra=extra or None,
         service_timings=service_timings(result),
-        network_timings=network_timings(session.uplink_ms, outcome.away_ms, result, now_ms()),
+        network_timings=network_timings(session.uplink_ms, outcome.away_ms, result, wall_ms()),
         asr_quality_level=result.asr_quality_level,
         reason_codes=result.reason_codes,
         quality_score=result.quality_score,
@@ -205,14 +208,9 @@ def _missing(session: Session, utterance_index: int, reason: str, trace_id: str 
         session_id=session.session_id,
         utterance_index=utterance_index,
         reason=reason,
-        created_at_ms=int(now_ms()),
+        created_at_ms=int(wall_ms()),
         trace_id=trace_id or session.trace_id,
     )
-
-
-def _missing_reason(outcome: Outcome) -> str:
-    # Some nodes answer nothing at all when there was nothing to say.
-    return "no_text" if outcome.error is ErrorCode.JOB_TIMEOUT else "job_failed"
 
 
 def _failure_event(session: Session, work: Work, outcome: Outcome, error: ErrorCode) -> UiEvent:

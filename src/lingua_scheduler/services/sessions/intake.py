@@ -1,61 +1,62 @@
-"""Speech comes in: sessions open, chunks are cut into utterances, each utterance gets its outcome."""
+"""Speech comes in: chunks are cut into utterances, and each utterance gets its outcome."""
 
 import asyncio
-from collections.abc import Callable
-from time import monotonic
+from functools import partial
 
 import msgspec
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.domain.jobs.requests import Request, Seen
-from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY, Entry
+from lingua_scheduler.domain.jobs.requests import Request, RequestSeen
+from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY, UtteranceEntry
 from lingua_scheduler.domain.sessions.terms import Terms
-from lingua_scheduler.domain.sessions.utterances import Cut, CutReason
+from lingua_scheduler.domain.sessions.utterances import PADDING_AUTO_MS, PADDING_MANUAL_MS, Cut, CutReason
 from lingua_scheduler.protocol import audio
-from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, SessionInit, Utterance
+from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, Utterance
 from lingua_scheduler.protocol.shapes import ErrorMessage
-from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
-from lingua_scheduler.services.attempts.timings import now_ms
+from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.services.attempts.work import Binding, Outcome, Refusal, Work, attributes_of
-from lingua_scheduler.services.dispatch.audio_budget import AudioBudget, Room
-from lingua_scheduler.services.dispatch.idempotency import Placement, Requests, payload_of
+from lingua_scheduler.services.dispatch.audio_budget import AudioRoom
+from lingua_scheduler.services.dispatch.direct_jobs import SURPRISED, DirectJobs, Rest
+from lingua_scheduler.services.dispatch.idempotency import IdempotentRequests, Placement, payload_of
 from lingua_scheduler.services.sessions.delivery import Delivery
-from lingua_scheduler.services.sessions.handover import Survival
+from lingua_scheduler.services.sessions.opening import Openings
 from lingua_scheduler.services.sessions.remembered import Answer
-from lingua_scheduler.services.sessions.sessions import Session, Sessions
+from lingua_scheduler.services.sessions.sessions import Session
 from lingua_scheduler.services.sessions.terms import terms_of
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
 _PAUSES = metrics.by(metrics.PAUSES, "audio", "rate")
-_IDLE_SESSIONS = metrics.IDLE_CLOSED.labels("session")
 
 SAMPLE_RATE = 16_000
 PAUSE_MS = 1_000
 # A client's clock that differs by more than this says nothing about the network.
 MAX_UPLINK_MS = 60_000
 # More than a timer may be early: uvloop rounds to milliseconds.
-HAIR_S = 1e-3
+EARLY_MS = 1.0
 
 NO_SOUND = (0, False)
 
 TOO_FAST = "audio is arriving faster than it can be processed"
-NO_ROOM = "too much audio waits for its translation; this was not taken: pause, then send it again"
+NO_ROOM = "too much audio is waiting for translation; this audio was not accepted: pause, then send it again"
 
 _REFUSALS = {
-    Entry.TOO_FAR: (ErrorCode.INVALID_MESSAGE, "utterance: the index is too far ahead of the others"),
-    Entry.TOO_MANY: (ErrorCode.NODE_OVERLOADED, "too many utterances are under way; try again later"),
-    Entry.CLOSED: (ErrorCode.SESSION_CLOSED, "the session is closed"),
+    UtteranceEntry.TOO_FAR: (
+        ErrorCode.INVALID_MESSAGE,
+        "utterance: the index is too far ahead of the other utterances",
+    ),
+    UtteranceEntry.TOO_MANY: (ErrorCode.NODE_OVERLOADED, "too many utterances are in progress; try again later"),
+    UtteranceEntry.CLOSED: (ErrorCode.SESSION_CLOSED, "the session is closed"),
 }
 
 
-# No refusal that anybody need hear of.
+# Not reported to the client.
 _KNOWN = Refusal(ErrorCode.INVALID_MESSAGE, "")
 
 
@@ -64,114 +65,38 @@ class Intake:
 
     def __init__(
         self,
-        sessions: Sessions,
-        requests: Requests,
+        openings: Openings,
+        requests: IdempotentRequests,
         delivery: Delivery,
-        survival: Survival,
-        budget: AudioBudget,
         settings: Settings,
-        clock: Callable[[], float] = monotonic,
+        clock: Clock = SYSTEM_CLOCK,
         trails: Trails | None = None,
     ) -> None:
-        self._sessions = sessions
+        self.openings = openings
+        self._sessions = openings.sessions
+        self._records = openings.records
+        self._budget = openings.budget
+        self._languages = openings.languages
         self._requests = requests
         self._delivery = delivery
-        self._survival = survival
         self._settings = settings.sessions
         self._affinity = settings.selection.affinity
         self._silence = audio.SilenceLevels(settings.sessions.silence_opus_bytes, settings.sessions.silence_pcm_rms)
-        self._budget = budget
         self._clock = clock
         self._trails = trails
         self.jobs = Nursery("jobs")
+        # Without it every job is a task.
+        self.direct: DirectJobs | None = None
         self.is_open = True
 
     @property
+    def job_count(self) -> int:
+        return len(self.jobs) + (len(self.direct) if self.direct is not None else 0)
+
+    @property
     def is_quiet(self) -> bool:
-        """Whether nobody speaks and nobody waits for a translation."""
-        return not len(self.jobs) and not any(session.conversation.is_speaking for session in self._sessions.all)
-
-    async def open(self, peer: ClientPeer, init: SessionInit) -> Session | Refusal:
-        """It is in Redis before the client hears of it, so that another instance can go on with it."""
-        terms = terms_of(init)
-        if complaint := terms.complaint():
-            return Refusal(ErrorCode.INVALID_MESSAGE, f"session_init: {complaint}")
-        if self._sessions.is_full:
-            return Refusal(ErrorCode.NODE_OVERLOADED, "too many sessions are open; try again later")
-        session = self._sessions.make(init, terms, self._survival.owner())
-        session.address = peer.address
-        while not await self._survival.open(session, init):
-            session = self._sessions.make(init, terms, self._survival.owner())
-            session.address = peer.address
-        self._sessions.add(session)
-        self._survival.hold(session, self._taken)
-        session.attach(peer)
-        return session
-
-    async def adopt(self, init: SessionInit, peer: ClientPeer) -> Session | None:
-        """A client comes back with a token that is not ours: perhaps its session was held elsewhere."""
-        session_id, _, secret = (init.resume_token or "").partition(".")
-        if not secret or self._sessions.is_full:
-            return None
-        return await self._claim(session_id, peer, init.resume_token or "", init.last_utterance_index)
-
-    async def adopt_by_id(self, session_id: str, peer: ClientPeer) -> Session | None:
-        """The API gateway knows its session by the id alone. What we have of it is out of date if it went elsewhere."""
-        here = self._sessions.find(session_id)
-        if here is not None and here.is_open_to(peer):
-            await self.let_go_if_taken(here, peer)
-        here = self._sessions.find(session_id)
-        if here is not None:
-            return here if here.is_open_to(peer) else None
-        return None if self._sessions.is_full else await self._claim(session_id, peer)
-
-    async def let_go_if_taken(self, session: Session, peer: ClientPeer) -> None:
-        """Before a socket that came back speaks for what we have: another instance may have gone on with it."""
-        try:
-            is_ours = await self._survival.is_still_ours(session, peer.address)
-        except RedisAway:
-            # Better what we know than nothing.
-            return
-        if not is_ours and self._sessions.is_held(session):
-            self._taken(session)
-
-    async def _claim(
-        self, session_id: str, peer: ClientPeer, token: str = "", last_index: int | None = None
-    ) -> Session | None:
-        owner = self._survival.owner()
-        claimed = await self._survival.claim(session_id, owner, token, peer.address, last_index)
-        if claimed is None:
-            return None
-        if (here := self._sessions.find(session_id)) is not None:
-            # Two sockets came with the token at once, and the other was quicker.
-            self._drop(here)
-        session = self._sessions.make(claimed.init, terms_of(claimed.init), owner, session_id)
-        if token:
-            session.resume_token = token
-            session.is_orphan = True
-        session.generation, session.asked = claimed.generation, claimed.asked
-        session.address = peer.address
-        session.node_session_id = f"{session_id}-{claimed.generation}"
-        session.conversation.begin_at(claimed.beginning)
-        if claimed.binding is not None:
-            session.binding, session.bound_turn = claimed.binding, claimed.beginning.turn
-        for outcome in claimed.outcomes:
-            session.sent.add(outcome)
-        self._sessions.add(session)
-        self._survival.hold(session, self._taken)
-        _log.info("session.adopted", session_id=session_id, next_index=claimed.beginning.next_index)
-        return session
-
-    def renew(self, session: Session) -> None:
-        """A sign of life of its client."""
-        session.sent.forget_arrived()
-
-    def _taken(self, session: Session) -> None:
-        """Its client went on elsewhere: what is left of it here is of no use to anybody."""
-        _log.info("session.taken", session_id=session.session_id)
-        if session.peer is not None:
-            session.peer.close(CloseCode.SUPERSEDED, "the client connected elsewhere")
-        self._drop(session)
+        """Whether no one speaks and no translation is awaited."""
+        return not self.job_count and not any(session.conversation.is_speaking for session in self._sessions.all)
 
     def chunk(self, session: Session, seq: int, data: bytes, is_final: bool, client_ms: float | None = None) -> None:
         """A stretch of speech, or the word that it ends here. `client_ms` is when it left, by the client's clock."""
@@ -224,15 +149,14 @@ class Intake:
 
     def _utterance(self, session: Session, message: Utterance) -> Refusal | None:
         terms = terms_of(message, message.pipeline)
-        index, size = message.utterance_index, len(message.audio)
         if terms != session.whole_terms:
             if complaint := terms.complaint():
                 return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
             session.whole_terms, session.whole_pools = terms, terms.pools()
         if message.audio_format not in ("opus", "pcm16"):
-            return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: audio_format is opus or pcm16")
+            return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: unknown audio_format; send opus or pcm16")
         if not self.is_open:
-            return Refusal(*_REFUSALS[Entry.TOO_MANY])
+            return Refusal(*_REFUSALS[UtteranceEntry.TOO_MANY])
         measured = audio.measure(message.audio, message.sample_rate)
         if self._is_piece(session, message, measured[1]):
             return self._piece(session, message)
@@ -241,22 +165,15 @@ class Intake:
             self._take(session, session.conversation.flush())
             session.piece_terms = None
         work = self._whole(session, message, terms, *measured)
-        if message.request_id is not None:
-            seen = session.requests.look(message.request_id, payload_of(work))
-            if seen is Seen.CONFLICT:
-                return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: this request_id was used for something else")
-            if seen is Seen.REPEAT:
-                return None
-        if refusal := self._enter(session, index, size):
-            if refusal is _KNOWN:
-                return None
-            if message.request_id is not None:
-                session.requests.forget(message.request_id)
-            return refusal
+        refusal = None if message.request_id is None else _look_up(session, message.request_id, work)
+        if refusal is None:
+            refusal = self._enter(session, message)
+        if refusal is not None:
+            return None if refusal is _KNOWN else refusal
         if message.audio:
             self._start(session, work, work.said_at_s, message.trace_id)
         else:
-            self._settled(session, self._delivery.silence(session, index))
+            self._settled(session, self._delivery.silence(session, message.utterance_index))
             self._arm(session)
         return None
 
@@ -271,7 +188,7 @@ class Intake:
         """One cut by hand ends what it is joined to. The whole has the number of its first piece."""
         conversation = session.conversation
         if conversation.under_way >= MAX_UNDER_WAY:
-            return Refusal(*_REFUSALS[Entry.TOO_MANY])
+            return Refusal(*_REFUSALS[UtteranceEntry.TOO_MANY])
         if not self._has_room(session, len(message.audio)):
             return Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM)
         if session.piece_terms != session.whole_terms or session.piece_terms is None:
@@ -282,18 +199,23 @@ class Intake:
         self._hear(session, message.utterance_index, message.audio, message.manual_cut)
         return None
 
-    def _enter(self, session: Session, index: int, size: int) -> Refusal | None:
-        if not self._has_room(session, size):
-            return Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM)
-        entry = session.conversation.utterance(index)
-        if entry is Entry.TAKEN:
-            return None
-        self._budget.give_back(session, size)
-        if entry is Entry.KNOWN and session.conversation.was_resumed:
-            # Whoever came back may send again what we have.
-            return _KNOWN
-        known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was sent already, or is too far behind")
-        return Refusal(*_REFUSALS.get(entry, known))
+    def _enter(self, session: Session, message: Utterance) -> Refusal | None:
+        index, size = message.utterance_index, len(message.audio)
+        if self._has_room(session, size):
+            entry = session.conversation.utterance(index)
+            if entry is UtteranceEntry.TAKEN:
+                return None
+            self._budget.give_back(session, size)
+            if entry is UtteranceEntry.KNOWN and session.conversation.was_resumed:
+                # A client that came back may send again what we have.
+                return _KNOWN
+            known = (ErrorCode.INVALID_MESSAGE, f"utterance: index {index} was already sent, or is too far behind")
+            refusal = Refusal(*_REFUSALS.get(entry, known))
+        else:
+            refusal = Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM)
+        if message.request_id is not None:
+            session.requests.forget(message.request_id)
+        return refusal
 
     def _whole(
         self, session: Session, message: Utterance, terms: Terms, detected: audio.AudioFormat, duration_ms: int
@@ -313,10 +235,11 @@ class Intake:
             trace_id=message.trace_id or session.trace_id,
             turn_id=f"turn-{session.session_id}-{session.conversation.turn}",
             reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
-            padding_ms=self._settings.padding_manual_ms if message.manual_cut else self._settings.padding_auto_ms,
+            padding_ms=PADDING_MANUAL_MS if message.manual_cut else PADDING_AUTO_MS,
             said_at_s=self._clock(),
-            context=session.conversation.context(now_ms()),
-            # Of a session that was held elsewhere nobody follows the old jobs any more, so their ids begin anew.
+            tenant_id=session.tenant_id,
+            context=session.conversation.context(wall_ms()),
+            # For a session taken over from another instance no task follows the old jobs, so job ids start again.
             request=None if request_id is None else Request(session.tenant_id, session.node_session_id, request_id),
         )
 
@@ -325,38 +248,14 @@ class Intake:
         self._delivery.playback(session, "TTS_PLAY_STARTED")
 
     def playback_ended(self, session: Session) -> None:
-        session.conversation.playback_ended(self._now_ms(), now_ms())
+        session.conversation.playback_ended(self._now_ms(), wall_ms())
         self._delivery.playback(session, "TTS_PLAY_ENDED")
         self._arm(session)
 
     def close(self, session: Session) -> None:
-        """The client has finished: what it said is still translated, then it is told goodbye."""
+        """The client has finished: its remaining speech is translated, then `session_close_ack` is sent."""
         self._take(session, session.conversation.close())
         self._drop_if_done(session)
-
-    def attach(self, session: Session, peer: ClientPeer) -> None:
-        """Another socket of its client speaks for it."""
-        session.attach(peer)
-        self._note_socket(session)
-
-    def detached(self, session: Session, peer: ClientPeer) -> None:
-        self._sessions.detach(session, peer, self._drop)
-        if session.peer is None and not session.is_closed:
-            self._note_socket(session)
-
-    def _note_socket(self, session: Session) -> None:
-        """Other instances find a session by its id only while no socket speaks for it, so Redis must know."""
-        if session.is_gateway:
-            self._survival.note(session)
-
-    async def close_idle(self) -> None:
-        """Sessions in which nothing is said give their places to others. Their clients may come back at once."""
-        for session in self._sessions.silent_for(self._settings.idle_ms / 1000) if self._settings.idle_ms else ():
-            _IDLE_SESSIONS.inc()
-            _log.info("session.idle", session_id=session.session_id)
-            if session.peer is not None:
-                session.peer.close(CloseCode.TRY_LATER, "nothing was said for long; connect again")
-            self._drop(session)
 
     def stop_taking_work(self) -> None:
         """What was said so far is still translated; nothing new is taken."""
@@ -367,7 +266,22 @@ class Intake:
     def say_goodbye(self) -> None:
         for session in self._sessions.all:
             if session.peer is not None:
-                session.peer.close(CloseCode.COME_BACK, "the scheduler restarts; connect again")
+                session.peer.close(CloseCode.COME_BACK, "the scheduler is restarting; connect again")
+
+    async def settle(self, timeout_s: float) -> int:
+        """Let jobs end, for a while; return how many did not."""
+        until_s = self._clock() + timeout_s
+        if self.direct is not None:
+            # They may become tasks.
+            await self.direct.settle(timeout_s)
+        await self.jobs.settle(max(0.0, until_s - self._clock()))
+        return self.job_count
+
+    async def close_jobs(self) -> None:
+        """Follow none any longer."""
+        if self.direct is not None:
+            self.direct.close()
+        await self.jobs.close()
 
     def ask_to_pause(self, session: Session, reason: str) -> None:
         """At most once in the time the pause lasts."""
@@ -380,9 +294,9 @@ class Intake:
     def _has_room(self, session: Session, size: int) -> bool:
         """Audio is counted from here until its job has ended."""
         room = self._budget.take(session, size)
-        if room is not Room.ENOUGH:
+        if room is not AudioRoom.ENOUGH:
             self.ask_to_pause(session, "audio")
-        return room is not Room.NONE
+        return room is not AudioRoom.NONE
 
     def _take(self, session: Session, cuts: list[Cut]) -> None:
         for cut in cuts:
@@ -407,13 +321,14 @@ class Intake:
                     reason=cut.reason,
                     padding_ms=cut.padding_ms,
                     said_at_s=self._clock(),
-                    context=session.conversation.context(now_ms()),
+                    tenant_id=session.tenant_id,
+                    context=session.conversation.context(wall_ms()),
                     binding=self._binding(session, cut.turn),
                 ),
                 cut.began_at_ms / 1000,
             )
         if cuts:
-            self._survival.note(session)
+            self._records.note(session)
         self._arm(session)
 
     def _binding(self, session: Session, turn: int) -> Binding:
@@ -424,70 +339,83 @@ class Intake:
         return session.binding
 
     def _start(self, session: Session, work: Work, began_s: float, trace_id: str | None = None) -> None:
-        session.spoke_at_s = monotonic()
+        session.spoke_at_s = self._clock()
         if self._trails is not None:
             trail = self._trails.utterance(began_s, work.said_at_s, attributes_of(work))
             session.trails[work.utterance_index] = trail
-            # Whoever named its own trace goes on under that name; the others find ours under it.
+            # A client's own trace id is kept; without one the id of our trace is used.
             known_as = trace_id or session.given_trace_id or trail.trace_id
             work = msgspec.structs.replace(work, trail=trail, trace_id=known_as)
-        self.jobs.start(self._translate(session, work))
+        if (
+            self.direct is None
+            or not self._languages.is_served(work.pools)
+            or not self.direct.start(work, partial(self._ended, session, work), partial(self._go_on, session, work))
+        ):
+            self.jobs.start(self._translate(session, work))
 
-    async def _translate(self, session: Session, work: Work) -> None:
+    def _go_on(self, session: Session, work: Work, rest: Rest) -> None:
+        self.jobs.start(self._translate(session, work, rest))
+
+    async def _translate(self, session: Session, work: Work, rest: Rest | None = None) -> None:
+        """All of it, or the rest of what was begun without a task."""
         logs.bind(session_id=session.session_id, utterance_index=work.utterance_index)
         try:
-            outcome = _outcome_of(await self._requests.translate(work))
+            if rest is not None:
+                outcome = await rest()
+            else:
+                if not self._languages.is_served(work.pools):
+                    work = await self._languages.matched(work)
+                end = await self._requests.translate(work)
+                outcome = end if isinstance(end, Outcome) else _outcome_of(end)
         except asyncio.CancelledError:
             if work.trail is not None:
                 work.trail.finish()
+            self._budget.give_back(session, len(work.audio))
             raise
         except Exception:
-            # Every utterance has an outcome, whatever surprised us.
+            # Every utterance gets an outcome, also after an unexpected exception.
             _log.exception("job.surprised")
-            outcome = Outcome(JobState.FAILED, "", error=ErrorCode.INTERNAL_ERROR, detail="the scheduler failed")
-        finally:
-            self._budget.give_back(session, len(work.audio))
+            outcome = SURPRISED
+        self._ended(session, work, outcome)
+
+    def _ended(self, session: Session, work: Work, outcome: Outcome) -> None:
+        self._budget.give_back(session, len(work.audio))
         metrics.JOB_SECONDS.observe(self._clock() - work.said_at_s)
         if work.request is not None and outcome.state is JobState.FAILED:
             session.requests.forget(work.request.request_id)
         if work.binding is not None and not work.reason.closes_turn:
             # Only now is it known which node the turn sticks to.
-            self._survival.note(session)
+            self._records.note(session)
         self._settled(session, self._delivery.settle(session, work, outcome))
         self._arm(session)
         self._drop_if_done(session)
 
     def _settled(self, session: Session, left: list[Answer]) -> None:
         if left and session.peer is None and self._sessions.find(session.session_id) is session:
-            self._survival.park(session, left)
+            self._records.park(session, left)
 
     def _drop_if_done(self, session: Session) -> None:
         if session.conversation.is_over:
             session.post(SessionCloseAck(session_id=session.session_id))
-            self._drop(session, is_finished=True)
-
-    def _drop(self, session: Session, is_finished: bool = False) -> None:
-        self._budget.give_back(session, session.conversation.drop())
-        self._survival.close(session)
-        self._sessions.drop(session, is_finished=is_finished)
+            self.openings.drop(session, is_finished=True)
 
     def _arm(self, session: Session) -> None:
-        """One timer a session, for whatever is due first; a timer that rings early is set again."""
+        """One timer per session, for the next due event; a timer that fires early is set again."""
         due_ms = session.conversation.wake_at_ms
         if due_ms is None:
             return
-        due_s = moment_of(due_ms)
+        due_s = due_ms / 1000
         if session.timer is not None:
             # A timer of uvloop that is due at once does not know when it was set for.
             if session.rings_at_s <= due_s:
                 return
             session.timer.cancel()
         session.rings_at_s = due_s
-        session.timer = asyncio.get_running_loop().call_at(due_s, self._ring, session)
+        session.timer = asyncio.get_running_loop().call_later(due_s - self._clock(), self._ring, session)
 
     def _ring(self, session: Session) -> None:
         session.timer = None
-        due = session.conversation.tick(self._now_ms())
+        due = session.conversation.tick(self._now_ms() + EARLY_MS)
         self._settled(session, self._delivery.release(session, due.released))
         self._drop_if_done(session)
         self._take(session, due.cuts)
@@ -496,24 +424,27 @@ class Intake:
         return self._clock() * 1000
 
 
-def moment_of(due_ms: float) -> float:
-    """In seconds, and a hair behind it: a timer that rings early is set again, and rings at once."""
-    return due_ms / 1000 + HAIR_S
-
-
-def _outcome_of(end: Outcome | Placement | Refusal) -> Outcome:
-    match end:
-        case Placement():
-            detail = "this request is translated elsewhere, and its outcome goes there"
-            return Outcome(JobState.CANCELLED, end.job_id, error=ErrorCode.PROCESSING_ERROR, detail=detail)
-        case Refusal():
-            return Outcome(JobState.FAILED, "", error=end.code, detail=end.message)
+def _look_up(session: Session, request_id: str, work: Work) -> Refusal | None:
+    match session.requests.look(request_id, payload_of(work)):
+        case RequestSeen.CONFLICT:
+            told = "utterance: this request_id was already used for a different request"
+            return Refusal(ErrorCode.INVALID_MESSAGE, told)
+        case RequestSeen.REPEAT:
+            return _KNOWN
         case _:
-            return end
+            return None
+
+
+def _outcome_of(end: Placement | Refusal) -> Outcome:
+    """The outcome of a request that another call translates, or that was refused."""
+    if isinstance(end, Refusal):
+        return Outcome(JobState.FAILED, "", error=end.code, detail=end.message)
+    detail = "this request is already being translated on another connection, which gets the outcome"
+    return Outcome(JobState.CANCELLED, end.job_id, error=ErrorCode.PROCESSING_ERROR, detail=detail)
 
 
 def _uplink_ms(client_ms: float | None) -> int | None:
     if client_ms is None:
         return None
-    took_ms = now_ms() - client_ms
+    took_ms = wall_ms() - client_ms
     return int(took_ms) if 0 <= took_ms <= MAX_UPLINK_MS else None

@@ -1,22 +1,22 @@
-"""Outcomes remembered for clients that may come back: bounded for each session, and in sum over all of them."""
+"""Outcomes kept for clients that may reconnect: bounded per session, and in total."""
 
 import heapq
-import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from time import monotonic
+from sys import getsizeof
 
 import msgspec
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.protocol.session import MissingResult, TranslationResult
 from lingua_scheduler.telemetry import metrics
 
-# What an utterance is answered with: a result, or the word that there is none.
+# The outcome of an utterance: a result, or a missing result.
 Answer = TranslationResult | MissingResult
 # To ask whether a message is one; a tuple is quicker to ask than a union.
 ANSWERS = TranslationResult, MissingResult
 
-# What one session remembers: more outcomes than can be under way, and so much speech and text.
+# Limits of one session: more outcomes than can be in progress, and bytes of speech and text.
 MAX_REMEMBERED = 512
 MAX_REMEMBERED_BYTES = 1_000_000
 # After this long on a socket that still answers pings, what was sent on it has arrived.
@@ -35,9 +35,13 @@ _FORGOTTEN = metrics.by(metrics.FORGOTTEN, "speech", "outcome")
 
 
 class Memory:
-    """What all sessions of the process remember. When it is full, the oldest lose their speech, then go altogether."""
+    """The memory of all sessions of the process.
 
-    def __init__(self, max_bytes: int) -> None:
+    When it is full, the oldest outcomes lose their speech, then are dropped.
+    """
+
+    def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.clock = clock
         self.max_bytes = max_bytes
         # Those that remember something.
         self._owners: set[Remembered] = set()
@@ -63,7 +67,7 @@ class Memory:
         take: Callable[["Remembered"], object],
         what: str,
     ) -> None:
-        """From whoever has the oldest, again and again, until there is room or nothing left."""
+        """Free the oldest outcomes of any session until there is room or nothing is left."""
         if self.held_bytes <= self.max_bytes:
             return
         oldest = [(at_s, id(owner), owner) for owner in self._owners if (at_s := oldest_s(owner)) is not None]
@@ -78,19 +82,16 @@ class Memory:
                 heapq.heapreplace(oldest, (at_s, id(owner), owner))
 
 
-class _Kept:
-    __slots__ = ("at_s", "outcome", "size", "speech")
-
-    def __init__(self, outcome: Answer, size: int, speech: int) -> None:
-        self.at_s = monotonic()
-        self.outcome = outcome
-        # In bytes: all of it, and of that its speech.
-        self.size = size
-        self.speech = speech
+class _Kept(msgspec.Struct, gc=False, eq=False):
+    outcome: Answer
+    # In bytes: all of it, and of that its speech.
+    size: int
+    speech: int
+    at_s: float
 
 
 class Remembered:
-    """The latest outcomes of one session: when it is too much, the oldest keep their text alone, then go."""
+    """The latest outcomes of one session. Above its limit the oldest lose their speech, then are dropped."""
 
     __slots__ = ("_bytes", "_kept", "_memory", "_mute")
 
@@ -98,7 +99,7 @@ class Remembered:
         self._memory: Memory | None = memory
         # Made with the first outcome: many sessions never have one.
         self._kept: deque[_Kept] | None = None
-        # So many of the first have no speech.
+        # Number of oldest outcomes without speech.
         self._mute = 0
         self._bytes = 0
 
@@ -112,16 +113,19 @@ class Remembered:
         memory = self._memory
         if memory is None:
             return
-        if self._kept is None:
-            self._kept = deque()
-        if not self._kept:
+        all_kept = self._kept
+        if not all_kept:
+            if all_kept is None:
+                all_kept = self._kept = deque()
             memory.enter(self)
-        speech = len(outcome.tts_audio) if isinstance(outcome, TranslationResult) else 0
-        size = _size_of_text(outcome) + speech
-        self._kept.append(_Kept(outcome, size, speech))
+        speech, size = 0, ENVELOPE_BYTES
+        if isinstance(outcome, TranslationResult):
+            speech = len(outcome.tts_audio)
+            size += speech + _size_of_text(outcome)
+        all_kept.append(_Kept(outcome, size, speech, memory.clock()))
         self._bytes += size
         memory.held_bytes += size
-        if len(self._kept) > MAX_REMEMBERED:
+        if len(all_kept) > MAX_REMEMBERED:
             self.pop()
         if self._bytes > MAX_REMEMBERED_BYTES:
             self._make_room()
@@ -159,12 +163,14 @@ class Remembered:
         return None if kept is None else kept.at_s
 
     def forget_arrived(self) -> None:
-        arrived_s = monotonic() - ARRIVED_AFTER_S
+        if self._memory is None:
+            return
+        arrived_s = self._memory.clock() - ARRIVED_AFTER_S
         while self._kept and self._kept[0].at_s < arrived_s:
             self.pop()
 
     def close(self) -> None:
-        """Nobody comes back: forget everything, and whatever comes later."""
+        """The client will not reconnect: drop everything, also what comes later."""
         while self._kept:
             self.pop()
         self._memory = None
@@ -180,7 +186,7 @@ class Remembered:
         return None
 
     def _make_room(self) -> None:
-        """The latest stays whole, whatever it takes."""
+        """The latest outcome keeps its speech, even above the limit."""
         assert self._kept
         latest = self._kept[-1]
         while self._bytes > MAX_REMEMBERED_BYTES and self._oldest_spoken() not in (None, latest):
@@ -194,15 +200,18 @@ class Remembered:
             self._memory.held_bytes -= size
 
 
-def _size_of_text(outcome: Answer) -> int:
-    if isinstance(outcome, MissingResult):
-        return ENVELOPE_BYTES
-    size = ENVELOPE_BYTES + sys.getsizeof(outcome.text_asr) + sys.getsizeof(outcome.text_translated)
-    for more in (outcome.extra, outcome.reason_codes, outcome.segments_meta):
-        if more is not None:
-            # It may be of any shape.
-            written = msgspec.json.encode(more)
-            size += len(written)
-            if len(written) > _SHORT_BYTES:
-                size += VALUE_BYTES * sum(map(written.count, _MARKS))
+def _size_of_text(result: TranslationResult) -> int:
+    size = getsizeof(result.text_asr) + getsizeof(result.text_translated)
+    if result.extra is not None:
+        size += _size_of_json(result.extra)
+    if result.reason_codes is not None:
+        size += _size_of_json(result.reason_codes)
+    if result.segments_meta is not None:
+        size += _size_of_json(result.segments_meta)
     return size
+
+
+def _size_of_json(value: object) -> int:
+    """Of any shape."""
+    written = msgspec.json.encode(value)
+    return len(written) + (VALUE_BYTES * sum(map(written.count, _MARKS)) if len(written) > _SHORT_BYTES else 0)

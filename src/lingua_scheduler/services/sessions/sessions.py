@@ -1,14 +1,15 @@
-"""The sessions this instance holds: found by id, alive as long as their socket and a while longer."""
+"""The sessions of this instance: found by id, open as long as their socket and for a grace period after."""
 
 import asyncio
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic
 from typing import TypeVar
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.requests import RequestMemory
 from lingua_scheduler.domain.sessions.conversation import Conversation
+from lingua_scheduler.domain.sessions.handover import ResumeToken
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutRules
 from lingua_scheduler.protocol.session import MissingResult, SessionInit
@@ -25,10 +26,12 @@ K = TypeVar("K")
 
 # The platform of the API gateway, which treats any frame that is not text as the end of its wait.
 GATEWAY = "api-gateway"
+# Closed sessions remembered for `sessions.grace_ms`, for clients that missed the end; the oldest go first.
+MAX_FINISHED = 10_000
 
 
 class Session:
-    """One client: what it asked for, what it said, what it still has to hear."""
+    """One client's session: its settings, its speech, and the outcomes it still has to get."""
 
     __slots__ = (
         "address",
@@ -112,7 +115,7 @@ class Session:
         self.tenant_id = init.tenant_id or ""
         self.given_trace_id = init.trace_id
         self.trace_id = init.trace_id or secrets.token_hex(8)
-        # Of utterances whose answer has not left, by number, while somebody traces.
+        # Trails of utterances whose outcome was not sent yet, by number, while tracing is on.
         self.trails: dict[int, Trail] = {}
         self.requests = RequestMemory()
         self.peer: ClientPeer | None = None
@@ -120,11 +123,11 @@ class Session:
         self.address = ""
         # Under which its address has a session more, and when something was last said in it.
         self.meter = ""
-        self.spoke_at_s = monotonic()
+        self.spoke_at_s = memory.clock()
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
         self.backlog = Remembered(memory)
         self.sent = Remembered(memory)
-        self.resume_token = f"{session_id}.{secrets.token_urlsafe(16)}"
+        self.resume_token = str(ResumeToken(session_id, secrets.token_urlsafe(16)))
         self.timer: asyncio.TimerHandle | None = None
         self.rings_at_s = 0.0
         self.grace: asyncio.TimerHandle | None = None
@@ -145,14 +148,15 @@ class Session:
         return self.conversation.is_closed
 
     def post(self, message: Message) -> None:
-        """To the socket that spoke last; outcomes wait for the next one while there is none."""
-        if self.is_gateway and isinstance(message, ANSWERS) and not self._is_awaited(message):
+        """Send to the socket that was used last; without one, outcomes wait for the next."""
+        if not isinstance(message, ANSWERS):
+            if self.peer is not None:
+                self.peer.post(message)
             return
-        if self.peer is not None and self.peer.post(message):
-            if isinstance(message, ANSWERS):
-                self.sent.add(message)
-        elif isinstance(message, ANSWERS):
-            self.backlog.add(message)
+        if self.is_gateway and not self._is_awaited(message):
+            return
+        is_sent = self.peer is not None and self.peer.post(message)
+        (self.sent if is_sent else self.backlog).add(message)
 
     def _is_awaited(self, outcome: Answer) -> bool:
         """The gateway takes any result for that of its last utterance, and waits for ever when there is none."""
@@ -174,7 +178,7 @@ class Session:
         return (self.peer is None or not self.peer.is_open) and self.address == peer.address
 
     def resume(self, peer: ClientPeer, last_index: int | None) -> None:
-        """The client is back: what it has not got is sent again, in order."""
+        """The client reconnected: send the outcomes it has not got, in order."""
         former = self.peer
         self.conversation.resumed()
         for outcome in self.sent:
@@ -193,7 +197,7 @@ class Session:
         if self.is_gateway:
             if former is not None and self.awaited:
                 # It would wait for ever: answers go to the socket that spoke last.
-                former.close(CloseCode.SUPERSEDED, "the session spoke on another socket")
+                former.close(CloseCode.SUPERSEDED, "the session continues on another connection")
             self.awaited.clear()
         if self.grace is not None:
             self.grace.cancel()
@@ -212,11 +216,13 @@ class Sessions:
         delivery: DeliverySettings,
         max_sessions: int,
         max_remembered_bytes: int = 2**28,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._settings = settings
         self._delivery = delivery
         self._max_sessions = max_sessions
-        self.memory = Memory(max_remembered_bytes)
+        self.memory = Memory(max_remembered_bytes, clock)
         self._by_id: dict[str, Session] = {}
         self._by_token: dict[str, Session] = {}
         # Those that were closed, the oldest first, and when they are forgotten.
@@ -232,8 +238,6 @@ class Sessions:
             max_bytes=settings.max_utterance_bytes,
             hangover_auto_ms=settings.hangover_auto_ms,
             hangover_manual_ms=settings.hangover_manual_ms,
-            padding_auto_ms=settings.padding_auto_ms,
-            padding_manual_ms=settings.padding_manual_ms,
             short_merge_ms=settings.short_merge_ms,
         )
 
@@ -246,11 +250,11 @@ class Sessions:
 
     @property
     def is_full(self) -> bool:
-        """Only sessions that live count: those that were closed have a limit of their own, and refuse nobody."""
+        """Only open sessions count: closed ones have a limit of their own."""
         return len(self._by_id) >= self._max_sessions
 
     def take_place(self, meter: str) -> bool:
-        """One session more of an address; False when it has enough. Followed by `settle_place`."""
+        """Count one more session of an address; False if it has too many. Followed by `settle_place`."""
         if meter and self._of_address[meter] >= self._settings.max_per_address:
             return False
         if meter:
@@ -272,12 +276,12 @@ class Sessions:
         return self._by_id.get(session.session_id) is session
 
     def silent_for(self, idle_s: float) -> list[Session]:
-        """Sessions in which nothing was said for so long."""
-        before_s = monotonic() - idle_s
+        """Sessions without speech for this long."""
+        before_s = self._clock() - idle_s
         return [session for session in self._by_id.values() if session.spoke_at_s < before_s]
 
     def make(self, init: SessionInit, terms: Terms, owner: str, session_id: str = "") -> Session:
-        """A session that nobody can find yet; without a name it gets one."""
+        """Create a session that cannot be found yet; without an id it gets one."""
         while not session_id or session_id in self._by_id:
             session_id = f"s-{secrets.token_hex(8).upper()}"
         conversation = Conversation[Answer](session_id, self._rules, self._delivery.hold_ms, self._delivery.max_held)
@@ -298,7 +302,7 @@ class Sessions:
         return self._by_token.get(token)
 
     def detach(self, session: Session, peer: ClientPeer, on_expiry: Callable[[Session], None]) -> None:
-        """Its socket is gone; the session stays for a grace period, unless another socket speaks for it."""
+        """Its socket closed; the session stays open for a grace period, unless another socket uses it."""
         if session.peer is not peer:
             return
         session.peer = None
@@ -308,7 +312,7 @@ class Sessions:
         session.grace = asyncio.get_running_loop().call_later(self._settings.grace_ms / 1000, on_expiry, session)
 
     def drop(self, session: Session, *, is_finished: bool = False) -> None:
-        """`is_finished`: its client has closed it, and may come back for what a breaking socket swallowed."""
+        """Drop a session. `is_finished`: its client closed it, and may reconnect for outcomes that were lost."""
         if self._by_id.get(session.session_id) is not session:
             return
         for handle in (session.timer, session.grace):
@@ -327,11 +331,11 @@ class Sessions:
     def _remember_finished(self, session: Session) -> None:
         loop = asyncio.get_running_loop()
         self._finished[session] = loop.call_later(self._settings.grace_ms / 1000, self._forget, session)
-        while len(self._finished) > self._settings.max_finished:
+        while len(self._finished) > MAX_FINISHED:
             self._forget(next(iter(self._finished)))
 
     def _forget(self, session: Session) -> None:
-        # A timer that nobody needs would hold the session until it rings.
+        # A timer that is no longer needed would keep the session in memory until it fires.
         if (timer := self._finished.pop(session, None)) is not None:
             timer.cancel()
         if self._by_token.get(session.resume_token) is session:

@@ -1,18 +1,19 @@
-"""What the scheduler looks like right now, for people and pages."""
-
-import asyncio
-import time
+"""Answers about the fleet: the nodes and pairs of the picture, read anew, in the shapes of HTTP."""
 
 import msgspec
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.jobs.jobs import ENDED
-from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.domain.pools.pools import Facet, Languages, pool_name
+from lingua_scheduler.domain.pools.names import Facet, Pool
+from lingua_scheduler.domain.watching.pairs import can_speak, can_write
+from lingua_scheduler.domain.watching.tallies import NodeTally
 from lingua_scheduler.protocol.http import (
     LeaseAbout,
     NodeAbout,
     NodeDetail,
+    NodeErrorAbout,
     NodeLanguages,
+    NodeLately,
     PoolDetail,
     PoolList,
     PoolMember,
@@ -23,9 +24,9 @@ from lingua_scheduler.protocol.http import (
 )
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
-from lingua_scheduler.services.nodes.registry import Registry
+from lingua_scheduler.services.nodes.links import NodeLinks
 from lingua_scheduler.services.sessions.sessions import Sessions
-from lingua_scheduler.store.nodes.nodes import NodeView
+from lingua_scheduler.services.watching.fleet import FreshFleet, Member, read_member, served_pair
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 
@@ -38,30 +39,33 @@ class Overview:
         instance: str,
         version: str,
         store: Store,
-        registry: Registry,
+        links: NodeLinks,
         sessions: Sessions,
         waiting: WaitingRoom,
         explainer: Explainer,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._instance = instance
         self._version = version
         self._store = store
-        self._registry = registry
+        self._links = links
         self._sessions = sessions
         self._waiting = waiting
         self._explainer = explainer
-        self._started_at = time.monotonic()
+        self._fleet = FreshFleet(store)
+        self._started_at = self._clock()
 
     async def status(self) -> Status:
-        """This instance, and the fleet as Redis knows it."""
+        """This instance, and the fleet."""
         nodes = await self.nodes()
         return Status(
             instance_id=self._instance,
             version=self._version,
-            uptime_seconds=round(time.monotonic() - self._started_at, 1),
+            uptime_seconds=round(self._clock() - self._started_at, 1),
             redis=RedisAbout(version=self._store.version, url=self._store.url, ready=self._store.is_ready),
             sessions=len(self._sessions),
-            nodes_connected=len(self._registry),
+            nodes_connected=len(self._links),
             jobs_waiting=len(self._waiting),
             jobs_ended={state.value: _ended(state.value) for state in ENDED},
             slots=Slots(total=sum(node.max_jobs for node in nodes), taken=sum(node.held for node in nodes)),
@@ -70,27 +74,27 @@ class Overview:
         )
 
     async def nodes(self) -> list[NodeAbout]:
-        return [_node(view) for view in await self._store.nodes.view()]
+        members = (await self._fleet.read()).members
+        return [_node(member) for _, member in sorted(members.items())]
 
     async def node(self, node_id: str) -> NodeDetail | None:
         """One node with what it holds; None when there is no such node."""
-        place = await self._store.nodes.place_of(node_id)
-        view = None if place is None else await self._store.nodes.view_one(node_id, place.shard)
-        if view is None:
+        member = await read_member(self._store, node_id)
+        if member is None:
             return None
-        _, instance, _, features = view.owner.split(" ")
-        languages = _SAID.decode(view.profile).languages
+        languages = member.said.languages
         return NodeDetail(
-            **msgspec.structs.asdict(_node(view)),
-            instance_id=instance,
-            acknowledges=Features.parse(features).acknowledges,
+            **msgspec.structs.asdict(_node(member)),
+            instance_id=member.row.owner.owner.instance,
+            acknowledges=member.row.owner.features.acknowledges,
             languages=NodeLanguages(
                 asr=sorted(languages.asr),
                 semantic=sorted(languages.semantic),
                 tts=sorted(languages.tts),
                 translations=None if languages.translations is None else sorted(map(str, languages.translations)),
             ),
-            jobs=await self.jobs_of(node_id, view.shard),
+            jobs=await self.jobs_of(node_id, member.row.shard),
+            lately=lately_of(await self._store.tallies.read(member.row.shard, node_id, int(wall_ms()))),
         )
 
     async def jobs_of(self, node_id: str, shard: int) -> list[LeaseAbout]:
@@ -101,32 +105,34 @@ class Overview:
                 state=lease.state,
                 deadline_ms=lease.deadline_ms,
             )
-            for lease in await self._store.nodes.leases(node_id, shard)
+            for lease in await self._store.ledger.leases(node_id, shard)
         ]
 
     async def pools(self) -> PoolList:
         """Every pair with its nodes, as speech and as text."""
-        pairs: dict[str, dict[str, int]] = {}
-        pool_map = await self._store.pools.build_map()
-        for pool in pool_map.nodes:
-            src, tgt, _ = pool.split(":")
-            # Wide nodes may speak a pair that all others only write.
-            for facet in Facet:
-                if nodes := sum(pool_map.nodes_of(pool_name(src, tgt, facet)).values()):
-                    pairs.setdefault(f"{src}:{tgt}", {})[facet] = nodes
-        leader, published = await asyncio.gather(self._store.pools.leader(), self._store.pools.published())
+        fleet = await self._fleet.read()
+        leader, published = await self._store.pools.leader(), await self._store.pools.published()
+        pairs = {
+            f"{pair.src}:{pair.tgt}": {
+                facet.value: nodes
+                for facet, nodes in ((Facet.SPEECH, pair.nodes), (Facet.TEXT, pair.text_nodes))
+                if nodes
+            }
+            for pair in fleet.pairs
+        }
         return PoolList(
-            pairs=dict(sorted(pairs.items())),
+            pairs={pair: nodes for pair, nodes in pairs.items() if nodes},
             wide=[
                 WidePool(
-                    name=name,
-                    sources=sorted(wide.reach.sources),
-                    text=sorted(wide.reach.text),
-                    speech=sorted(wide.reach.speech),
-                    translations=wide.reach.by_source,
-                    nodes=sum(wide.shards.values()),
+                    name=wide.name,
+                    sources=wide.sources,
+                    text=wide.text,
+                    speech=wide.speech,
+                    translations=wide.translations,
+                    nodes=wide.text_nodes,
                 )
-                for name, wide in pool_map.wide.items()
+                for wide in fleet.wide
+                if wide.text_nodes
             ],
             leader=leader.instance if leader else None,
             version=published.version,
@@ -135,23 +141,16 @@ class Overview:
         )
 
     async def pool(self, src: str, tgt: str) -> PoolDetail:
-        """Who serves a pair; and where nobody does, what is missing."""
-        names = {facet: pool_name(src, tgt, facet) for facet in Facet}
-        pool_map = await self._store.pools.build_map()
-        counts = {facet: sum(pool_map.nodes_of(name).values()) for facet, name in names.items()}
-        # Whoever speaks a pair translates it too, so the text pool has them all.
-        placed = await self._store.pools.members(names[Facet.TEXT], pool_map, MAX_MEMBERS)
-        members = [
-            PoolMember(
-                node_id=view.node_id,
-                state=view.state,
-                speech=names[Facet.SPEECH] in view.serves,
-                max_jobs=view.max_jobs,
-                held=view.held,
-                free=view.free,
-            )
-            for view in await self._store.nodes.view_some(placed)
-        ]
+        """The nodes that serve a pair; if there are none, what is missing."""
+        fleet = await self._fleet.read()
+        src, tgt = served_pair(fleet.members, src, tgt)
+        # A node that speaks a pair also translates it.
+        serving = [member for _, member in sorted(fleet.members.items()) if member.serves(src, tgt, Facet.TEXT)]
+        members = [_pool_member(member, src, tgt) for member in serving[:MAX_MEMBERS]]
+        counts = {
+            Facet.SPEECH: sum(can_speak(one.look) and one.serves(src, tgt, Facet.SPEECH) for one in serving),
+            Facet.TEXT: sum(can_write(one.look) for one in serving),
+        }
         return PoolDetail(
             src=src,
             tgt=tgt,
@@ -161,43 +160,64 @@ class Overview:
             free=sum(member.free or 0 for member in members),
             nodes=members,
             missing={
-                facet.value: await self._explainer.missing(name) for facet, name in names.items() if not counts[facet]
+                facet.value: await self._missing(src, tgt, facet, serving)
+                for facet, nodes in counts.items()
+                if not nodes
             },
         )
 
-
-class _Said(msgspec.Struct):
-    """What is written of a node besides the columns."""
-
-    version: str = ""
-    platform: str = ""
-    services: list[str] = []
-    languages: Languages = Languages()
-
-
-_SAID = msgspec.json.Decoder(_Said)
+    async def _missing(self, src: str, tgt: str, facet: Facet, serving: list[Member]) -> str:
+        idle = {member.look.state for member in serving if member.serves(src, tgt, facet)}
+        if idle:
+            return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(idle))}"
+        return await self._explainer.missing(str(Pool(src, tgt, facet)))
 
 
 def _ended(state: str) -> int:
     return int(metrics.REGISTRY.get_sample_value("lingua_jobs_ended_total", {"state": state}) or 0)
 
 
-def _node(view: NodeView) -> NodeAbout:
-    said = _SAID.decode(view.profile)
-    now_ms = int(time.time() * 1000)
+def _node(member: Member) -> NodeAbout:
+    row, said = member.row, member.said
+    now_ms = int(wall_ms())
     return NodeAbout(
-        node_id=view.node_id,
-        state=view.state,
-        shard=view.shard,
-        max_jobs=view.max_jobs,
-        held=view.held,
-        free=view.free,
-        alive_until_ms=view.alive_until_ms,
-        quarantined_for_ms=view.quarantined_for_ms(now_ms),
-        unavailable_for_ms=view.unavailable_for_ms(now_ms),
-        pairs=view.pairs,
-        wide_pairs=view.wide_pairs,
+        node_id=row.node_id,
+        state=row.state,
+        shard=row.shard,
+        max_jobs=row.max_jobs,
+        held=row.held,
+        free=row.free,
+        alive_until_ms=row.alive_until_ms,
+        quarantined_for_ms=member.quarantined_for_ms(now_ms),
+        unavailable_for_ms=member.unavailable_for_ms(now_ms),
+        pairs=member.pairs,
+        wide_pairs=member.wide_pairs,
         version=said.version,
         platform=said.platform,
         services=said.services,
+        level=member.look.level,
+    )
+
+
+def _pool_member(member: Member, src: str, tgt: str) -> PoolMember:
+    row = member.row
+    return PoolMember(
+        node_id=row.node_id,
+        state=row.state,
+        speech=member.serves(src, tgt, Facet.SPEECH),
+        max_jobs=row.max_jobs,
+        held=row.held,
+        free=row.free,
+    )
+
+
+def lately_of(tally: NodeTally) -> NodeLately:
+    return NodeLately(
+        done=tally.done,
+        failed=tally.failed,
+        failed_percent=tally.failed_percent,
+        mean_ms=tally.mean_ms,
+        slowest_ms=tally.slowest_ms,
+        real_time_factor=tally.real_time_factor,
+        errors=[NodeErrorAbout(at_ms=one.at_ms, reason=one.reason, job_id=one.job_id) for one in tally.errors],
     )

@@ -1,14 +1,21 @@
-"""Language pairs as gauges: a bounded number of them, and none that is not there any more."""
+"""Gauges of the picture: the verdict, and a bounded number of language pairs, without those that no longer exist."""
 
 from collections.abc import Sequence
 
 from lingua_scheduler.domain.watching.figures import OTHER
 from lingua_scheduler.domain.watching.pairs import is_echo, name_of
-from lingua_scheduler.domain.watching.picture import PairLook, Picture, WideLook
+from lingua_scheduler.domain.watching.picture import Level, PairLook, Picture, WideLook
+from lingua_scheduler.domain.watching.verdict import UNSERVED
 from lingua_scheduler.telemetry import metrics
 
 ANY = "*"
 _GAUGES = (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS)
+_VERDICTS = {None: 0, Level.NOTICE: 1, Level.WARNING: 2, Level.CRITICAL: 3}
+
+
+def show_verdict(picture: Picture) -> None:
+    if picture.verdict is not None:
+        metrics.VERDICT.set(_VERDICTS[picture.verdict.level])
 
 
 class PairGauges:
@@ -19,11 +26,15 @@ class PairGauges:
     def show(self, picture: Picture) -> None:
         """The pairs with most nodes by name, and wide nodes together as `*`.
 
+        There is no alert about a pair that is silenced, or that no node has ever served.
+
         A stale picture says nothing of now, and changes nothing.
         """
         if picture.is_stale:
             return
-        rows = _rows(picture.pairs, self._max_pairs) | _wide_row(picture.wide)
+        quiet = {alarm.subject for alarm in picture.alarms if alarm.silenced_until_ms or alarm.code == UNSERVED}
+        pairs = [pair for pair in picture.pairs if pair.nodes or name_of(pair) not in quiet]
+        rows = _rows(pairs, self._max_pairs) | _wide_row(picture.wide)
         if not self._shown:
             for gauge in _GAUGES:
                 gauge.clear()
@@ -37,7 +48,7 @@ class PairGauges:
 
 
 def _rows(pairs: Sequence[PairLook], most: int) -> dict[tuple[str, str], tuple[int, int, int]]:
-    # A pair that nobody serves is what alerts are made of: it comes before the well served ones.
+    # Alerts need the pairs without nodes, so they come before the well served ones.
     wanted = (pair for pair in pairs if not is_echo(name_of(pair)))
     ranked = sorted(wanted, key=lambda pair: (pair.nodes > 0, -pair.nodes, pair.src, pair.tgt))
     rows = {(pair.src, pair.tgt): (pair.nodes, pair.slots, pair.free) for pair in ranked[:most]}

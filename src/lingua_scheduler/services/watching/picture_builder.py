@@ -1,100 +1,142 @@
-"""Makes a picture of the whole scheduler: a few pipelined round trips to Redis, put together in slices."""
+"""Builds a picture (snapshot) of the whole deployment: a few pipelined reads of Redis, processed in slices."""
 
 import asyncio
-from collections.abc import Callable, Container, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Container, Iterable
 
 import msgspec
 
 from lingua_scheduler.domain.cluster.instances import Instance
 from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
-from lingua_scheduler.domain.nodes.nodes import Machine
-from lingua_scheduler.domain.pools.reach import SPEECH
-from lingua_scheduler.domain.watching.alarms import Lost, Sight, alarms, last_to_serve, lost_lately, served_lately
-from lingua_scheduler.domain.watching.figures import Figures, Rates, Trend, latest_jobs, most_common, summed
-from lingua_scheduler.domain.watching.pairs import PROBATION, QUARANTINED, Pairs
-from lingua_scheduler.domain.watching.picture import (
-    InstanceLook,
-    JobLook,
-    Moment,
-    NodeLook,
-    PairLook,
-    Picture,
-    WideLook,
+from lingua_scheduler.domain.jobs.jobs import ENDED
+from lingua_scheduler.domain.pools.names import Pool
+from lingua_scheduler.domain.watching.alarms import (
+    ABOUT_WANTED,
+    MISSING,
+    LostNode,
+    Sight,
+    alarms,
+    last_to_serve,
+    lost_lately,
 )
+from lingua_scheduler.domain.watching.chronicle import FleetMemory, fleet_alarms, newest_lost
+from lingua_scheduler.domain.watching.demand import Demand, expected_pools, wanted_pools
+from lingua_scheduler.domain.watching.failures import FailureFilter, look_of
+from lingua_scheduler.domain.watching.figures import (
+    JOBS_MAX,
+    Figures,
+    Trend,
+    latest_jobs,
+    moment_of,
+    most_common,
+    summed,
+)
+from lingua_scheduler.domain.watching.handling import alarm_id, handled
+from lingua_scheduler.domain.watching.lost_pairs import lost_pools
+from lingua_scheduler.domain.watching.picture import (
+    Alarm,
+    InstanceLook,
+    NodeLook,
+    Picture,
+)
+from lingua_scheduler.domain.watching.verdict import in_order, judged
 from lingua_scheduler.services.cluster.presence import Presence
+from lingua_scheduler.services.watching.chronicle import Chronicle
+from lingua_scheduler.services.watching.fleet import Fleet, Members, fleet_of, last_errors, read_members
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.cluster.inbox import Depth
-from lingua_scheduler.store.jobs.records import JobRecord
-from lingua_scheduler.store.nodes.fleet_columns import Row, Said
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
 
-# Nodes and instances that are looked at before others get a turn.
+# Instances that are looked at before others get a turn.
 SLICE = 200
-FAILURES_SOUGHT = 20
-_PERCENTILES = (50, 95, 99)
-_UNHEARD = Said("", "", [], [], Machine(), [], [])
 
 _FIGURES = msgspec.json.Decoder(Figures)
-
-
-class Fleet(NamedTuple):
-    nodes: list[NodeLook]
-    pairs: list[PairLook]
-    wide: list[WideLook]
 
 
 class PictureMaker:
     """`tell` gives this instance's own figures."""
 
-    def __init__(self, presence: Presence, store: Store, settings: Settings, tell: Callable[[], Figures]) -> None:
+    def __init__(
+        self,
+        presence: Presence,
+        store: Store,
+        settings: Settings,
+        chronicle: Chronicle,
+        tell: Callable[[], Figures],
+    ) -> None:
         self._presence = presence
         self._store = store
         self._settings = settings
+        self._chronicle = chronicle
         self._tell = tell
         self._trend = Trend()
-        # Nodes that did not change look the same, literally: whoever compares two pictures sees it at once.
-        self._looks: dict[str, tuple[Row, Said, NodeLook]] = {}
-        self._served_at_ms: dict[str, int] = {}
+        self._members: Members = {}
         self._served_by: dict[str, str] = {}
-        self._lost: dict[str, Lost] = {}
+        self._lost: dict[str, LostNode] = {}
+        # Nodes that disappeared since the picture before the last one.
+        self._gone: list[NodeLook] = []
         self._sight = Sight(0)
+        self._missed_at_ms = 0
 
     async def make(self, before: Picture | None) -> Picture:
-        """Raises RedisAway. What this instance counts is told to the others first, so that all see the same."""
-        await self._store.instances.show(self._presence.instance, msgspec.json.encode(self._tell()))
-        known, shown, leader, published, now_ms, memory_used = await asyncio.gather(
-            self._presence.look(),
-            self._store.instances.shown(),
-            self._store.pools.leader(),
-            self._store.pools.published(),
-            self._now_ms(),
-            self._store.memory_used(),
+        """Build a picture. Raises RedisAway. This instance's figures are published first, so that all see the same."""
+        figures = self._tell()
+        _, demand = await asyncio.gather(
+            self._store.instances.show(self._presence.instance, msgspec.json.encode(figures)),
+            self._note(figures.asked),
         )
+        (known, shown, leader, published), (now_ms, memory_used, memory, failed) = await asyncio.gather(
+            asyncio.gather(
+                self._presence.look(),
+                self._store.instances.shown(),
+                self._store.pools.leader(),
+                self._store.pools.published(),
+            ),
+            asyncio.gather(
+                self._now_ms(),
+                self._store.memory_used(),
+                self._chronicle.recall(),
+                self._store.failures.latest(FailureFilter(), JOBS_MAX),
+            ),
+        )
+        if memory is not None and (before is None or memory.is_fresh(now_ms)):
+            self._take_over(memory)
         told = _read({name: text for name, text in shown.items() if self._presence.counts_as_alive(name)})
         living = list(told.values())
-        wanted = {pool for figures in living for pool in figures.wanted}
-        self._served_at_ms = served_lately(self._served_at_ms, (), now_ms)
+        self._chronicle.heard(living)
+        asked = {pool for figures in living for pool in (*figures.wanted, *figures.waiting)}
+        wanted = wanted_pools(demand, self._settings.pools.wanted, now_ms).union(
+            *(figures.wanted for figures in living)
+        )
         goodbyes = {name for figures in living for name in figures.goodbyes}
-        asked = wanted.union(*(figures.waiting for figures in living))
-        fleet = await self._fleet(now_ms, {pool.rpartition(":")[0] for pool in asked}, goodbyes)
-        self._served_at_ms = served_lately(self._served_at_ms, fleet.pairs, now_ms)
-        self._served_by = last_to_serve(self._served_by, fleet.pairs, self._served_at_ms)
+        members = await self._look_at_nodes(now_ms, goodbyes)
+        fleet = await fleet_of(members, asked, wanted, expected_pools(demand, self._settings.pools.wanted))
+        self._served_by = last_to_serve(self._served_by, fleet.pairs, _pairs(fleet.wanted))
         leads = leader.instance if leader else None
         instances = await self._instances(known, shown, told, fleet.nodes, leads)
         rates = self._trend.look(now_ms, told)
         self._sight = self._seen(now_ms, fleet, instances)._replace(
-            memory_used=memory_used, leader=leads, wanted=wanted, waiting=summed(figures.waiting for figures in living)
+            failed_with=await last_errors(self._store, members, now_ms),
+            memory_used=memory_used,
+            leader=leads,
+            wanted=fleet.wanted,
+            expected=_pairs(fleet.expected),
+            waiting=summed(figures.waiting for figures in living),
         )
-        slow, failures = await self._jobs(now_ms, before, living)
+        since_ms = now_ms - self._settings.job.keep_ms
+        # An instance of the release before writes no history.
+        failures = latest_jobs(*(one.failures for one in living), map(look_of, failed))
+        slow = latest_jobs(before.slow if before else (), *(one.slow for one in living), since_ms=since_ms)
         await asyncio.sleep(0)
-        raised = alarms(self._sight, before.alarms if before else [])
+        raised = self._raised(now_ms, before, memory)
+        if any(alarm.code in MISSING for alarm in raised):
+            self._missed_at_ms = now_ms
+        noted = await self._store.alarms.note((alarm_id(one.code, one.subject), one.since_ms) for one in raised)
+        raised = in_order(handled(raised, noted, now_ms, _asked_again(demand)))
         await asyncio.sleep(0)
-        return Picture(
+        picture = Picture(
             serial=before.serial + 1 if before else 1,
             at_ms=now_ms,
             is_stale=False,
@@ -102,7 +144,7 @@ class PictureMaker:
             release=self._presence.me.version,
             redis_version=self._store.version,
             key_prefix=self._store.keys.prefix,
-            now=_moment(now_ms, rates, living, fleet.nodes),
+            now=moment_of(now_ms, rates, living, fleet.nodes),
             jobs_ended={state.value: 0 for state in ENDED} | summed(figures.jobs_ended for figures in living),
             session_languages=most_common(summed(figures.session_languages for figures in living)),
             nodes=fleet.nodes,
@@ -117,55 +159,32 @@ class PictureMaker:
             slow=slow,
             alarms=raised,
         )
+        return judged(picture)
 
     def stale(self, before: Picture, now_ms: int) -> Picture:
-        """The same, known to be old."""
+        """The same picture, marked stale."""
         raised = alarms(self._sight._replace(at_ms=now_ms, is_redis_away=True), before.alarms)
-        return msgspec.structs.replace(before, serial=before.serial + 1, is_stale=True, alarms=raised)
+        now = {"serial": before.serial + 1, "is_stale": True, "alarms": raised, "verdict": None}
+        return judged(msgspec.structs.replace(before, **now))
 
     async def _now_ms(self) -> int:
         """By Redis's clock, as all that is in it."""
         seconds, micros = await self._store.line.call("TIME")
         return int(seconds) * 1000 + int(micros) // 1000
 
-    async def _fleet(self, now_ms: int, asked: Iterable[str], goodbyes: Container[str]) -> Fleet:
-        rows: list[Row] = []
-        async for some in self._store.looks.rows():
-            rows += some
-        said = await self._store.looks.said(rows)
-        nodes: list[NodeLook] = []
-        looks: dict[str, tuple[Row, Said, NodeLook]] = {}
-        pairs = Pairs()
-        for place, row in enumerate(rows):
-            told = said.get(row.digest, _UNHEARD)
-            node = self._look(row, told, now_ms, looks)
-            nodes.append(node)
-            pairs.add(node, told.reach)
-            if place % SLICE == SLICE - 1:
-                await asyncio.sleep(0)
-        gone = [self._looks[name][2] for name in sorted(self._looks.keys() - looks.keys())]
-        self._lost = lost_lately(self._lost, gone, looks, now_ms, goodbyes)
-        self._looks = looks
-        for pair in asked:
-            pairs.mention(pair)
-        for pair in self._served_at_ms:
-            pairs.mention_unless_covered(pair)
-        wide = []
-        for look in pairs.wide_looks():
-            wide.append(look)
-            await asyncio.sleep(0)
-        return Fleet(nodes, pairs.looks(), wide)
+    async def _note(self, asked: Collection[str]) -> Demand:
+        """Record what was asked for here. Whether it is served is known from the picture before."""
+        unserved = set(lost_pools(asked, self._sight.pairs, self._sight.wide))
+        return await self._store.demand.note([pool for pool in asked if pool not in unserved], unserved)
 
-    def _look(self, row: Row, said: Said, now_ms: int, looks: dict[str, tuple[Row, Said, NodeLook]]) -> NodeLook:
-        known = self._looks.get(row.node_id)
-        if known is not None and known[0] == row and known[1] is said and not _is_sick(row):
-            looks[row.node_id] = known
-            return known[2]
-        node = _node(row, said, now_ms)
-        if known is not None and known[2] == node:
-            node = known[2]
-        looks[row.node_id] = (row, said, node)
-        return node
+    async def _look_at_nodes(self, now_ms: int, goodbyes: Container[str]) -> Members:
+        members = await read_members(self._store, now_ms, self._members)
+        # A node may leave after the figures with its goodbye were read, so it is judged with those of the next picture.
+        gone = [look for look in self._gone if look.node_id not in members]
+        self._lost = lost_lately(self._lost, gone, members, now_ms, goodbyes)
+        self._gone = [self._members[name].look for name in sorted(self._members.keys() - members.keys())]
+        self._members = members
+        return members
 
     async def _instances(
         self,
@@ -190,24 +209,28 @@ class PictureMaker:
                 found.append(msgspec.structs.replace(look, is_leader=name == leader, has_left=has_left))
         return found
 
-    async def _jobs(
-        self, now_ms: int, before: Picture | None, living: list[Figures]
-    ) -> tuple[list[JobLook], list[JobLook]]:
-        """The slow and the failed ones, as long as they can be looked up."""
-        if before is None:
-            # What failed before we came is in Redis; from now on each instance tells of its own.
-            records = await self._store.jobs.latest(state=JobState.FAILED.value, limit=FAILURES_SOUGHT)
-            known_slow, known_failed = [], [_job(record) for record in records]
-        else:
-            known_slow, known_failed = before.slow, before.failures
-        since_ms = now_ms - self._settings.job.keep_ms
-        return (
-            latest_jobs(known_slow, *(figures.slow for figures in living), since_ms=since_ms),
-            latest_jobs(known_failed, *(figures.failures for figures in living), since_ms=since_ms),
+    def memory(self, picture: Picture) -> FleetMemory:
+        return FleetMemory(
+            at_ms=picture.at_ms,
+            made_by=self._presence.instance,
+            alarms=picture.alarms,
+            served_by=self._served_by,
+            lost=newest_lost(self._lost),
         )
 
+    def _take_over(self, memory: FleetMemory) -> None:
+        """All instances remember what the leader does; a new leader goes on with it."""
+        self._served_by, self._lost = memory.served_by, memory.lost
+
+    def _raised(self, now_ms: int, before: Picture | None, memory: FleetMemory | None) -> list[Alarm]:
+        """The leader's alarms on all instances; an instance's own without a leader, or if the leader tells none."""
+        if memory is not None and memory.is_fresh(now_ms) and not self._chronicle.is_leading():
+            return fleet_alarms(memory, alarms(self._sight, memory.alarms))
+        known = before.alarms if before else memory.alarms if memory else []
+        return alarms(self._sight, known)
+
     def _seen(self, now_ms: int, fleet: Fleet, instances: list[InstanceLook]) -> Sight:
-        ended, failed, latency = self._trend.last_minute()
+        ended, failed, failed_for, latency = self._trend.last_minute()
         return Sight(
             at_ms=now_ms,
             nodes=fleet.nodes,
@@ -218,13 +241,30 @@ class PictureMaker:
             unreadable=self._store.unreadable.lately,
             jobs_ended=ended,
             jobs_failed=failed,
+            failed_unserved=failed_for.get(ErrorCode.NO_CAPABLE_NODE, 0),
+            failed_without_redis=failed_for.get(ErrorCode.SCHEDULER_DEPENDENCY_DOWN, 0),
             p95_ms=latency.percentile(95),
-            served_at_ms=self._served_at_ms,
             served_by=self._served_by,
             lost=self._lost,
             slow_ms=self._settings.watch.slow_ms,
             missed_heartbeats=self._settings.nodes.missed_heartbeats,
+            is_settling=not self._presence.may_judge,
+            missed_at_ms=self._missed_at_ms,
         )
+
+
+def _asked_again(demand: Demand) -> dict[str, int]:
+    """When a pair was last asked for, by the alarms about it."""
+    times: dict[str, int] = {}
+    for pool, at_ms in (*demand.asked.items(), *demand.missed.items()):
+        for code in ABOUT_WANTED:
+            name = alarm_id(code, str(Pool.parse(pool).pair))
+            times[name] = max(at_ms, times.get(name, 0))
+    return times
+
+
+def _pairs(pools: Iterable[str]) -> set[str]:
+    return {str(Pool.parse(pool).pair) for pool in pools}
 
 
 def _read(shown: dict[str, str]) -> dict[str, Figures]:
@@ -236,44 +276,6 @@ def _read(shown: dict[str, str]) -> dict[str, Figures]:
         except msgspec.MsgspecError as error:
             _log.warning("figures.unreadable", instance=name, error=str(error))
     return found
-
-
-def _is_sick(row: Row) -> bool:
-    """What follows from these changes as time passes, without anybody writing anything."""
-    return bool(row.quarantined_until_ms or row.unavailable)
-
-
-def _node(row: Row, said: Said, now_ms: int) -> NodeLook:
-    state = row.state
-    if row.quarantined_until_ms:
-        state = QUARANTINED if row.quarantined_until_ms > now_ms else PROBATION
-    return NodeLook(
-        node_id=row.node_id,
-        instance_id=row.instance,
-        state=state,
-        shard=row.shard,
-        max_jobs=row.max_jobs,
-        held=row.held,
-        free=row.free,
-        seen_at_ms=row.alive_until_ms - row.alive_ms,
-        alive_until_ms=row.alive_until_ms,
-        quarantined_until_ms=row.quarantined_until_ms,
-        unavailable=sorted(service for service, until in row.unavailable if until > now_ms),
-        speech=said.speech,
-        text=said.text,
-        services=said.services,
-        version=said.version,
-        platform=said.platform,
-        cpu=row.load.cpu,
-        memory=row.load.memory,
-        gpu=row.load.gpu,
-        types=said.types,
-        cores=said.machine.cores,
-        memory_gb=said.machine.memory_gb,
-        gpu_gb=said.machine.gpu_gb,
-        wide=said.wide if said.reach else "",
-        wide_pairs=said.reach.count(SPEECH) if said.reach else 0,
-    )
 
 
 def _instance(found: Instance, depth: Depth, told: Figures | None, nodes: int, is_alive: bool) -> InstanceLook:
@@ -294,46 +296,4 @@ def _instance(found: Instance, depth: Depth, told: Figures | None, nodes: int, i
         sessions=told.sessions if told else 0,
         jobs_waiting=told.jobs_waiting if told else 0,
         seals=found.seals,
-    )
-
-
-def _moment(now_ms: int, rates: Rates, living: list[Figures], nodes: list[NodeLook]) -> Moment:
-    per_s = {state: round(rate, 2) for state, rate in rates.ended.items()}
-    p50, p95, p99 = (_tenths(rates.latency.percentile(percent)) for percent in _PERCENTILES)
-    return Moment(
-        at_ms=now_ms,
-        done_per_s=per_s[JobState.DONE],
-        no_text_per_s=per_s[JobState.NO_TEXT],
-        failed_per_s=per_s[JobState.FAILED],
-        cancelled_per_s=per_s[JobState.CANCELLED],
-        retries_per_s=round(rates.retries, 2),
-        p50_ms=p50,
-        p95_ms=p95,
-        p99_ms=p99,
-        sessions=sum(figures.sessions for figures in living),
-        jobs_waiting=sum(figures.jobs_waiting for figures in living),
-        slots_taken=sum(node.held for node in nodes),
-        slots_total=sum(node.max_jobs for node in nodes),
-    )
-
-
-def _tenths(value: float | None) -> float | None:
-    return None if value is None else round(value, 1)
-
-
-def _job(record: JobRecord) -> JobLook:
-    src, _, rest = (record.pools[0] if record.pools else "").partition(":")
-    began_ms = record.times_ms.get("created", min(record.times_ms.values(), default=0))
-    ended_ms = record.times_ms.get("ended", began_ms)
-    return JobLook(
-        job_id=record.job_id,
-        state=record.state,
-        src=src,
-        tgt=rest.partition(":")[0],
-        node_id=record.node_id,
-        attempts=record.attempt,
-        # A sentence may quote a node; a code does not.
-        reason=ErrorCode.__members__.get(record.reason, ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED).value,
-        ended_at_ms=ended_ms,
-        took_ms=max(0, ended_ms - began_ms),
     )

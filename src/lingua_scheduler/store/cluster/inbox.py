@@ -1,4 +1,4 @@
-"""Inboxes: a stream of letters for each instance, read by its own process, or adopted by another when that has died."""
+"""Inboxes: a stream of letters per instance, read by its own process, or adopted by another one if that has died."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,24 +9,29 @@ from redis.exceptions import ResponseError
 from lingua_scheduler.domain.cluster.instances import (
     AdoptionOutcome,
     BuryOutcome,
-    ClaimOutcome,
+    InboxClaimOutcome,
+    InboxReleaseOutcome,
+    LetterId,
     PostOutcome,
-    ReleaseOutcome,
     ReplayOutcome,
 )
 from lingua_scheduler.settings import InboxSettings
-from lingua_scheduler.store.connection import Argument, Line, RedisAway
+from lingua_scheduler.store.connection import Argument, RedisAway, RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import whole
-from lingua_scheduler.store.script_batches import Kind, Together
+from lingua_scheduler.store.script_batches import BatchedScript, Batcher
 from lingua_scheduler.store.scripts import Scripts
 
 GROUP = "mail"
 FIRST = "-"
 
 
+# Dead letters kept for each instance; the oldest give way.
+MAX_DEAD_LETTERS = 10_000
+
+
 class Limits(NamedTuple):
-    """How much may lie in an inbox, how many dead letters beside it, and for how long if nobody cares."""
+    """Limits of an inbox: its letters, its dead letters, and how long both are kept unread."""
 
     max_length: int
     max_bytes: int
@@ -35,10 +40,10 @@ class Limits(NamedTuple):
 
 
 def limits_of(settings: InboxSettings) -> Limits:
-    return Limits(settings.max_length, settings.max_bytes, settings.max_dead_letters, settings.keep_ms)
+    return Limits(settings.max_length, settings.max_bytes, MAX_DEAD_LETTERS, settings.keep_ms)
 
 
-class Entry(NamedTuple):
+class InboxEntry(NamedTuple):
     """A letter in a stream. One that is none of ours has no kind."""
 
     entry_id: str
@@ -50,7 +55,7 @@ class Entry(NamedTuple):
 
 
 class Adoption(NamedTuple):
-    """Somebody's right to read a dead instance's inbox."""
+    """The exclusive right to read a dead instance's inbox, for a limited time."""
 
     instance: str
     by: str
@@ -58,9 +63,9 @@ class Adoption(NamedTuple):
     hold_ms: int
 
 
-class Claimed(NamedTuple):
-    outcome: ClaimOutcome
-    entries: tuple[Entry, ...] = ()
+class ClaimedLetters(NamedTuple):
+    outcome: InboxClaimOutcome
+    entries: tuple[InboxEntry, ...] = ()
     # Where the next page begins, or empty.
     cursor: str = ""
 
@@ -69,14 +74,14 @@ class DeadLetter(NamedTuple):
     """`body_bytes` is how long its body was; speech in it is not kept."""
 
     instance: str
-    entry: Entry
+    entry: InboxEntry
     reason: str
     subject: str
     body_bytes: int
 
     @property
     def letter_id(self) -> str:
-        return f"{self.instance}:{self.entry.entry_id}"
+        return str(LetterId(self.instance, self.entry.entry_id))
 
     @property
     def buried_at_ms(self) -> int:
@@ -90,11 +95,11 @@ class Depth(NamedTuple):
 
 
 class Inboxes:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts, max_pending: int) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, scripts: Scripts, max_pending: int) -> None:
         self._line = line
         self._keys = keys
         self._scripts = scripts
-        self._together = Together(scripts, max_pending)
+        self._batches = Batcher(scripts, max_pending)
 
     async def prepare(self, instance: str) -> None:
         """Make the group at the very beginning, so that no letter that came before it is missed."""
@@ -104,12 +109,12 @@ class Inboxes:
             if not str(error).startswith("BUSYGROUP"):
                 raise
 
-    async def post(self, to: str, letter: Entry, limits: Limits) -> PostOutcome:
+    def post(self, to: str, letter: InboxEntry, limits: Limits) -> asyncio.Future[PostOutcome]:
         """Again after a lost reply means that the letter may come twice, with the same uid."""
         words = letter.kind, letter.sender, letter.uid, letter.body
-        return _POST_OUTCOMES[await self._together.join(_POST, self._keys.inbox(to), limits, letter.uid, words)]
+        return self._batches.submit(_POST, self._keys.inbox(to), limits, letter.uid, words)
 
-    async def read(self, line: Line, instance: str, count: int, block_ms: int) -> list[Entry]:
+    async def read(self, line: RedisLine, instance: str, count: int, block_ms: int) -> list[InboxEntry]:
         """Wait for letters, over a line of which this is the only caller."""
         wanted = ("GROUP", GROUP, instance, "COUNT", count, "BLOCK", block_ms, "STREAMS", self._keys.inbox(instance))
         try:
@@ -126,23 +131,23 @@ class Inboxes:
     async def done(self, instance: str, entry_ids: Sequence[str]) -> None:
         await self._scripts.run("inbox_done", inbox=self._keys.inbox(instance), group=GROUP, entries=entry_ids)
 
-    async def claim(self, instance: str, count: int, idle_ms: int, cursor: str = FIRST) -> Claimed:
+    async def claim(self, instance: str, count: int, idle_ms: int, cursor: str = FIRST) -> ClaimedLetters:
         """An instance's own letters that it was given `idle_ms` ago and has not done."""
         return await self._claim(instance, instance, "", 0, count, idle_ms, cursor)
 
     async def adopt(self, instance: str, by: str, hold_ms: int) -> Adoption | None:
-        """None while somebody else is at it."""
+        """None while another instance has adopted it."""
         reply = await self._scripts.run("inbox_adopt", adopter=self._keys.adopter(instance), by=by, hold_ms=hold_ms)
         if AdoptionOutcome(reply[0]) is AdoptionOutcome.HELD:
             return None
         return Adoption(instance, by, reply[1], hold_ms)
 
-    async def claim_adopted(self, adoption: Adoption, count: int, idle_ms: int, cursor: str = FIRST) -> Claimed:
+    async def claim_adopted(self, adoption: Adoption, count: int, idle_ms: int, cursor: str = FIRST) -> ClaimedLetters:
         """As `claim`, and after the last page also what was never read; the adoption is held on to."""
         instance, by, epoch, hold_ms = adoption
         return await self._claim(instance, by, str(epoch), hold_ms, count, idle_ms, cursor)
 
-    async def release(self, adoption: Adoption, *, remove: bool = False) -> ReleaseOutcome:
+    async def release(self, adoption: Adoption, *, remove: bool = False) -> InboxReleaseOutcome:
         reply = await self._scripts.run(
             "inbox_release",
             inbox=self._keys.inbox(adoption.instance),
@@ -152,10 +157,17 @@ class Inboxes:
             epoch=adoption.epoch,
             remove=int(remove),
         )
-        return ReleaseOutcome(reply[0])
+        return InboxReleaseOutcome(reply[0])
 
     async def bury(
-        self, instance: str, entry: Entry, reason: str, limits: Limits, *, subject: str = "", keeps_body: bool = False
+        self,
+        instance: str,
+        entry: InboxEntry,
+        reason: str,
+        limits: Limits,
+        *,
+        subject: str = "",
+        keeps_body: bool = False,
     ) -> BuryOutcome:
         reply = await self._scripts.run(
             "inbox_bury",
@@ -189,7 +201,7 @@ class Inboxes:
         return ReplayOutcome(reply[0])
 
     async def purge(self, instance: str, entry_ids: Sequence[str]) -> int:
-        """Delete dead letters for good; how many there were."""
+        """Delete dead letters permanently. Returns their number."""
         return int(await self._line.call("XDEL", self._keys.dead_letters(instance), *entry_ids))
 
     async def depth(self, instance: str) -> Depth:
@@ -210,7 +222,7 @@ class Inboxes:
 
     async def _claim(
         self, instance: str, consumer: str, epoch: str, hold_ms: int, count: int, idle_ms: int, cursor: str
-    ) -> Claimed:
+    ) -> ClaimedLetters:
         reply = await self._scripts.run(
             "inbox_claim",
             inbox=self._keys.inbox(instance),
@@ -223,10 +235,12 @@ class Inboxes:
             epoch=epoch,
             hold_ms=hold_ms,
         )
-        outcome = ClaimOutcome(reply[0])
-        if outcome is ClaimOutcome.LOST:
-            return Claimed(outcome)
-        return Claimed(outcome, tuple(_entry(entry, fields, times) for entry, times, fields in reply[2]), reply[1])
+        outcome = InboxClaimOutcome(reply[0])
+        if outcome is InboxClaimOutcome.LOST:
+            return ClaimedLetters(outcome)
+        return ClaimedLetters(
+            outcome, tuple(_entry(entry, fields, times) for entry, times, fields in reply[2]), reply[1]
+        )
 
 
 def _of_posts(inbox: str, limits: Limits, _uids: list[str], letters: list[tuple[Argument, ...]]) -> dict[str, Any]:
@@ -239,16 +253,16 @@ def _of_posts(inbox: str, limits: Limits, _uids: list[str], letters: list[tuple[
     }
 
 
-_POST = Kind("inbox_post", _of_posts)
 _POST_OUTCOMES = {outcome.value: outcome for outcome in PostOutcome}
+_POST = BatchedScript("inbox_post", _of_posts, _POST_OUTCOMES.__getitem__)
 
 
-def _entry(entry_id: str | bytes, fields: Sequence[Any], deliveries: int = 1) -> Entry:
+def _entry(entry_id: str | bytes, fields: Sequence[Any], deliveries: int = 1) -> InboxEntry:
     """Fields stand where `inbox_post` puts them; a newer version may add some behind."""
     if len(fields) < 8:
-        return Entry(_text(entry_id), "", "", "", b"", deliveries)
+        return InboxEntry(_text(entry_id), "", "", "", b"", deliveries)
     _, kind, _, sender, _, uid, _, body, *_ = fields
-    return Entry(_text(entry_id), _text(kind), _text(sender), _text(uid), _bytes(body), deliveries)
+    return InboxEntry(_text(entry_id), _text(kind), _text(sender), _text(uid), _bytes(body), deliveries)
 
 
 def _dead_letter(instance: str, entry_id: str, fields: Sequence[str]) -> DeadLetter:

@@ -1,4 +1,4 @@
-"""Presence: which instances are alive, by their beats on Redis's clock."""
+"""Membership in Redis: which instances are alive, by their heartbeats on Redis's clock."""
 
 from typing import Any, NamedTuple
 
@@ -6,11 +6,11 @@ import msgspec
 
 from lingua_scheduler.domain.cluster.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
 from lingua_scheduler.domain.watching.figures import Figures
-from lingua_scheduler.store.connection import Line, Reply
+from lingua_scheduler.store.connection import RedisLine, Reply
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_instance, is_text
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
 CLOCK_TOLERANCE_MS = 1_000
 
@@ -26,13 +26,15 @@ class Me(NamedTuple):
     started_at_ms: int
     address: str = ""
     seals: str = ""
+    abilities: str = ""
 
 
 class Instances:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, scripts: Scripts, unreadable: UnreadableKeys) -> None:
         self._unreadable = unreadable
         self._keys = {"alive": keys.instances_alive, "about": keys.instances_about}
         self._figures = keys.figures
+        self._turn = keys.turn
         self._line = line
         self._scripts = scripts
 
@@ -73,6 +75,10 @@ class Instances:
                 found[name] = instance
         return found
 
+    async def take_turn(self, instance: str, turn_ms: int) -> bool:
+        """Whether this instance may send peers elsewhere: one of all may, once in this time."""
+        return bool(await self._line.call("SET", self._turn, instance, "NX", "PX", turn_ms))
+
     async def show(self, instance: str, figures: bytes) -> None:
         """Tell the others what this one counts."""
         await self._line.call("HSET", self._figures, instance, figures)
@@ -100,7 +106,7 @@ class Instances:
         )
 
 
-# What an instance says of itself; another release may say more, or the same in another way.
+# The profile of an instance; other releases may have other fields.
 _ABOUT = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -112,6 +118,6 @@ def _instance(instance: str, silent_ms: int, about: str) -> Instance | None:
         return None
     defaults = Instance._field_defaults
     known = {name: said[name] for name, default in defaults.items() if type(said.get(name)) is type(default)}
-    # A beat of the future is from before the clock was put back: whoever lives has beaten since.
+    # A heartbeat in the future is from before the clock was set back: live instances have sent one since.
     silent_ms = max(0, silent_ms) if silent_ms > -CLOCK_TOLERANCE_MS else -silent_ms
     return Instance(instance, silent_ms, incarnation, **known)

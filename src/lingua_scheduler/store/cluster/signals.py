@@ -1,4 +1,4 @@
-"""Losable messages between instances, by Redis Pub/Sub on a connection of its own that comes back by itself."""
+"""Signals: messages between instances that may be lost, by Redis Pub/Sub on a connection that reconnects by itself."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ import msgspec
 from redis.asyncio.connection import AbstractConnection
 
 from lingua_scheduler.protocol.signals import DECODER, Signal
-from lingua_scheduler.store.connection import FIRST_RETRY_S, LAST_RETRY_S, Line, RedisAway, Waiter
+from lingua_scheduler.store.connection import RECONNECTS, RedisAway, RedisLine, Waiter
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
 
 _HEARD = metrics.by(metrics.SIGNALS, *(kind.__name__ for kind in get_args(Signal)), "unreadable")
 
-# After so much silence we ask whether somebody is there, and after as much again we leave.
+# After this much silence the connection is checked with a ping, and closed after as much again.
 QUIET_S = 5.0
 CONNECT_WITHIN_S = 2.0
 MAX_BYTES = 16_384
@@ -27,13 +27,16 @@ Handlers = Mapping[type[Any], Callable[[Any], None]]
 class Signals:
     """One channel for all instances. What is said while a listener is away is lost to it."""
 
-    def __init__(self, line: Line, channel: str) -> None:
+    def __init__(self, line: RedisLine, channel: str) -> None:
         self._line = line
         self._channel = channel
         self.listening = asyncio.Event()
 
     def publish(self, signal: Signal, to: str = "") -> Waiter:
-        """Say it to every instance that listens, this one too, or to one. Whoever wants to may await that it left."""
+        """Send a signal to all instances, including this one, or to one.
+
+        The returned future is done when it was sent.
+        """
         channel = f"{self._channel}:{to}" if to else self._channel
         said = self._line.call("PUBLISH", channel, msgspec.json.encode(signal))
         said.add_done_callback(_do_not_mind)
@@ -45,8 +48,7 @@ class Signals:
         Those to all are heard, and those to `instance`.
         """
         channels = [self._channel, f"{self._channel}:{instance}"] if instance else [self._channel]
-        retry_s = FIRST_RETRY_S
-        was_failing = False
+        failures, was_failing = 0, False
         while True:
             connection: AbstractConnection | None = None
             try:
@@ -57,7 +59,7 @@ class Signals:
                     for _ in channels:
                         await connection.read_response(disconnect_on_error=False)
                 self.listening.set()
-                retry_s, was_failing = FIRST_RETRY_S, False
+                failures, was_failing = 0, False
                 await self._hear(connection, handlers)
             except Exception as error:
                 if not was_failing:
@@ -68,8 +70,8 @@ class Signals:
                 self.listening.clear()
                 if connection is not None:
                     await connection.disconnect(nowait=True)
-            await asyncio.sleep(retry_s)
-            retry_s = min(retry_s * 2, LAST_RETRY_S)
+            failures += 1
+            await asyncio.sleep(RECONNECTS.pause_s(failures))
 
     async def _hear(self, connection: AbstractConnection, handlers: Handlers) -> None:
         is_asked = False
@@ -93,7 +95,7 @@ def _hand_over(said: bytes, handlers: Handlers) -> None:
             raise msgspec.ValidationError("it is too long")
         signal = DECODER.decode(said)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Another version's, or nobody's; a signal may be missed.
+        # Of another release, or invalid; a signal may be lost.
         _HEARD["unreadable"].inc()
         return
     _HEARD[type(signal).__name__].inc()

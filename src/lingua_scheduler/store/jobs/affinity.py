@@ -1,13 +1,13 @@
 """Affinity keys: the node that served a caller's key last, for a while."""
 
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_node, is_shard
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
 
 class Affinity:
-    def __init__(self, line: Line, keys: Keys, unreadable: Unreadable) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, unreadable: UnreadableKeys) -> None:
         self._line = line
         self._keys = keys
         self._unreadable = unreadable

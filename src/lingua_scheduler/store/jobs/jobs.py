@@ -2,8 +2,7 @@
 
 import asyncio
 import random
-from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -15,20 +14,19 @@ from lingua_scheduler.domain.jobs.attempts import (
     DispatchOutcome,
     EndOutcome,
     NoteOutcome,
-    match_job_id,
-    parse_leases,
 )
+from lingua_scheduler.domain.jobs.job_ids import match_job_id
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent, JobState, legal_before, target_of
-from lingua_scheduler.domain.jobs.quarantine import Mark, QuarantineRules, Verdict, mark_of
+from lingua_scheduler.domain.jobs.quarantine import Mark, QuarantineRules, QuarantineVerdict, mark_of
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.store.connection import Line, Reply, Waiter
+from lingua_scheduler.domain.nodes.owners import NOBODY, Owner, Ownership
+from lingua_scheduler.store.connection import RedisLine, Reply
 from lingua_scheduler.store.jobs.records import RECENT_MAX, JobRecord, Records, one_line
 from lingua_scheduler.store.keys import Keys, ShardKeys
-from lingua_scheduler.store.nodes.nodes import Owner
 from lingua_scheduler.store.reading import whole
-from lingua_scheduler.store.script_batches import Kind, Together
+from lingua_scheduler.store.script_batches import BatchedScript, Batcher
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
 _BEFORE = {event: " ".join(legal_before(event)) for event in JobEvent}
 _LIVE = " ".join(LIVE)
@@ -40,21 +38,15 @@ _AFTER = {event: target_of(event).value for event in JobEvent}
 _DISPATCH_OUTCOMES = {outcome.value: outcome for outcome in DispatchOutcome}
 _ADVANCE_OUTCOMES = {outcome.value: outcome for outcome in AdvanceOutcome}
 _END_OUTCOMES = {outcome.value: outcome for outcome in EndOutcome}
-_VERDICTS = {verdict.value or "-": verdict for verdict in Verdict}
+_VERDICTS = {verdict.value or "-": verdict for verdict in QuarantineVerdict}
 DICE = random.Random()
+T = TypeVar("T")
 # How far a look for overdue leases reaches behind what is none.
 OVERDUE_PAGES = 10
 
 
-@lru_cache(maxsize=4_096)
-def _owner_of(text: str) -> tuple[str, Owner, Features]:
-    """The epoch of a node, who holds it, and what it announced; a node gets many jobs between two changes."""
-    epoch, instance, link, features = text.split(" ")
-    return epoch, Owner(instance, link), Features.parse(features)
-
-
 class DispatchRules(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """The settings a dispatch carries along. Made once, so calls that have the same ones are told by that."""
+    """The settings a dispatch carries. One object, so that calls with the same settings can be batched by identity."""
 
     sample: int
     sample_k: int
@@ -88,7 +80,7 @@ class Dispatched(msgspec.Struct, frozen=True, gc=False):
     outcome: DispatchOutcome
     node_id: str = ""
     epoch: str = ""
-    owner: Owner = Owner("", "")
+    owner: Owner = NOBODY
     features: Features = Features()
 
 
@@ -97,7 +89,7 @@ class Ended(msgspec.Struct, frozen=True, gc=False):
     owner: str = ""
     session_id: str = ""
     utterance_index: int = -1
-    verdict: Verdict = Verdict.UNCHANGED
+    verdict: QuarantineVerdict = QuarantineVerdict.UNCHANGED
 
 
 _DispatchGroup = tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...], bool, DispatchRules]
@@ -105,7 +97,7 @@ _EndGroup = tuple[JobEvent, str, bool, int, QuarantineRules | None]
 
 
 class JobNote(msgspec.Struct, frozen=True, gc=False):
-    """A job without an attempt: it waits for its first one, or found nobody and says why."""
+    """A job without an attempt: it waits for its first one, or no node was found, with the reason."""
 
     job_id: str
     pools: tuple[str, ...]
@@ -119,17 +111,15 @@ class JobNote(msgspec.Struct, frozen=True, gc=False):
 class Jobs(Records):
     """What happens to jobs; how they are looked up is in `Records`."""
 
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable, max_pending: int) -> None:
+    def __init__(
+        self, line: RedisLine, keys: Keys, scripts: Scripts, unreadable: UnreadableKeys, max_pending: int
+    ) -> None:
         super().__init__(line, keys, unreadable)
         self._scripts = scripts
-        self._together = Together(scripts, max_pending)
+        self._batches = Batcher(scripts, max_pending)
 
-    async def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> Dispatched:
+    def dispatch(self, shard: int, order: JobOrder, rules: DispatchRules) -> asyncio.Future[Dispatched]:
         """Choose a node, lease a slot, write the job."""
-        return dispatched_of(await self.ask_for_slot(shard, order, rules))
-
-    def ask_for_slot(self, shard: int, order: JobOrder, rules: DispatchRules) -> Waiter:
-        """As `dispatch`, for those who read the reply themselves, with `dispatched_of`."""
         keys = self._keys.shard(shard)
         wish = ""
         if order.preferred or order.excluded:
@@ -138,7 +128,7 @@ class Jobs(Records):
         session_id = order.session_id
         if not session_id.isprintable():
             session_id = one_line(session_id)
-        return self._together.join(
+        return self._batches.submit(
             _DISPATCH,
             keys,
             (order.pools, order.wide, order.owner, order.needs, order.is_last_resort, rules),
@@ -146,17 +136,21 @@ class Jobs(Records):
             f"{order.job_id} {order.attempt} {order.run_ms} {order.utterance_index} {wish}\n{session_id}",
         )
 
-    async def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> AdvanceOutcome:
-        return advanced_of(await self.ask_to_advance(attempt, epoch, event))
-
-    def ask_to_advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> Waiter:
-        """As `advance`, for those who read the reply themselves, with `advanced_of`."""
+    def advance(self, attempt: Attempt, epoch: str, event: JobEvent) -> asyncio.Future[AdvanceOutcome]:
         if match_job_id(attempt.job_id) is None:
-            return _answered(AdvanceOutcome.STALE.value)
+            return _answered(AdvanceOutcome.STALE)
         keys = self._keys.shard(attempt.shard)
-        return self._together.join(_ADVANCE, keys, event, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
+        return self._batches.submit(_ADVANCE, keys, event, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
-    async def end(
+    def extend(self, attempt: Attempt, epoch: str, more_ms: int, limit_ms: int) -> asyncio.Future[AdvanceOutcome]:
+        """Move the deadline of a live attempt to `more_ms` from now, at most to `limit_ms` after its dispatch."""
+        if match_job_id(attempt.job_id) is None:
+            return _answered(AdvanceOutcome.STALE)
+        keys = self._keys.shard(attempt.shard)
+        words = f"{attempt.lease} {epoch} {min(more_ms, limit_ms)}"
+        return self._batches.submit(_EXTEND, keys, limit_ms, keys.job(attempt.job_id), words)
+
+    def end(
         self,
         attempt: Attempt,
         epoch: str,
@@ -166,34 +160,17 @@ class Jobs(Records):
         if_overdue: bool = False,
         linger_ms: int = 0,
         quarantine: QuarantineRules | None = None,
-    ) -> Ended:
+    ) -> asyncio.Future[Ended]:
         """End a live attempt; `epoch` empty when it is not a node that says so.
 
         With `linger_ms` the slot stays taken for a while, because the node may still be at it. Without the rules of
         `quarantine` the node is not judged by it.
         """
-        reply = await self.ask_to_end(
-            attempt, epoch, event, reason, if_overdue=if_overdue, linger_ms=linger_ms, quarantine=quarantine
-        )
-        return ended_of(reply)
-
-    def ask_to_end(
-        self,
-        attempt: Attempt,
-        epoch: str,
-        event: JobEvent,
-        reason: str = "",
-        *,
-        if_overdue: bool = False,
-        linger_ms: int = 0,
-        quarantine: QuarantineRules | None = None,
-    ) -> Waiter:
-        """As `end`, for those who read the reply themselves, with `ended_of`."""
         if match_job_id(attempt.job_id) is None:
-            return _answered(EndOutcome.GONE.value)
+            return _answered(Ended(EndOutcome.GONE))
         keys = self._keys.shard(attempt.shard)
         group = event, reason, if_overdue, linger_ms, quarantine
-        return self._together.join(_END, keys, group, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
+        return self._batches.submit(_END, keys, group, keys.job(attempt.job_id), f"{attempt.lease} {epoch}")
 
     async def close(self, shard: int, job_id: str, attempt: int, event: JobEvent, reason: str) -> bool:
         """End a job that has no live attempt."""
@@ -229,7 +206,7 @@ class Jobs(Records):
             "job_move",
             job_key=self._keys.shard(shard).job(job_id),
             attempt=attempt,
-            before=_BEFORE[JobEvent.RESERVE],
+            before=_BEFORE[JobEvent.DISPATCH],
             shard=moved_to,
         )
         return bool(reply[0] == "moved")
@@ -285,33 +262,35 @@ class Jobs(Records):
         return bool(reply[0] == "kept")
 
     async def is_over(self, attempt: Attempt) -> bool:
-        """Whether it has ended, or another attempt is current. What Redis has forgotten may still go on."""
+        """Whether it has ended, or another attempt is current. A job without a record may still be running."""
         record = await self.read(attempt.shard, attempt.job_id)
         is_same = record and (record["attempt"], record.get("node")) == (str(attempt.number), attempt.node_id)
         return bool(record) and not (is_same and record.get("state") in LIVE)
+
+    async def has_lease(self, attempt: Attempt) -> bool:
+        return await self._line.call("ZSCORE", self._keys.shard(attempt.shard).leases, attempt.lease) is not None
 
     async def overdue(self, shard: int, most: int) -> list[Attempt]:
         strange, *leases = await self._scripts.run(
             "leases_overdue", self._keys.shard(shard), most=most, pages=OVERDUE_PAGES
         )
         self._unreadable.met("leases", self._keys.shard(shard).leases, int(strange))
-        return parse_leases(leases, shard)
+        return Attempt.parse_all(leases, shard)
 
 
-def dispatched_of(reply: Reply) -> Dispatched:
+def _dispatched(reply: Reply) -> Dispatched:
     word, _, rest = reply.partition(" ")
     outcome = _DISPATCH_OUTCOMES[word]
     if outcome is not DispatchOutcome.DISPATCHED:
         return Dispatched(outcome)
     node_id, _, owner = rest.partition(" ")
-    return Dispatched(outcome, node_id, *_owner_of(owner))
+    held_by = Ownership.parse(owner)
+    if held_by is None:
+        raise ValueError(f"the owner of {node_id} cannot be read: {owner}")
+    return Dispatched(outcome, node_id, *held_by)
 
 
-def advanced_of(reply: Reply) -> AdvanceOutcome:
-    return _ADVANCE_OUTCOMES[reply]
-
-
-def ended_of(reply: Reply) -> Ended:
+def _ended(reply: Reply) -> Ended:
     word, _, rest = reply.partition(" ")
     outcome = _END_OUTCOMES[word]
     if outcome is not EndOutcome.ENDED:
@@ -320,11 +299,11 @@ def ended_of(reply: Reply) -> Ended:
     return Ended(outcome, "" if owner == "-" else owner, session_id, whole(utterance, -1), _VERDICTS[verdict])
 
 
-def _answered(reply: Reply) -> Waiter:
+def _answered(outcome: T) -> asyncio.Future[T]:
     """For a node that speaks of a job that cannot be ours: Redis need not be asked."""
-    waiter: Waiter = asyncio.get_running_loop().create_future()
-    waiter.set_result(reply)
-    return waiter
+    answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    answer.set_result(outcome)
+    return answer
 
 
 def _word(text: str) -> str:
@@ -340,9 +319,9 @@ def _of_dispatches(keys: ShardKeys, group: _DispatchGroup, job_keys: list[str], 
         "sample_k": rules.sample_k,
         "ack_ms": rules.ack_ms,
         "keep_ms": rules.keep_ms,
-        "before": _BEFORE[JobEvent.RESERVE],
+        "before": _BEFORE[JobEvent.DISPATCH],
         "live": _LIVE,
-        "state": _AFTER[JobEvent.SEND],
+        "state": _AFTER[JobEvent.DISPATCH],
         "dice": DICE.getrandbits(31),
         "most": RECENT_MAX,
         "pool_name": pools[0],
@@ -357,6 +336,10 @@ def _of_dispatches(keys: ShardKeys, group: _DispatchGroup, job_keys: list[str], 
 
 def _of_advances(_keys: ShardKeys, event: JobEvent, job_keys: list[str], moves: list[str]) -> dict[str, Any]:
     return {"job_keys": job_keys, "before": _BEFORE[event], "state": _AFTER[event], "moves": moves}
+
+
+def _of_extensions(_keys: ShardKeys, limit_ms: int, job_keys: list[str], asks: list[str]) -> dict[str, Any]:
+    return {"job_keys": job_keys, "live": _LIVE, "limit_ms": limit_ms, "asks": asks}
 
 
 def _of_ends(_keys: ShardKeys, group: _EndGroup, job_keys: list[str], ends: list[str]) -> dict[str, Any]:
@@ -378,6 +361,7 @@ def _of_ends(_keys: ShardKeys, group: _EndGroup, job_keys: list[str], ends: list
 
 
 # What a node says first of a job comes first to Redis too.
-_ADVANCE = Kind("attempt_advance", _of_advances, goes_first=True)
-_DISPATCH = Kind("job_dispatch", _of_dispatches)
-_END = Kind("attempt_end", _of_ends)
+_ADVANCE = BatchedScript("attempt_advance", _of_advances, _ADVANCE_OUTCOMES.__getitem__, goes_first=True)
+_EXTEND = BatchedScript("attempt_extend", _of_extensions, _ADVANCE_OUTCOMES.__getitem__)
+_DISPATCH = BatchedScript("job_dispatch", _of_dispatches, _dispatched)
+_END = BatchedScript("attempt_end", _of_ends, _ended)

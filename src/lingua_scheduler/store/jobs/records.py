@@ -1,28 +1,29 @@
-"""Job records as people ask for them: one by its id, wherever it went, or the latest ones."""
+"""Queries of job records: one by its id, in whichever shard it is now, or the latest ones."""
 
 import asyncio
 from typing import NamedTuple
 
-from lingua_scheduler.domain.jobs.attempts import parse_leases, shard_of, without_secret
-from lingua_scheduler.domain.jobs.history import Step, steps_of
+from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.jobs.history import JobStep, steps_of
+from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobState
 from lingua_scheduler.domain.sessions.names import shown_session
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import fields_of, is_shard, is_text
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
 # How many entries of recent jobs a shard keeps, about; those that began together share one.
 RECENT_MAX = 2_000
-# One question looks at so many of them in all shards, reads so many records, and gets so many.
+# Bounds of one query: entries examined in all shards, records read, and records returned.
 LOOKED_AT_MAX = 10_000
 READ_MAX = 2_000
 LISTED_MAX = 500
-READ_TOGETHER = 100
+READ_TOGETHER = 25
 # One more than the most retries: no job has been in more shards.
 POINTERS_MAX = 101
 ID_MAX_CHARS = 128
-# A job in one of these goes on elsewhere if it says so; in any other state it is where we look.
+# A job in one of these states may continue in another shard; in any other state its record is here.
 _WAITS = (JobState.CREATED, JobState.RETRYING)
 
 
@@ -42,7 +43,7 @@ class JobRecord(NamedTuple):
     # When it was created, dispatched, accepted …, as far as it was.
     times_ms: dict[str, int]
     # Oldest first.
-    history: tuple[Step, ...]
+    history: tuple[JobStep, ...]
     explanation: str
 
     @property
@@ -50,8 +51,35 @@ class JobRecord(NamedTuple):
         return self.state in LIVE
 
 
+class JobFilter(NamedTuple):
+    """Empty: any."""
+
+    state: str = ""
+    session: str = ""
+    # It had an attempt there.
+    node_id: str = ""
+    # As src:tgt.
+    pair: str = ""
+    # It began then or later.
+    since_ms: int = 0
+
+    def takes(self, record: JobRecord) -> bool:
+        wanted = (
+            (self.state, (record.state,)),
+            # Compared in its shortened form: a caller that does not know the whole id learns no more of it.
+            (self.session, (shown_session(record.session_id),)),
+            (self.node_id, (record.node_id, *(step.node_id for step in record.history))),
+            (self.pair, (pool.rpartition(":")[0] for pool in record.pools)),
+        )
+        began_ms = min(record.times_ms.values(), default=0)
+        return began_ms >= self.since_ms and all(not asked or asked in found for asked, found in wanted)
+
+
+ANY = JobFilter()
+
+
 class Records:
-    def __init__(self, line: Line, keys: Keys, unreadable: Unreadable) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, unreadable: UnreadableKeys) -> None:
         self._line = line
         self._keys = keys
         self._unreadable = unreadable
@@ -66,10 +94,11 @@ class Records:
 
     async def find(self, job_id: str) -> JobRecord | None:
         """Begin in the shard the id names, and follow the pointers a job leaves behind."""
-        job_id = without_secret(job_id)
-        shard = shard_of(job_id)
-        if shard is None or len(job_id) > ID_MAX_CHARS:
+        job_id = JobHandle.parse(job_id).job_id
+        named = JobId.parse(job_id)
+        if named is None or len(job_id) > ID_MAX_CHARS:
             return None
+        shard = named.shard
         found: JobRecord | None = None
         for _ in range(POINTERS_MAX):
             fields = await self.read(shard, job_id)
@@ -78,11 +107,11 @@ class Records:
             try:
                 record, moved_to = _record(job_id, shard, fields), int(fields.get("moved_to", -1))
             except ValueError:
-                # It looked like a record, but somebody else wrote there.
+                # It looked like a record, but is not one.
                 self._unreadable.met("record", job_id)
                 break
             if found is not None and record.attempt <= found.attempt:
-                # It came back from there: only what it went through is news.
+                # It moved back here: only its history is new.
                 return found._replace(history=_in_order(found.history + record.history))
             found = _follows(found, record)
             if moved_to < 0 or found.state not in _WAITS:
@@ -90,19 +119,19 @@ class Records:
             shard = moved_to
         return found
 
-    async def latest(self, *, state: str = "", session: str = "", limit: int = 50) -> list[JobRecord]:
+    async def latest(self, asked: JobFilter = ANY, limit: int = 50) -> list[JobRecord]:
         """The latest jobs of all shards, newest first; how far back one look reaches is bounded."""
-        # Compared as it is shown: whoever does not know the whole id does not learn more of it by asking.
-        limit, session = min(limit, LISTED_MAX), shown_session(one_line(session))
-        is_choosy = bool(state or session)
+        limit, asked = min(limit, LISTED_MAX), asked._replace(session=shown_session(one_line(asked.session)))
         newest_first = await self.ids(
-            session=session, most=RECENT_MAX if is_choosy else limit, even_old=not state or state in LIVE
+            session=asked.session,
+            most=RECENT_MAX if any(asked) else limit,
+            even_old=not asked.state or asked.state in LIVE,
         )
         found: list[JobRecord] = []
         for first in range(0, min(len(newest_first), READ_MAX), READ_TOGETHER):
             some = newest_first[first : first + READ_TOGETHER]
             records = await asyncio.gather(*map(self.find, some))
-            found += (record for record in records if record is not None and _is_wanted(record, state, session))
+            found += (record for record in records if record is not None and asked.takes(record))
             if len(found) >= limit:
                 break
         return found[:limit]
@@ -141,7 +170,7 @@ class Records:
 
     async def _leased(self, shard: int, most: int) -> list[str]:
         leases = await self._line.call("ZRANGE", self._keys.shard(shard).leases, 0, most - 1)
-        return [attempt.job_id for attempt in parse_leases(leases, shard)]
+        return [attempt.job_id for attempt in Attempt.parse_all(leases, shard)]
 
 
 def one_line(text: str) -> str:
@@ -180,9 +209,5 @@ def _follows(before: JobRecord | None, record: JobRecord) -> JobRecord:
     )
 
 
-def _in_order(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def _in_order(steps: tuple[JobStep, ...]) -> tuple[JobStep, ...]:
     return tuple(sorted(steps, key=lambda step: (step.attempt, step.at_ms)))
-
-
-def _is_wanted(record: JobRecord, state: str, session: str) -> bool:
-    return (not state or record.state == state) and (not session or shown_session(record.session_id) == session)

@@ -1,14 +1,14 @@
-"""Requests in Redis: who may place the job of a request id, and which job it became."""
+"""Idempotency keys in Redis: which caller may place the job of a request id, and which job it became."""
 
 import msgspec
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.requests import BindOutcome, ClaimOutcome, ReleaseOutcome, Request
+from lingua_scheduler.domain.jobs.requests import BindOutcome, Request, RequestClaimOutcome, RequestReleaseOutcome
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 
 
-class Claim(msgspec.Struct, frozen=True, gc=False):
+class RequestClaim(msgspec.Struct, frozen=True, gc=False):
     """A caller's try to be the one. The token is its own, so that a repeat of the very same call is recognised."""
 
     request: Request
@@ -19,16 +19,16 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     secret: str = ""
 
 
-class Claimed(msgspec.Struct, frozen=True, gc=False):
-    outcome: ClaimOutcome
+class ClaimedRequest(msgspec.Struct, frozen=True, gc=False):
+    outcome: RequestClaimOutcome
     # Of a request that is bound.
     job_id: str = ""
     node_id: str = ""
     attempt: int = 0
     secret: str = ""
-    # Of whoever bound it.
+    # Of the caller that bound it.
     token: str = ""
-    # Of a claim that somebody else holds.
+    # Of a claim that another caller holds.
     left_ms: int = 0
 
 
@@ -37,7 +37,7 @@ class Requests:
         self._keys = keys
         self._scripts = scripts
 
-    async def claim(self, claim: Claim, *, claim_ms: int, keep_ms: int) -> Claimed:
+    async def claim(self, claim: RequestClaim, *, claim_ms: int, keep_ms: int) -> ClaimedRequest:
         reply = await self._scripts.run(
             "request_claim",
             request=self._keys.request(*claim.request),
@@ -47,15 +47,15 @@ class Requests:
             claim_ms=claim_ms,
             keep_ms=keep_ms,
         )
-        match ClaimOutcome(reply[0]):
-            case ClaimOutcome.BOUND:
-                return Claimed(ClaimOutcome.BOUND, reply[1], reply[2], int(reply[3]), reply[4], reply[5])
-            case ClaimOutcome.PENDING:
-                return Claimed(ClaimOutcome.PENDING, left_ms=int(reply[1]))
+        match RequestClaimOutcome(reply[0]):
+            case RequestClaimOutcome.BOUND:
+                return ClaimedRequest(RequestClaimOutcome.BOUND, reply[1], reply[2], int(reply[3]), reply[4], reply[5])
+            case RequestClaimOutcome.PENDING:
+                return ClaimedRequest(RequestClaimOutcome.PENDING, left_ms=int(reply[1]))
             case outcome:
-                return Claimed(outcome)
+                return ClaimedRequest(outcome)
 
-    async def bind(self, claim: Claim, attempt: Attempt, *, keep_ms: int) -> BindOutcome:
+    async def bind(self, claim: RequestClaim, attempt: Attempt, *, keep_ms: int) -> BindOutcome:
         reply = await self._scripts.run(
             "request_bind",
             request=self._keys.request(*claim.request),
@@ -68,8 +68,8 @@ class Requests:
         )
         return BindOutcome(reply[0])
 
-    async def release(self, claim: Claim) -> ReleaseOutcome:
+    async def release(self, claim: RequestClaim) -> RequestReleaseOutcome:
         reply = await self._scripts.run(
             "request_release", request=self._keys.request(*claim.request), token=claim.token
         )
-        return ReleaseOutcome(reply[0])
+        return RequestReleaseOutcome(reply[0])

@@ -1,13 +1,14 @@
--- attempt_advance: some live attempts move on (accepted, started) and their leases get new deadlines.
--- No job comes twice.
--- Replies: of each attempt: advanced | stale (not the current attempt, not this node's, not from this life of the node, or ended)
+-- attempt_advance: advance live attempts (accepted, started) and set new deadlines for their leases. A batch: each job
+-- occurs once.
+-- Replies: of each attempt: advanced | repeated (it is in that state already)
+--          | stale (not the current attempt, not this node's, of an earlier epoch of the node, or ended)
 -- include: clock
 -- include: number
 -- include: lease
 -- include: leased
 -- include: record
 local leases   = KEYS[1]   -- zset lease -> deadline
-local free     = KEYS[2]   -- zset node -> free slots, only nodes that take work
+local free     = KEYS[2]   -- zset node -> free slots, only nodes that accept jobs
 local held     = KEYS[3]   -- zset node -> live leases
 local limits   = KEYS[4]   -- hash node -> slots
 local job_keys = {unpack(KEYS, 5)}  -- strings, the jobs' records
@@ -36,7 +37,7 @@ for i, job_key in ipairs(job_keys) do
   if job and job.attempt == attempt and job.node == node and job.epoch == epoch
     and (not deadline or tonumber(deadline) > moment) then
     if job.state == state then
-      replies[i] = 'advanced'
+      replies[i] = 'repeated'
     elseif string.find(before, job.state, 1, true) then
       -- Also a lease that got lost: a live record has one.
       redis.call('ZADD', leases, moment + (read_number(job.run_ms, 9) or 0), lease)

@@ -1,12 +1,12 @@
--- attempt_end: some attempts are over; the leases that are removed by name are what makes this safe to repeat.
--- A node's word counts only with its epoch; a sweep ends what is overdue, in any epoch. An attempt that was given up
--- while its node may still run it keeps its slot for `linger_ms`, or until the node lets go of it.
--- First all that is known is read, then the slots are given back, then the records are written. No job comes twice.
+-- attempt_end: end attempts. Leases are removed by name, which makes this idempotent.
+-- A node's message counts only in its current epoch; a sweep ends overdue attempts of any epoch. An attempt that was
+-- given up while its node may still run it keeps its slot for `linger_ms`, or until the node releases it.
+-- A batch: first everything is read, then slots are released, then records are written. Each job occurs once.
 -- Replies: of each attempt: ended verdict (on the node: quarantined, recovered or -) owner utterance session, as one word
 --          after the other | stale
---          | alive (to be ended only if overdue, and it is not)
---          | repeated (the node has said so before; whoever asks may have missed the answer)
---          | gone (Redis knows nothing of the job: it lost its data, or forgot an old job; its slot is free)
+--          | alive (to be ended only if overdue, which it is not)
+--          | repeated (a repeat of the node's message; the caller may have missed the first answer)
+--          | gone (no record of the job: Redis lost its data, or the record expired; its slot is free)
 -- include: clock
 -- include: number
 -- include: lease
@@ -16,22 +16,22 @@
 -- include: judging
 -- include: growing
 local leases    = KEYS[1]   -- zset lease -> deadline
-local free      = KEYS[2]   -- zset node -> free slots, only nodes that take work
+local free      = KEYS[2]   -- zset node -> free slots, only nodes that accept jobs
 local held      = KEYS[3]   -- zset node -> live leases
 local limits    = KEYS[4]   -- hash node -> slots
 local trouble   = KEYS[5]   -- hash node -> its last outcomes, quarantines in a row, when the last began
 local sick      = KEYS[6]   -- zset node -> quarantined until
-local trust     = KEYS[7]   -- hash node -> slots believed, good results since, slots claimed; only nodes that claim many
+local trust     = KEYS[7]   -- hash node -> slots earned, successes since, slots announced; only nodes that announce many slots
 local job_keys  = {unpack(KEYS, 8)}  -- strings, the jobs' records
-local rules     = ARGV[1]   -- of quarantine: failures window consecutive first_ms longest_ms; good results until more slots are believed
+local rules     = ARGV[1]   -- of quarantine: failures window consecutive first_ms longest_ms; successes until the node gets more slots
 local overdue   = ARGV[2]   -- 1: only if its deadline has passed
 local before    = ARGV[3]   -- states in which this may happen
 local state     = ARGV[4]
 local reason    = ARGV[5]
 local linger_ms = ARGV[6]   -- 0: the slot is free at once
-local mark      = ARGV[7]   -- o or x: what this says of the node; empty: nothing
+local mark      = ARGV[7]   -- o success, x failure of the node; empty: not counted
 local now_ms    = ARGV[8]
-local ends      = {unpack(ARGV, 9)}  -- of each attempt: lease (job#attempt#node) and epoch; no epoch if it is not the node that says so
+local ends      = {unpack(ARGV, 9)}  -- of each attempt: lease (job#attempt#node) and epoch; no epoch if the node did not report it
 
 local moment = clock(now_ms)
 local names, epochs, known, replies, over, given, lost = {}, {}, {}, {}, {}, {}, {}
@@ -70,7 +70,7 @@ end
 if #over > 0 then redis.call('ZREM', leases, unpack(over)) end
 give_back(given, lost, free, held, limits, leases)
 local at_ms = string.format('%.0f', moment)
--- Usually nobody is in trouble, and a success changes nothing then.
+-- Usually no node has failures, and a success changes nothing then.
 local is_judged = mark ~= '' and (mark ~= 'o' or redis.call('EXISTS', trouble) == 1)
 local grows_after = tonumber(string.match(rules, ' (%d+)$') or 0)
 local is_trusted_more = mark ~= '' and grows_after > 0 and redis.call('EXISTS', trust) == 1

@@ -1,5 +1,5 @@
--- clock_read: what time it is on the server of a shard.
--- Replies: a list of one, the moment in milliseconds
+-- clock_read: the current time of a shard's server.
+-- Replies: a list of one, the time in milliseconds
 -- include: clock
 local seen   = KEYS[1]   -- any key of the shard: it names the server
 local now_ms = ARGV[1]

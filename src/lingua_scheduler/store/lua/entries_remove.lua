@@ -1,4 +1,4 @@
--- entries_remove: take out entries that nobody of us can have written, as far as they still are as they were read.
+-- entries_remove: remove invalid entries, which no scheduler writes, unless they changed since they were read.
 -- Replies: removed count
 local key     = KEYS[1]
 local whole   = ARGV[1]   -- 1: the key goes if all entries are as they were; else each entry for itself

@@ -1,5 +1,6 @@
--- inbox_adopt: take care of a dead instance's inbox, alone, for a while. The epoch rises with every adoption.
--- Replies: adopted epoch | held by (somebody else is at it)
+-- inbox_adopt: adopt a dead instance's inbox, exclusively, for a limited time. Each adoption raises the epoch (fencing
+-- token).
+-- Replies: adopted epoch | held by (another instance has adopted it)
 -- include: clock
 local adopter = KEYS[1]   -- hash: by, epoch, until
 local by      = ARGV[1]

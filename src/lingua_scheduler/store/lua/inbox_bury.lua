@@ -1,6 +1,6 @@
--- inbox_bury: a letter that cannot be handled becomes a dead letter. Of those the oldest give way, and none is kept
--- for ever. Without `keep_body` only what is written on the envelope stays: there may be speech in the body.
--- Replies: buried entry | gone (handled or buried already)
+-- inbox_bury: turn a letter that cannot be handled into a dead letter. Dead letters are bounded, oldest dropped first,
+-- and expire. Without `keep_body` only the envelope is kept, because the body may contain speech.
+-- Replies: buried entry | gone (already handled or buried)
 -- include: letters
 local inbox      = KEYS[1]   -- stream of letters
 local dead       = KEYS[2]   -- stream of dead letters

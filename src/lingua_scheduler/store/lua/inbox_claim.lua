@@ -1,7 +1,7 @@
--- inbox_claim: take letters again that were handed out `idle_ms` ago and are not done, page by page; in an adoption also
--- those that were never handed out. The page begins at `cursor`; the reply holds the next one, empty after the last.
--- XPENDING and XCLAIM rather than XAUTOCLAIM: only they tell how often a letter was handed out.
--- Replies: claimed cursor letters (each: entry, times handed out, fields) | lost (somebody else has adopted it)
+-- inbox_claim: claim letters again that were delivered `idle_ms` ago and are not done, page by page; in an adoption also
+-- letters that were never delivered. The page begins at `cursor`; the reply has the next cursor, empty after the last.
+-- XPENDING and XCLAIM rather than XAUTOCLAIM: only they return how often a letter was delivered.
+-- Replies: claimed cursor letters (each: entry, deliveries, fields) | lost (another instance has adopted it)
 -- include: clock
 local inbox    = KEYS[1]   -- stream of letters
 local adopter  = KEYS[2]   -- hash: by, epoch, until

@@ -1,4 +1,4 @@
--- inbox_done: letters were handled. Acknowledged and deleted in one step, so that the length of the stream is what is left to do.
+-- inbox_done: acknowledge and delete handled letters in one step, so that the stream's length is the remaining work.
 -- Replies: done letters
 local inbox   = KEYS[1]             -- stream of letters
 local group   = ARGV[1]

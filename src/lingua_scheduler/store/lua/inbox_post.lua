@@ -1,11 +1,11 @@
--- inbox_post: put letters into an instance's inbox, unless it is full. Unread letters are never trimmed away; only an
--- inbox that nobody posts to nor reads any more goes in the end, because there may be speech in it.
--- Replies: of each letter: sent | full (the sender waits or does without)
+-- inbox_post: add letters to an instance's inbox, unless it is full. Unread letters are never trimmed; an inbox that is
+-- neither written nor read expires, because it may contain speech.
+-- Replies: of each letter: sent | full (back-pressure: the sender waits or drops the letter)
 local inbox      = KEYS[1]   -- stream of letters
 local max_length = ARGV[1]
 local max_bytes  = ARGV[2]   -- of memory, as Redis estimates it
 local keep_ms    = ARGV[3]
-local letters    = {unpack(ARGV, 4)}  -- of each letter the WORDS kind sender uid body
+local letters    = {unpack(ARGV, 4)}  -- of each letter: WORDS, kind, sender, uid, body
 
 local WORDS = 4
 local length = redis.call('XLEN', inbox)

@@ -1,5 +1,5 @@
--- inbox_release: end an adoption; with `remove`, all that is left of an inbox without letters goes too.
--- Replies: released | removed | lost (somebody else has adopted it)
+-- inbox_release: end an adoption; with `remove`, also delete what is left of an empty inbox.
+-- Replies: released | removed | lost (another instance has adopted it)
 local inbox   = KEYS[1]   -- stream of letters
 local dead    = KEYS[2]   -- stream of dead letters
 local adopter = KEYS[3]   -- hash: by, epoch, until

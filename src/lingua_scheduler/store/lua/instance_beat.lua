@@ -1,10 +1,10 @@
--- instance_beat: an instance is alive. The verb `join` announces it; a `beat` never does, because its inbox must be ready first.
+-- instance_beat: heartbeat of an instance. `join` announces the instance; `beat` does not, because its inbox must exist first.
 -- Replies: joined | alive | was_dead (silent for too long, or unknown: join again) | superseded (another process
--- has its id) | taken beat_ms (of a join: another process has the id, and beat at that moment)
+-- has its id) | taken beat_ms (of a join: another process has the id; the time of its last heartbeat)
 -- include: clock
-local alive       = KEYS[1]   -- zset instance -> last beat
+local alive       = KEYS[1]   -- zset instance -> last heartbeat
 local about       = KEYS[2]   -- hash instance -> incarnation and JSON
-local figures     = KEYS[3]   -- hash instance -> what it counts; missing only once the instance has left
+local figures     = KEYS[3]   -- hash instance -> its figures; missing only once the instance has left
 local instance    = ARGV[1]
 local incarnation = ARGV[2]
 local verb        = ARGV[3]
@@ -14,7 +14,7 @@ local counted     = ARGV[6]
 local now_ms      = ARGV[7]
 
 local now = clock(now_ms)
--- What no instance can have written names nobody, and is written again.
+-- A malformed entry names no instance, and is written again.
 local holder = string.match(redis.call('HGET', about, instance) or '', '^([%w_.-]+) {.*}$')
 local beat = tonumber(redis.call('ZSCORE', alive, instance) or 0)
 local is_alive = beat > now - dead_ms

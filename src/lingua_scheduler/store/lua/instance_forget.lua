@@ -1,9 +1,9 @@
--- instance_forget: an instance that has been dead for long and left no mail need not be known any more.
--- Replies: forgotten | kept (it was there not so long ago)
+-- instance_forget: delete an instance that has been dead for long and has no letters.
+-- Replies: forgotten | kept (its last heartbeat is too recent)
 -- include: clock
-local alive     = KEYS[1]   -- zset instance -> last beat
+local alive     = KEYS[1]   -- zset instance -> last heartbeat
 local about     = KEYS[2]   -- hash instance -> incarnation and JSON
-local figures   = KEYS[3]   -- hash instance -> what it counts
+local figures   = KEYS[3]   -- hash instance -> its figures
 local instance  = ARGV[1]
 local forget_ms = ARGV[2]
 local now_ms    = ARGV[3]

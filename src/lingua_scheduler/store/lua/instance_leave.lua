@@ -1,10 +1,10 @@
--- instance_leave: an instance stops and counts as dead from now on. What it is stays known: others look after its mail.
--- What it counted goes with it: that tells one that left from one that died.
--- Replies: left | superseded (another process has its id, or nobody)
+-- instance_leave: an instance stops and counts as dead from now on. Its entry stays, so that others adopt its inbox.
+-- Its figures are deleted, which distinguishes an instance that stopped from one that died.
+-- Replies: left | superseded (another process has its id, or it is unknown)
 -- include: clock
-local alive       = KEYS[1]   -- zset instance -> last beat
+local alive       = KEYS[1]   -- zset instance -> last heartbeat
 local about       = KEYS[2]   -- hash instance -> incarnation and JSON
-local figures     = KEYS[3]   -- hash instance -> what it counts
+local figures     = KEYS[3]   -- hash instance -> its figures
 local instance    = ARGV[1]
 local incarnation = ARGV[2]
 local dead_ms     = ARGV[3]

@@ -1,7 +1,7 @@
--- instances_list: every instance that is known, dead or alive.
--- Replies: a list of instance, milliseconds since its last beat, incarnation and JSON
+-- instances_list: all known instances, dead or alive.
+-- Replies: a list of instance, milliseconds since its last heartbeat, incarnation and JSON
 -- include: clock
-local alive  = KEYS[1]   -- zset instance -> last beat
+local alive  = KEYS[1]   -- zset instance -> last heartbeat
 local about  = KEYS[2]   -- hash instance -> incarnation and JSON
 local now_ms = ARGV[1]
 

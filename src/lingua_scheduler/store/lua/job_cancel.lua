@@ -1,6 +1,6 @@
--- job_cancel: somebody does not want a job any more. Its attempt, if it has one, is over: what the node says of it is
--- stale from now on. A slot that the node may still be at stays taken for `linger_ms`, or until the node lets go.
--- Replies: cancelled | ended state (it had ended) | moved (another attempt, or it lives in another shard by now:
+-- job_cancel: cancel a job. Its attempt, if it has one, ends: later messages of the node about it are stale. A slot that
+-- the node may still use stays occupied for `linger_ms`, or until the node releases it.
+-- Replies: cancelled | ended state (it had already ended) | moved (another attempt, or the job is now in another shard:
 --          look again) | gone (no such job)
 -- include: clock
 -- include: number
@@ -10,7 +10,7 @@
 -- include: record
 local job_key   = KEYS[1]   -- string, the job's record
 local leases    = KEYS[2]   -- zset lease -> deadline
-local free      = KEYS[3]   -- zset node -> free slots, only nodes that take work
+local free      = KEYS[3]   -- zset node -> free slots, only nodes that accept jobs
 local held      = KEYS[4]   -- zset node -> live leases
 local limits    = KEYS[5]   -- hash node -> slots
 local job       = ARGV[1]

@@ -1,14 +1,14 @@
--- job_dispatch: for each of some jobs choose a node of a pool, lease one of its slots and write the job, all or nothing.
--- Looks at a few members first and at the whole shard before it says full; of those that can, the least loaded wins,
--- and chance decides between equals. The record is written before any frame leaves.
--- A quarantined node gets a single job when its time is up, to prove itself; or when every other one is as bad, because
--- a small fleet must not go dark. A node that lacks a service gets no job that needs it.
+-- job_dispatch: for each job choose a node of a pool, lease one of its slots and write the job's record, atomically.
+-- It samples a few members first and searches the whole shard before it replies full. The least loaded node wins, ties
+-- are broken at random. The record is written before any frame is sent.
+-- Circuit breaker: a quarantined node gets a single probe job when its time is up, or any job if every other node is
+-- quarantined too, so that a small fleet keeps working. A node that lacks a service gets no job that needs it.
 -- The nodes of a pair are those of its pool and of the wide pools that serve it. The caller names wide pools whose nodes
 -- serve all that the jobs need, so these nodes need not be in any other pool. Usually there is none.
--- Jobs that were asked for together share what is read and the writes to the ledger: first all are chosen for, then
--- the slots are leased, then the records are written. No job comes twice.
--- Replies: of each job: dispatched node owner, as one word after the other | full | exhausted (every member is excluded) | nobody (no member is in all pools)
---          | sick (only quarantined nodes could, and there may be better ones elsewhere)
+-- Jobs of a batch share the reads and the writes to the ledger: first all nodes are chosen, then the slots are leased,
+-- then the records are written. Each job occurs once.
+-- Replies: of each job: dispatched node owner, separated by spaces | full | exhausted (every member is excluded) | nobody (no member is in all pools)
+--          | sick (only quarantined nodes are free, and another shard may have better ones)
 --          | busy (`only`, and the preferred node has no slot)
 --          | unfit (`only`, and the preferred node is gone or does not serve this)
 --          | stale (the job has ended, or another attempt of it is live)
@@ -16,13 +16,13 @@
 -- include: number
 -- include: words
 -- include: record
--- include: ailing
--- include: drawing
+-- include: node_health
+-- include: random_members
 -- include: fleet
 -- include: orders
 -- include: members
--- include: choosing
--- include: searching
+-- include: least_loaded
+-- include: node_search
 local pool       = KEYS[1]   -- set of node ids
 local seen       = KEYS[2]   -- zset node -> alive until
 local free       = KEYS[3]   -- zset node -> free slots
@@ -31,21 +31,21 @@ local limits     = KEYS[5]   -- hash node -> slots
 local owners     = KEYS[6]   -- hash node -> epoch instance connection features
 local leases     = KEYS[7]   -- zset lease -> deadline
 local sick       = KEYS[8]   -- zset node -> quarantined until, node service -> unavailable until
-local recent     = KEYS[9]   -- stream, the jobs that began here lately
+local recent     = KEYS[9]   -- stream of recent jobs
 local queues     = KEYS[10]  -- hash node -> jobs that wait for its GPU, only nodes that have some
 local job_keys   = {unpack(KEYS, 11)}  -- strings, the jobs' records; then sets their nodes must be in too; then wide pools
 local sample     = ARGV[1]   -- how many members to look at first
-local sample_k   = ARGV[2]   -- and then, before all of them
+local sample_k   = ARGV[2]   -- how many to sample next, before all of them
 local ack_ms     = ARGV[3]   -- lease until an acknowledgement
 local keep_ms    = ARGV[4]
 local before     = ARGV[5]   -- states in which a job may be reserved
 local live       = ARGV[6]   -- states of a job that has a live attempt
 local state      = ARGV[7]   -- the state it is written with
-local dice       = ARGV[8]   -- Redis seeds every script alike, so chance comes from outside
-local most       = ARGV[9]   -- how many entries of recent jobs are kept, about
+local dice       = ARGV[8]   -- random number from the caller, because Redis seeds every script alike
+local most       = ARGV[9]   -- approximate maximum length of `recent`
 local pool_name  = ARGV[10]
 local also_names = ARGV[11]  -- of the other pools
-local instance   = ARGV[12]  -- who asks
+local instance   = ARGV[12]  -- the caller
 local needs      = ARGV[13]  -- kinds of service the jobs need
 local last       = ARGV[14]  -- 1: a quarantined node is better than none
 local wides      = ARGV[15]  -- how many of the last keys are wide pools

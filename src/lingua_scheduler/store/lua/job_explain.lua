@@ -1,4 +1,4 @@
--- job_explain: keep an explanation on a job's record, as long as there is one.
+-- job_explain: store an explanation in a job's record, if the record exists.
 -- Replies: kept | gone
 -- include: record
 local job_key     = KEYS[1]   -- string, the job's record

@@ -1,5 +1,5 @@
--- job_move: a job goes on in another shard; whoever looks here is told where.
--- Replies: moved | stale (no such job, or not waiting for another attempt)
+-- job_move: a job continues in another shard; leave a pointer to it in this one.
+-- Replies: moved | stale (no such job, or not waiting for a retry)
 -- include: record
 local job_key = KEYS[1]   -- string, the job's record
 local attempt = ARGV[1]

@@ -1,9 +1,9 @@
--- job_note: write down a job that has no attempt: it waits for its first one, or found nobody.
--- Replies: noted | stale (it has an attempt by now, or has ended)
+-- job_note: record a job without an attempt: it waits for its first one, or no node was found.
+-- Replies: noted | stale (it already has an attempt, or has ended)
 -- include: clock
 -- include: record
 local job_key   = KEYS[1]   -- string, the job's record
-local recent    = KEYS[2]   -- stream, the jobs that began here lately
+local recent    = KEYS[2]   -- stream of recent jobs
 local job       = ARGV[1]
 local session   = ARGV[2]
 local utterance = ARGV[3]

@@ -1,6 +1,6 @@
--- key_set_aside: rename keys whose type is not the one that is kept under their name, so that service goes on there.
--- Nobody of us wrote them, and every script that names one fails. They stay for a person to look at, for a while.
--- Replies: a list of how many could not be, then the names of those that were
+-- key_set_aside: rename keys of the wrong type, so that service continues without them.
+-- No scheduler wrote them, and every script that uses one fails. They are kept for a while for an operator to look at.
+-- Replies: a list of how many could not be renamed, then the names of those that were
 local names   = {unpack(KEYS, 1)}  -- of keys, then the names they get
 local keep_ms = ARGV[1]
 local types   = {unpack(ARGV, 2)}  -- that are kept under the keys

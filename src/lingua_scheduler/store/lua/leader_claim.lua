@@ -1,10 +1,10 @@
--- leader_claim: become the leader, or go on being it. Who leads anew gets a higher epoch than anybody before.
--- What cannot be read or does not expire was written by no leader, and counts for nothing.
+-- leader_claim: leader election: become the leader, or stay it. A new leader gets a higher epoch (fencing token).
+-- An entry that is unreadable or does not expire was not written by a leader, and is ignored.
 -- Replies: leading epoch | following instance epoch
 -- include: clock
 -- include: number
 local leader   = KEYS[1]   -- string: instance and epoch; expires
-local epochs   = KEYS[2]   -- how many leaders there were
+local epochs   = KEYS[2]   -- number of leaders so far
 local instance = ARGV[1]
 local lease_ms = ARGV[2]
 local now_ms   = ARGV[3]

@@ -1,5 +1,5 @@
--- leader_resign: a leader that stops makes room at once; only for itself.
--- Replies: resigned | stale (somebody else leads by now, or nobody)
+-- leader_resign: a leader that stops gives up its lease, so that another can take over immediately.
+-- Replies: resigned | stale (the caller is not the leader)
 local leader   = KEYS[1]   -- string: instance and epoch
 local instance = ARGV[1]
 local epoch    = ARGV[2]

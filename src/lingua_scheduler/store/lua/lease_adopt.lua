@@ -1,8 +1,8 @@
--- lease_adopt: a node runs jobs that no lease accounts for (Redis lost them, or gave them up too early): the slots are
--- taken in fact, so they are taken in the ledger too, until the node lets go or the bound passes. Asked again for a job
--- that was adopted, the bound begins anew. The caller names the lease it believes each job to have: while they are there,
--- or the jobs were adopted, nothing else of the ledger is read.
--- Replies: adopted job… (those adopted anew) | superseded (another connection owns the node)
+-- lease_adopt: create leases for jobs that a node runs without one (Redis lost the lease, or it ended too early). The
+-- slots are in use, so the ledger must say so, until the node releases them or a time limit passes. A repeat for an
+-- adopted job restarts the limit. The caller names the lease it expects each job to have: if these exist, or the jobs
+-- are already adopted, nothing else of the ledger is read.
+-- Replies: adopted job… (those newly adopted) | superseded (another connection owns the node)
 -- include: clock
 -- include: number
 -- include: lease
@@ -18,7 +18,7 @@ local instance = ARGV[2]
 local link     = ARGV[3]
 local bound_ms = ARGV[4]
 local now_ms   = ARGV[5]
-local believed = {unpack(ARGV, 6)}  -- of each job its lease, as far as the caller knows; or of attempt 0
+local believed = {unpack(ARGV, 6)}  -- of each job the lease the caller expects; attempt 0 if it expects none
 
 local owner = redis.call('HGET', owners, node)
 local owner_instance, owner_link = string.match(owner or '', '^%d+ (%S+) (%S+) ')

@@ -1,6 +1,6 @@
--- leases_overdue: leases of a shard whose deadline has passed, oldest first. What is no lease of ours is passed over,
--- as far as `pages` of `most` entries reach, so that it does not hide those behind it.
--- Replies: a list of how many were passed over, then leases, at most `most`
+-- leases_overdue: leases of a shard whose deadline has passed, oldest first. Invalid entries are skipped, within `pages`
+-- of `most` entries, so that they do not hide valid ones.
+-- Replies: a list of how many were skipped, then leases, at most `most`
 -- include: clock
 -- include: lease
 local leases = KEYS[1]   -- zset lease -> deadline

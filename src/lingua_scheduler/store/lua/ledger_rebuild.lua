@@ -1,6 +1,6 @@
--- ledger_rebuild: count the leases of a shard anew and put right what `held` and `free` say. What is no lease of ours
--- is removed, because it holds no slot and nobody could ever end it.
--- Replies: rebuilt wrong strange (how many nodes were off, and entries removed)
+-- ledger_rebuild: recount the leases of a shard and correct `held` and `free`. Invalid entries are removed, because they
+-- hold no slot and could never be ended.
+-- Replies: rebuilt wrong strange (how many nodes were corrected, and entries removed)
 -- include: lease
 -- include: number
 local free   = KEYS[1]   -- zset node -> free slots
@@ -33,7 +33,7 @@ end
 local offered = redis.call('ZRANGE', free, 0, -1, 'WITHSCORES')
 for i = 1, #offered, 2 do
   local node = offered[i]
-  -- A limit that cannot be read says nothing: whoever has the node writes it again.
+  -- An unreadable limit is ignored: the instance that holds the node writes it again.
   local limit = read_slots(redis.call('HGET', limits, node) or '0')
   local right = limit and math.max(0, limit - (redis.call('ZSCORE', held, node) or 0))
   if right and right ~= tonumber(offered[i + 1]) then

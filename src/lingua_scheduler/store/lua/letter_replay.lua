@@ -1,5 +1,5 @@
--- letter_replay: put a dead letter back into the inbox it came from; if its instance is dead, another adopts it there.
--- Replies: replayed entry | full | gone | bare (its body was not kept, so there is nothing to handle)
+-- letter_replay: put a dead letter back into its inbox; if that instance is dead, another one adopts the inbox.
+-- Replies: replayed entry | full | gone | bare (its body was not kept, so it cannot be handled)
 -- include: letters
 local inbox      = KEYS[1]   -- stream of letters
 local dead       = KEYS[2]   -- stream of dead letters

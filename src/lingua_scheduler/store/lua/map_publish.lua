@@ -1,7 +1,7 @@
--- map_publish: the leader writes the pool map; the version rises only when the map differs.
--- Version and map are fields of one hash, so nobody reads one without the other, and it never expires.
--- Replies: published version | confirmed version (it is this one already) | stale (the caller does not lead any more)
---          | unknown (another map is there than the caller believes: send it whole)
+-- map_publish: the leader publishes the pool map; the version rises only if the map differs.
+-- Version and map are fields of one hash, so they are always read together. It never expires.
+-- Replies: published version | confirmed version (the map is unchanged) | stale (the caller is no longer the leader)
+--          | unknown (the stored map is not the one the caller expects: send the whole map)
 -- include: clock
 -- include: number
 local leader      = KEYS[1]   -- string: instance and epoch

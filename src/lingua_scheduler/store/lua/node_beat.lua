@@ -1,12 +1,12 @@
--- node_beat: a node is alive and nothing that decides about it changed; its looks may have.
--- Replies: alive trust (slots believed, good results since, slots claimed; empty: all it claims) | gone (not registered, or its slots cannot be read: write it again) | superseded (another connection owns it)
+-- node_beat: heartbeat of a node whose capabilities did not change; its load figures may have.
+-- Replies: alive trust (slots earned, successes since they grew, slots announced; empty: all slots) | gone (not registered, or its slots are unreadable: write it again) | superseded (another connection owns it)
 -- include: clock
 -- include: number
 local seen     = KEYS[1]   -- zset node -> alive until
 local owners   = KEYS[2]   -- hash node -> epoch instance connection features
 local looks    = KEYS[3]   -- hash node -> its state and how it looks
 local queues   = KEYS[4]   -- hash node -> jobs that wait for its GPU, only nodes that have some
-local trust    = KEYS[5]   -- hash node -> slots believed, good results since, slots claimed
+local trust    = KEYS[5]   -- hash node -> slots earned, successes since, slots announced
 local limits   = KEYS[6]   -- hash node -> slots
 local node     = ARGV[1]
 local instance = ARGV[2]

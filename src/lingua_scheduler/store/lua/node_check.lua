@@ -1,6 +1,6 @@
--- node_check: whether all is there that a node whose connection is open should have in Redis. Changes nothing.
--- A value that no scheduler can have written counts as missing.
--- Replies: whole | torn what (something of it is missing or does not add up) | gone (it is not registered)
+-- node_check: check that the data of a connected node is complete. Read-only.
+-- An invalid value counts as missing.
+-- Replies: whole | torn what (something is missing or inconsistent) | gone (it is not registered)
 --          | superseded (another connection owns it)
 -- include: clock
 -- include: number
@@ -22,7 +22,7 @@ local node     = ARGV[1]
 local instance = ARGV[2]
 local link     = ARGV[3]             -- the connection's id
 local names    = ARGV[4]             -- pools it serves
-local running  = ARGV[5]             -- jobs it runs, as far as anybody knows
+local running  = ARGV[5]             -- jobs it runs, as far as is known
 local now_ms   = ARGV[6]
 
 local owner = redis.call('HGET', owners, node)

@@ -1,5 +1,5 @@
--- node_drain: take a node out of the pools so that it finishes what it has, or put it back.
--- Replies: drained leases | resumed | kept leases (it was so already) | moved serves (it serves other pools by now) | gone
+-- node_drain: remove a node from its pools so that it only finishes its running jobs, or put it back.
+-- Replies: drained leases | resumed | kept leases (no change) | moved serves (its pools have changed: repeat) | gone
 -- include: words
 -- include: number
 -- include: moving

@@ -1,6 +1,6 @@
--- node_remove: take a node out of everything. Its leases become overdue: the caller ends them, or any sweep does.
--- `link` names the connection that must still own it; empty: only if its time is up.
--- Replies: removed past lease… (what is to be remembered of it: slots believed, quarantine, last outcomes; or empty) | moved pools (ask again with these) | gone | superseded | alive
+-- node_remove: remove a node completely. Its leases become overdue: the caller or any sweep ends them.
+-- `link` names the connection that must still own it; empty: only if its heartbeats have stopped.
+-- Replies: removed past lease… (what is remembered of it: slots earned, quarantine, last outcomes; or empty) | moved pools (repeat with these) | gone | superseded | alive | busy (it has leases, and was to be removed only if it has none)
 -- include: clock
 -- include: words
 -- include: moving
@@ -18,15 +18,16 @@ local sick     = KEYS[9]             -- zset node -> quarantined until, node ser
 local looks    = KEYS[10]            -- hash node -> its state and how it looks
 local queues   = KEYS[11]            -- hash node -> jobs that wait for its GPU
 local wide     = KEYS[12]            -- hash wide pool -> its definition
-local trust    = KEYS[13]            -- hash node -> slots believed, good results since, slots claimed
+local trust    = KEYS[13]            -- hash node -> slots earned, successes since, slots announced
 local pools    = {unpack(KEYS, 14)}  -- sets of node ids, one for each of `names`
 local node     = ARGV[1]
 local instance = ARGV[2]
 local link     = ARGV[3]
-local was      = ARGV[4]             -- what the caller believes its profile says of its pools
+local was      = ARGV[4]             -- the pools that the caller expects in its profile
 local names    = ARGV[5]             -- those of it that are pools, in the order of `pools`
 local services = ARGV[6]             -- kinds of service it may lack
-local now_ms   = ARGV[7]
+local if_idle  = ARGV[7]             -- 1: only if it has no leases
+local now_ms   = ARGV[8]
 
 local owner = redis.call('HGET', owners, node)
 if not owner then return {'gone'} end
@@ -35,16 +36,19 @@ if link == '' then
   if alive_until and tonumber(alive_until) > clock(now_ms) then return {'alive'} end
 else
   local owner_instance, owner_link = string.match(owner, '^%d+ (%S+) (%S+) ')
-  -- One that cannot be read is nobody's who would come back.
+  -- An unreadable entry belongs to no node that could reconnect.
   if owner_instance and (owner_instance ~= instance or owner_link ~= link) then return {'superseded'} end
 end
 local stored = redis.call('HGET', node_key, 'pools') or ''
 if stored ~= was then return {'moved', stored} end
 
+local held = leases_of(node, leases)
+if if_idle == '1' and #held > 0 then return {'busy'} end
+
 local past = (redis.call('HGET', trust, node) or '') .. '|' .. (redis.call('ZSCORE', sick, node) or '')
   .. '|' .. (redis.call('HGET', trouble, node) or '')
 local reply = {'removed', past == '||' and '' or past}
-for _, lease in ipairs(leases_of(node, leases)) do
+for _, lease in ipairs(held) do
   redis.call('ZADD', leases, 0, lease)
   reply[#reply + 1] = lease
 end

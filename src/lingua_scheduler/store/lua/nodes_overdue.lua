@@ -1,6 +1,6 @@
--- nodes_overdue: nodes of a shard whose last sign of life is too old. What is no registered node is passed over, as far
--- as `pages` of `most` entries reach, so that it does not hide those behind it.
--- Replies: a list of how many were passed over, then node ids, at most `most`
+-- nodes_overdue: nodes of a shard whose heartbeats have stopped. Entries without a registered node are skipped, within
+-- `pages` of `most` entries, so that they do not hide the others.
+-- Replies: a list of how many were skipped, then node ids, at most `most`
 -- include: clock
 local seen   = KEYS[1]   -- zset node -> alive until
 local owners = KEYS[2]   -- hash node -> epoch instance connection features

@@ -1,5 +1,5 @@
--- placement_assign: give a node its shard, the lowest with room; a node that has one keeps it.
--- The serial rises with every call, so that the clean-up of a former life cannot take the place of a new one.
+-- placement_assign: assign a node to a shard, the lowest with room; a node that has one keeps it.
+-- The serial rises with every call, so that a late clean-up of an earlier registration cannot free a newer place.
 -- Replies: placed shard serial | kept shard serial | world_full
 -- include: place
 local placement  = KEYS[1]   -- hash node -> shard serial
@@ -22,7 +22,7 @@ while shard and not (string.match(shard, '^%d+$') and tonumber(shard) < tonumber
   shard = redis.call('ZRANGE', room, 0, 0)[1]
 end
 if not shard then
-  -- The lowest that nobody uses. Usually it follows the last one, unless shards got lost, or one is wrong.
+  -- The lowest unused number. Usually it follows the last one, unless shards were lost, or one is invalid.
   local known = {}
   for _, name in ipairs(redis.call('ZRANGE', load, 0, -1)) do known[name] = true end
   shard = 0

@@ -1,6 +1,6 @@
--- placement_audit: count the nodes placed in each shard anew; with `repair` put right what `load` says.
--- With `shard_size`, `room` is put right too; else by the next node that comes to a shard or leaves it.
--- A shard that `load` forgot is known again if nodes are registered there: a place alone may be wrong, and makes none.
+-- placement_audit: recount the nodes assigned to each shard; with `repair` correct `load`.
+-- With `shard_size`, `room` is corrected too; otherwise the next node that joins or leaves the shard corrects it.
+-- A shard that is missing from `load` is added if nodes are registered there: a place alone may be wrong.
 -- Replies: a list of kind, shard, detail, kind, shard, detail …
 -- include: words
 -- include: place
@@ -8,9 +8,9 @@ local placement  = KEYS[1]   -- hash node -> shard serial
 local load       = KEYS[2]   -- zset shard -> nodes
 local room       = KEYS[3]   -- zset shard -> shard, those with room
 local most       = ARGV[1]   -- shards there may be
-local repair     = ARGV[2]   -- 1: put it right
-local shard_size = ARGV[3]   -- most nodes of a shard; empty: whatever it is
-local registered = ARGV[4]   -- shards in which nodes are registered, as far as the caller knows
+local repair     = ARGV[2]   -- 1: repair
+local shard_size = ARGV[3]   -- maximum nodes of a shard; empty: unknown
+local registered = ARGV[4]   -- shards in which the caller found registered nodes
 
 local found, counted, believed = {}, {}, {}
 for _, text in ipairs(redis.call('HVALS', placement)) do

@@ -1,6 +1,6 @@
--- placement_restore: a registered node lost its place; it gets the one it is registered in.
--- If its shard was forgotten it is known again, with room; others are made known by their own nodes.
--- A place that cannot be read, or is beyond the last shard, is none.
+-- placement_restore: a registered node has lost its place; give it the shard it is registered in.
+-- If its shard is unknown it is added, with room; other shards are restored by their own nodes.
+-- A place that is unreadable or beyond the last shard counts as missing.
 -- Replies: restored shard serial | kept shard serial (it has a place)
 -- include: place
 local placement  = KEYS[1]   -- hash node -> shard serial

@@ -1,11 +1,11 @@
--- pool_survey: why each node of a shard would or would not be taken for a job, at this moment. Changes nothing.
+-- pool_survey: why each node of a shard would or would not be chosen for a job now. Read-only.
 -- Replies: a list of "node verdict held limit left_ms service", members of the pool first, then some of the others
 -- include: clock
 -- include: words
--- include: drawing
+-- include: random_members
 local pool         = KEYS[1]   -- set of node ids
 local seen         = KEYS[2]   -- zset node -> alive until
-local free         = KEYS[3]   -- zset node -> free slots, only nodes that take work
+local free         = KEYS[3]   -- zset node -> free slots, only nodes that accept jobs
 local held         = KEYS[4]   -- zset node -> live leases
 local limits       = KEYS[5]   -- hash node -> slots
 local owners       = KEYS[6]   -- hash node -> epoch instance connection features
@@ -16,7 +16,7 @@ local services     = ARGV[2]   -- kinds of service the job needs
 local most_members = ARGV[3]
 local most_others  = ARGV[4]
 local wides        = ARGV[5]   -- how many of the last keys are wide pools
-local dice         = ARGV[6]   -- Redis seeds every script alike, so chance comes from outside
+local dice         = ARGV[6]   -- random number from the caller, because Redis seeds every script alike
 local now_ms       = ARGV[7]
 
 local moment = clock(now_ms)

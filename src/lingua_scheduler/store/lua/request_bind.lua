@@ -1,7 +1,7 @@
--- request_bind: the job of a request has a slot; only the one who holds the claim may let it run.
--- Asked before the frame leaves, at every attempt: who was frozen meanwhile finds the token of another, and stands back.
--- A lapsed claim that nobody took over is still good.
--- Replies: bound | lost (the claim is gone, or somebody else's)
+-- request_bind: bind a request to its job, which has a slot; only the holder of the claim may run it.
+-- Called before the frame is sent, at every attempt: a holder that was frozen finds another token, and gives up.
+-- An expired claim that no one took over is still valid.
+-- Replies: bound | lost (the claim is gone, or has another holder)
 -- include: clock
 local request = KEYS[1]   -- hash, the request
 local token   = ARGV[1]

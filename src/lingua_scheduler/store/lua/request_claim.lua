@@ -1,13 +1,13 @@
--- request_claim: be the one who places the job of a request, for a while; a repeat learns whose turn it is.
--- A claim that lapsed before it was bound has no job, so the next caller takes over; the token tells the two apart.
--- Replies: claimed | bound job node attempt secret token | pending left_ms (somebody else is at it)
---          | conflict (the id was used for something else)
+-- request_claim: idempotency: claim the right to place the job of a request, for a limited time.
+-- A claim that expired before it was bound has no job, so the next caller takes over; the token distinguishes the two.
+-- Replies: claimed | bound job node attempt secret token | pending left_ms (another caller has claimed it)
+--          | conflict (the id was used for a different request)
 -- include: clock
 -- include: number
 local request  = KEYS[1]   -- hash, the request
 local token    = ARGV[1]   -- one per caller
 local instance = ARGV[2]
-local payload  = ARGV[3]   -- digest of what is asked for
+local payload  = ARGV[3]   -- digest of the request
 local claim_ms = ARGV[4]   -- time to place a job
 local keep_ms  = ARGV[5]
 local now_ms   = ARGV[6]

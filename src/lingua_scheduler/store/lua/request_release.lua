@@ -1,5 +1,5 @@
--- request_release: the job of a request came to nothing, so a repeat may try anew.
--- Replies: released | lost (the claim is gone, or somebody else's)
+-- request_release: the job of a request failed, so a repeat may try again.
+-- Replies: released | lost (the claim is gone, or has another holder)
 local request = KEYS[1]   -- hash, the request
 local token   = ARGV[1]
 

@@ -1,6 +1,6 @@
--- service_suspend: a node says that it lacks a service; for a while it gets no job that needs it.
--- Debounce and limit are settled with it, over all instances, because a node may say so for every job it gets.
--- Replies: suspended | debounced (the same was said a moment ago) | limited (it said too much lately) | gone (no such node)
+-- service_suspend: a node reports that a service is missing; for a while it gets no job that needs the service.
+-- Debounce and rate limit are applied here, across all instances, because a node may report this for every job it gets.
+-- Replies: suspended | debounced (a repeat of a recent report) | limited (too many reports) | gone (no such node)
 -- include: clock
 -- include: words
 local sick        = KEYS[1]   -- zset node -> quarantined until, node service -> unavailable until
@@ -8,7 +8,7 @@ local owners      = KEYS[2]   -- hash node -> epoch instance connection features
 local complaints  = KEYS[3]   -- zset complaint -> when it was taken, only those of the window
 local node        = ARGV[1]
 local complaint   = ARGV[2]   -- digest of service and version
-local services    = ARGV[3]   -- kinds of service that are out
+local services    = ARGV[3]   -- kinds of service that are unavailable
 local suspend_ms  = ARGV[4]
 local debounce_ms = ARGV[5]
 local window_ms   = ARGV[6]

@@ -1,16 +1,16 @@
--- session_claim: the client came to another instance with its token; from here on that one owns the session.
+-- session_claim: the client connected to another instance with its token; that instance now owns the session.
 -- A session that was opened to be found by its id is claimed without a token, from the address it was opened from, while
--- no socket speaks for it. A record without an address is of a release that did not write it down.
--- Replies: claimed init generation cuts binding outcome… | held owner (by its id, and its socket lives, as far as its
---          owner told) | unknown (no such session, or not this client's)
+-- it has no socket. A record without an address was written by an older release.
+-- Replies: claimed init generation cuts binding outcome… | held owner (claimed by its id, but its socket is open
+--          according to its owner) | unknown (no such session, or not this client's)
 -- include: number
 local session = KEYS[1]   -- hash, the session
-local parked  = KEYS[2]   -- list of outcomes nobody may have heard
-local owner   = ARGV[1]   -- instance, incarnation and serial of whoever claims it
+local parked  = KEYS[2]   -- list of outcomes that may not have reached the client
+local owner   = ARGV[1]   -- instance, incarnation and serial of the new owner
 local token   = ARGV[2]   -- digest of the token; empty: by its id
 local address = ARGV[3]   -- digest of where the client comes from
 local dead    = ARGV[4]   -- an owner that is known to be dead, and its socket with it
-local most    = ARGV[5]   -- so many outcomes are told, the latest
+local most    = ARGV[5]   -- maximum number of outcomes returned, the latest
 local keep_ms = ARGV[6]
 
 local known = redis.call('HMGET', session, 'token', 'owner', 'init', 'generation', 'cuts', 'binding', 'by_id',

@@ -1,11 +1,11 @@
--- session_close: it is over, unless another owner goes on with it.
--- A former owner that has not noticed that it was claimed would take the record for lost and write it again. So of a
--- session that was claimed a tombstone stays for a while: a record that is nobody's and that nobody can claim.
--- Replies: closed | taken (another owner has claimed it, or it was closed before) | gone (there is no record)
+-- session_close: close a session, unless another owner has claimed it.
+-- A previous owner that has not noticed the claim would consider the record lost and write it again. So a claimed
+-- session leaves a tombstone for a while: a record without an owner that cannot be claimed.
+-- Replies: closed | taken (another owner has claimed it, or it is already closed) | gone (there is no record)
 -- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
-local parked     = KEYS[2]   -- list of outcomes nobody may have heard
+local parked     = KEYS[2]   -- list of outcomes that may not have reached the client
 local owner      = ARGV[1]
 local generation = ARGV[2]   -- of the caller's claim
 local keep_ms    = ARGV[3]   -- of the tombstone: within this time every former owner notes something

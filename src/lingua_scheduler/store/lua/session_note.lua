@@ -1,7 +1,7 @@
--- session_note: what another instance would need to know to go on with the session.
--- The generation is a fencing token: it rises with every claim. A record of a lower one was written by a former owner
--- after Redis had lost the record of this one.
--- Replies: noted | taken (another owner has claimed it) | gone (there is no record, or a former owner's: open it again)
+-- session_note: store what another instance needs to continue the session.
+-- The generation is a fencing token: it rises with every claim. A record with a lower one was written by a previous
+-- owner after Redis had lost the record of this one.
+-- Replies: noted | taken (another owner has claimed it) | gone (there is no record, or a previous owner's: open it again)
 -- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
@@ -10,7 +10,7 @@ local generation = ARGV[2]   -- of the caller's claim
 local cuts       = ARGV[3]   -- the latest utterances and the frames they were made of
 local binding    = ARGV[4]   -- the node its open turn sticks to
 local address    = ARGV[5]   -- digest of where its client comes from, if it is found by its id
-local away       = ARGV[6]   -- 1: no socket speaks for it
+local away       = ARGV[6]   -- 1: it has no socket
 local keep_ms    = ARGV[7]
 
 local whose = owned_by(session, owner, generation)

@@ -1,17 +1,17 @@
--- session_open: a session begins here, or its record, which Redis has lost, is written again.
--- Replies: opened | taken (there is a session of this name, or another owner has claimed it)
+-- session_open: open a session, or restore its record after Redis has lost it.
+-- Replies: opened | taken (the id is in use, or another owner has claimed it)
 -- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
-local owner      = ARGV[1]   -- instance, incarnation and serial of whoever holds its socket
+local owner      = ARGV[1]   -- instance, incarnation and serial of its owner, which has its socket
 local token      = ARGV[2]   -- digest of the token to resume with
-local init       = ARGV[3]   -- what the client asked for
+local init       = ARGV[3]   -- what the client requested
 local by_id      = ARGV[4]   -- 1: its client may claim it by its id
 local generation = ARGV[5]   -- how often it was claimed, and once for its beginning
 local cuts       = ARGV[6]   -- the latest utterances and the frames they were made of
 local binding    = ARGV[7]   -- the node its open turn sticks to
 local address    = ARGV[8]   -- digest of where its client comes from, if it is found by its id
-local away       = ARGV[9]   -- 1: no socket speaks for it
+local away       = ARGV[9]   -- 1: it has no socket
 local keep_ms    = ARGV[10]
 
 local whose = owned_by(session, owner, generation)

@@ -1,12 +1,12 @@
--- session_park: outcomes for a client that is away, or that a breaking socket may have swallowed.
+-- session_park: store outcomes for a disconnected client, or that may have been lost with a breaking socket.
 -- Replies: parked | taken (another owner has claimed it) | gone (there is no record: open it again, then park)
 -- include: number
 -- include: owning
 local session    = KEYS[1]   -- hash, the session
-local parked     = KEYS[2]   -- list of outcomes nobody may have heard
+local parked     = KEYS[2]   -- list of outcomes that may not have reached the client
 local owner      = ARGV[1]
 local generation = ARGV[2]   -- of the caller's claim
-local most       = ARGV[3]   -- so many are kept, the latest
+local most       = ARGV[3]   -- maximum number kept, the latest
 local keep_ms    = ARGV[4]
 local outcomes   = {unpack(ARGV, 5)}
 

@@ -1,6 +1,6 @@
--- shard_audit: find what names a node that is not registered and what is counted wrongly; with `repair` put it right.
--- One look at everything, so that nothing in the middle of a change is taken for a fault. Leases and counts of them are
--- only told: attempt_end and ledger_rebuild put those right.
+-- shard_audit: find entries of nodes that are not registered, and wrong counts; with `repair` correct them.
+-- Everything is read in one script, so that a change in progress is not reported. Leases and their counts are only
+-- reported: attempt_end and ledger_rebuild correct those.
 -- Replies: a list of kind, subject, detail, kind, subject, detail …
 -- include: clock
 -- include: number
@@ -16,7 +16,7 @@ local summary  = KEYS[7]             -- hash pool -> nodes
 local wide     = KEYS[8]             -- hash wide pool -> its definition
 local things   = {unpack(KEYS, 9)}   -- pools and profiles, one for each of `names`
 local names    = ARGV[1]             -- pool:<name> or node:<id>, in the order of `things`
-local repair   = ARGV[2]             -- 1: put it right
+local repair   = ARGV[2]             -- 1: repair
 local alive_ms = ARGV[3]             -- for how long a node counts as alive of which nothing is known
 local now_ms   = ARGV[4]
 
@@ -54,7 +54,7 @@ for node in pairs(known) do
     if mend then redis.call('ZADD', seen, clock(now_ms) + alive_ms, node) end
   end
   local open = redis.call('ZSCORE', free, node)
-  -- A limit that cannot be read says nothing, as in ledger_rebuild.
+  -- An unreadable limit is ignored, as in ledger_rebuild.
   local limit = read_slots(redis.call('HGET', limits, node) or '0')
   local right = limit and math.max(0, limit - (counted[node] or 0))
   if open and right and tonumber(open) ~= right then tell('free_wrong', node, open .. ' ' .. right) end

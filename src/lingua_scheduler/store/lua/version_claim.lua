@@ -1,6 +1,6 @@
--- version_claim: write the data's version if there is none, else say whether it can be worked with.
--- An older version is left as it is while instances of that release may run, and raised only when somebody asks.
--- Replies: written | same | raised | older stored (the release before ours wrote it, and may still run)
+-- version_claim: write the data version if there is none, else check whether this release supports it.
+-- An older version is kept while instances of that release may run; it is raised only on request.
+-- Replies: written | same | raised | older stored (written by the previous release, which may still run)
 --          | too_old stored | newer stored
 -- include: number
 local version  = KEYS[1]   -- string, the version of everything under this prefix

@@ -1,20 +1,21 @@
-"""A look at everything in Redis for what should not be there, and its repair while the schedulers work on."""
+"""Checks all data in Redis for inconsistencies, and repairs them while schedulers run."""
 
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from lingua_scheduler.domain.jobs.attempts import Attempt, parse_leases
+from lingua_scheduler.domain.jobs.attempts import Attempt, NumberedJob
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent
 from lingua_scheduler.domain.maintenance.findings import Finding, FindingKind, confirmed
 from lingua_scheduler.domain.nodes.nodes import RemoveOutcome
+from lingua_scheduler.domain.nodes.owners import NOBODY, Ownership
+from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.domain.pools.reach import wide_pool
 from lingua_scheduler.store.connection import Reply
 from lingua_scheduler.store.maintenance.inspection import Inspection
-from lingua_scheduler.store.nodes.nodes import Owner, Place
-from lingua_scheduler.store.reading import fields_of, is_node, is_pool, owner_of
+from lingua_scheduler.store.reading import fields_of, is_node, is_pool
 from lingua_scheduler.store.store import Store
 
 T = TypeVar("T")
@@ -89,34 +90,38 @@ class Checkup:
             shards.update(self._shards_of(finding))
         # First, because all else is compared with what is there.
         await self._inspection.remove({finding.key for finding in by_kind[FindingKind.UNREADABLE]})
-        for finding in by_kind[FindingKind.OWNER_GONE]:
-            await self._remove_node(finding)
-        for kind in (FindingKind.LEASE_OF_NOBODY, FindingKind.LEASE_WITHOUT_JOB):
-            for finding in by_kind[kind]:
-                for overdue in parse_leases([finding.subject], self._shard_of(finding)):
-                    await self._end(overdue)
-        for finding in by_kind[FindingKind.JOB_WITHOUT_LEASE]:
-            job_id, _, attempt = finding.subject.rpartition("#")
-            await self._store.jobs.abandon(self._shard_of(finding), job_id, int(attempt), ORPHAN)
+        await self._repair_jobs(by_kind)
         for finding in by_kind[FindingKind.DEFINITION_MISSING]:
             await self._restore_definition(self._shard_of(finding), finding.subject)
         for shard in shards:
             await self._audit_shard(shard, repair=True)
-            await self._store.nodes.rebuild(shard)
+            await self._store.ledger.rebuild(shard)
         for finding in by_kind[FindingKind.PLACE_OF_NOBODY]:
-            await self._store.nodes.unplace(finding.subject, Place(*map(int, finding.detail.split())))
+            if place := Place.parse(finding.detail):
+                await self._store.placements.release(finding.subject, place)
         for finding in by_kind[FindingKind.NODE_WITHOUT_PLACE]:
             place = Place(int(finding.detail), 1)
-            await self._store.nodes.restore_place(finding.subject, place, MOST_IN_SHARD, MOST_SHARDS)
+            await self._store.placements.restore(finding.subject, place, MOST_IN_SHARD, MOST_SHARDS)
         await self._audit_placement(repair=True)
         for finding in by_kind[FindingKind.INBOX_OF_GONE]:
             await self._call("DEL", finding.key)
+
+    async def _repair_jobs(self, by_kind: Mapping[FindingKind, Sequence[Finding]]) -> None:
+        """Nodes that are gone, with their attempts; then leases and jobs that have lost each other."""
+        for finding in by_kind[FindingKind.OWNER_GONE]:
+            await self._remove_node(finding)
+        for kind in (FindingKind.LEASE_OF_NOBODY, FindingKind.LEASE_WITHOUT_JOB):
+            for finding in by_kind[kind]:
+                for overdue in Attempt.parse_all([finding.subject], self._shard_of(finding)):
+                    await self._end(overdue)
+        for finding in by_kind[FindingKind.JOB_WITHOUT_LEASE]:
+            await self._store.jobs.abandon(self._shard_of(finding), *NumberedJob.parse(finding.subject), ORPHAN)
 
     # Looking
 
     async def _take_inventory(self) -> Inventory:
         inventory = Inventory(defaultdict(set), defaultdict(set), [], [])
-        for shard in await self._store.nodes.shards():
+        for shard in await self._store.placements.shards():
             pools = await self._call("HKEYS", self._keys.shard(shard).summary)
             pools += await self._call("HKEYS", self._keys.shard(shard).wide)
             inventory.things[shard].update(f"pool:{pool}" for pool in pools if is_pool(pool))
@@ -139,7 +144,9 @@ class Checkup:
                 elif match := _INSTANCE_KEY.match(key):
                     inventory.streams[match[1]].add(match[2])
             suspects = await self._jobs_without_lease(jobs)
-            inventory.jobs.extend((self._shard_of(found), found.subject.rpartition("#")[0]) for found in suspects)
+            inventory.jobs.extend(
+                (self._shard_of(found), NumberedJob.parse(found.subject).job_id) for found in suspects
+            )
         return inventory
 
     async def _scan(self) -> AsyncIterator[list[str]]:
@@ -184,14 +191,14 @@ class Checkup:
 
     async def _audit_placement(self, *, repair: bool) -> list[Finding]:
         shards = sorted(self._inventory.things)
-        known = await asyncio.gather(*map(self._store.nodes.known, shards))
+        known = await asyncio.gather(*map(self._store.owners.known, shards))
         registered = [shard for shard, nodes in zip(shards, known, strict=True) if nodes]
-        reply = await self._store.nodes.recount_places(MOST_SHARDS, registered=registered, repair=repair)
+        reply = await self._store.placements.recount(MOST_SHARDS, registered=registered, repair=repair)
         return [Finding(FindingKind(kind), self._keys.load, shard, detail) for kind, shard, detail in _triples(reply)]
 
     async def _leases_without_job(self, shard: int) -> list[Finding]:
         keys = self._keys.shard(shard)
-        attempts = parse_leases(await self._call("ZRANGE", keys.leases, 0, -1), shard)
+        attempts = Attempt.parse_all(await self._call("ZRANGE", keys.leases, 0, -1), shard)
         found = []
         # An attempt number of 0 is a job a node runs that Redis knew nothing of: it has no record, and needs none.
         for some in _portions([attempt for attempt in attempts if attempt.number]):
@@ -219,7 +226,7 @@ class Checkup:
                 Finding(
                     FindingKind.JOB_WITHOUT_LEASE,
                     self._keys.shard(attempt.shard).job(attempt.job_id),
-                    f"{attempt.job_id}#{attempt.number}",
+                    str(NumberedJob(attempt.job_id, attempt.number)),
                     state,
                 )
                 for (attempt, state), deadline in zip(live, deadlines, strict=True)
@@ -228,11 +235,11 @@ class Checkup:
         return found
 
     async def _compare_places(self) -> list[Finding]:
-        placed = await self._store.nodes.placed()
+        placed = await self._store.placements.all()
         shards = sorted({place.shard for place in placed.values()} | set(self._inventory.things))
-        known = dict(zip(shards, await asyncio.gather(*map(self._store.nodes.known, shards)), strict=True))
+        known = dict(zip(shards, await asyncio.gather(*map(self._store.owners.known, shards)), strict=True))
         found = [
-            Finding(FindingKind.PLACE_OF_NOBODY, self._keys.placement, node_id, f"{place.shard} {place.serial}")
+            Finding(FindingKind.PLACE_OF_NOBODY, self._keys.placement, node_id, str(place))
             for node_id, place in placed.items()
             if node_id not in known[place.shard]
         ]
@@ -247,16 +254,16 @@ class Checkup:
     async def _find_gone_instances(self) -> list[Finding]:
         known, alive = await self._instances()
         if not known:
-            # No instance tells of itself, so nothing can be said about any.
+            # No instance has a presence entry, so dead ones cannot be identified.
             return []
         found = []
         for shard in self._inventory.things:
             keys = self._keys.shard(shard)
             flat = await self._call("HGETALL", keys.owners)
             for node_id, owner in zip(flat[::2], flat[1::2], strict=True):
-                held = owner_of(owner)
-                if held is not None and held.instance not in alive:
-                    found.append(Finding(FindingKind.OWNER_GONE, keys.owners, node_id, f"{held.instance} {held.link}"))
+                held = Ownership.parse(owner)
+                if held is not None and held.owner.instance not in alive:
+                    found.append(Finding(FindingKind.OWNER_GONE, keys.owners, node_id, str(held.owner)))
         for instance, streams in self._inventory.streams.items():
             if instance in alive:
                 continue
@@ -272,7 +279,7 @@ class Checkup:
 
     async def _instances(self) -> tuple[set[str], set[str]]:
         """All that are known, and those of them that have beaten lately."""
-        flat = await self._call("ZRANGE", self._keys.alive, 0, -1, "WITHSCORES")
+        flat = await self._call("ZRANGE", self._keys.instances_alive, 0, -1, "WITHSCORES")
         now_s, _ = await self._call("TIME")
         oldest_ms = int(now_s) * 1000 - GONE_MS
         beats = list(zip(flat[::2], flat[1::2], strict=True))
@@ -281,16 +288,16 @@ class Checkup:
     # Repairing
 
     async def _remove_node(self, finding: Finding) -> None:
-        """Only if it is silent too: an instance that does not tell of itself may hold its socket all the same."""
+        """Only if it sends no heartbeats: an instance without a presence entry may still hold its socket."""
         shard = self._shard_of(finding)
-        place = await self._store.nodes.place_of(finding.subject)
-        outcome, attempts = await self._store.nodes.remove(shard, Owner("", ""), finding.subject, frozenset())
+        place = await self._store.placements.find(finding.subject)
+        outcome, attempts = await self._store.nodes.remove(shard, NOBODY, finding.subject, frozenset())
         if outcome is not RemoveOutcome.REMOVED:
             return
         for attempt in attempts:
             await self._end(attempt)
         if place is not None and place.shard == shard:
-            await self._store.nodes.unplace(finding.subject, place)
+            await self._store.placements.release(finding.subject, place)
 
     async def _restore_definition(self, shard: int, pool: str) -> None:
         """Every member has a copy, and a pool's name stands for one definition for ever."""

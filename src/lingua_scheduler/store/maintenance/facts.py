@@ -17,9 +17,9 @@ PROMISES = {
     "always": "an acknowledged write survives a power cut",
     "everysec": "a power cut loses about the last second",
     "no": "a power cut loses what the operating system had not written yet, perhaps half a minute",
-    UNKNOWN: "how much a power cut loses depends on appendfsync, which its user may not read",
+    UNKNOWN: "how much a power cut loses depends on appendfsync, which this user is not allowed to read",
     "snapshots": "a restart loses everything since the last snapshot",
-    "nothing": "a restart loses everything; instances write their nodes again, running jobs are tried again",
+    "nothing": "a restart loses everything; instances register their nodes again and retry running jobs",
 }
 
 

@@ -8,8 +8,8 @@ from typing import TypeVar
 from redis.exceptions import ResponseError
 
 from lingua_scheduler.domain.maintenance.findings import Finding, FindingKind
-from lingua_scheduler.store.keys import ASIDE, Family
-from lingua_scheduler.store.maintenance.validity import EACH, WHOLE, Entry
+from lingua_scheduler.store.keys import ASIDE, KeyFamily
+from lingua_scheduler.store.maintenance.validity import EACH, WHOLE, StoredEntry
 from lingua_scheduler.store.reading import is_text
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.unreadable import printable
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 TOGETHER = 100
 # Streams that are read to the end. The mail of instances is opened by themselves, and what they cannot read is buried;
-# what is parked for a client is sealed, and skipped by whoever cannot open it.
-_READ_STREAMS = frozenset({"recent"})
+# what is parked for a client is encrypted, and skipped by instances that cannot decrypt it.
+_READ_STREAMS = frozenset({"recent", "failures", "events", "moments"})
 _GONE = "none"
-# Of which each is written with a time to live: without one nobody would ever follow it.
+# Keys that always have a time to live: without one they would stay for ever.
 _EXPIRING = frozenset({"leader"})
 _ENDLESS = -1
 
@@ -40,11 +40,11 @@ class Inspection:
             found += [one for each in await asyncio.gather(*(self._look(*pair) for pair in some)) for one in each]
         return found
 
-    async def _look(self, key: str, family: Family) -> list[Finding]:
+    async def _look(self, key: str, family: KeyFamily) -> list[Finding]:
         if family.name == ASIDE:
-            return [_finding(family, key, "a key of another type than is kept there")]
+            return [_finding(family, key, "a key of the wrong type")]
         if not is_text(key):
-            return [_finding(family, key, "a name that is no text")]
+            return [_finding(family, key, "a name that is not text")]
         try:
             kind = await self._call("TYPE", _raw(key))
             if kind not in (family.type, _GONE):
@@ -73,40 +73,40 @@ class Inspection:
                 words = [_raw(word) for entry in strange for word in entry]
                 await self._store.scripts.run("entries_remove", key=key, whole=int(family.name in WHOLE), entries=words)
 
-    async def _is_endless(self, family: Family, key: str) -> bool:
+    async def _is_endless(self, family: KeyFamily, key: str) -> bool:
         return family.name in _EXPIRING and await self._call("PTTL", key) == _ENDLESS
 
-    def _strange(self, family: Family, entries: list[Entry]) -> list[Entry]:
+    def _strange(self, family: KeyFamily, entries: list[StoredEntry]) -> list[StoredEntry]:
         """Those that cannot be ours; all of them, where the key is one thing."""
         if (is_right := WHOLE.get(family.name)) is not None:
             return entries if entries and not is_right(entries) else []
         is_each_right = EACH.get(family.name)
         return [] if is_each_right is None else [entry for entry in entries if not is_each_right(entry)]
 
-    async def _entries(self, family: Family, key: str) -> list[Entry]:
+    async def _entries(self, family: KeyFamily, key: str) -> list[StoredEntry]:
         match family.type:
             case "hash":
                 return _pairs(await self._call("HGETALL", key))
             case "zset":
                 return _pairs(await self._call("ZRANGE", key, 0, -1, "WITHSCORES"))
             case "set":
-                return [Entry(member, "") for member in await self._call("SMEMBERS", key)]
+                return [StoredEntry(member, "") for member in await self._call("SMEMBERS", key)]
             case "list":
-                return [Entry("", value) for value in await self._call("LRANGE", key, 0, -1)]
+                return [StoredEntry("", value) for value in await self._call("LRANGE", key, 0, -1)]
             case "stream" if family.name in _READ_STREAMS:
-                return [Entry(name, "\0".join(flat)) for name, flat in await self._call("XRANGE", key, "-", "+")]
+                return [StoredEntry(name, "\0".join(flat)) for name, flat in await self._call("XRANGE", key, "-", "+")]
             case "string":
                 value = await self._call("GET", key)
-                return [] if value is None else [Entry("", value)]
+                return [] if value is None else [StoredEntry("", value)]
         return []
 
 
-def _finding(family: Family, key: str, subject: str) -> Finding:
+def _finding(family: KeyFamily, key: str, subject: str) -> Finding:
     return Finding(FindingKind.UNREADABLE, key, subject, family.name)
 
 
-def _pairs(flat: list[str]) -> list[Entry]:
-    return [Entry(name, value) for name, value in zip(flat[::2], flat[1::2], strict=True)]
+def _pairs(flat: list[str]) -> list[StoredEntry]:
+    return [StoredEntry(name, value) for name, value in zip(flat[::2], flat[1::2], strict=True)]
 
 
 def _raw(text: str) -> bytes:

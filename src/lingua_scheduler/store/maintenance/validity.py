@@ -1,4 +1,4 @@
-"""Which entries of a key can have been written by us, family by family: for the check, which removes all others."""
+"""Validation rules per key family, for the check, which removes invalid entries."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -6,8 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.jobs.attempts import is_job_id, parse_lease
+from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.history import steps_of
+from lingua_scheduler.domain.jobs.job_ids import is_job_id
+from lingua_scheduler.domain.nodes.owners import Ownership
+from lingua_scheduler.domain.nodes.places import Place
+from lingua_scheduler.domain.watching.tallies import tally_of
 from lingua_scheduler.store.reading import (
     fields_of,
     is_instance,
@@ -19,8 +23,6 @@ from lingua_scheduler.store.reading import (
     is_slots,
     is_text,
     is_trust,
-    owner_of,
-    place_of,
     profile_of,
 )
 
@@ -28,6 +30,7 @@ _TROUBLE = re.compile(r"[ox]* \d{1,18} \d{1,18}", re.ASCII)
 _LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d{1,18}", re.ASCII)
 _AFFINITY = re.compile(r"\d{1,4} (\S+)")
 _UTTERANCE = re.compile(r"-?\d{1,18}", re.ASCII)
+_ALARM = re.compile(r"(?:\d{1,18} ){4}\d{1,18}(?: .*)?", re.ASCII)
 _SICK = re.compile(r"(\S+)(?: \S+)?")
 # What is read of every session and request; without one of these it is none.
 _SESSION = frozenset({"owner", "token", "init", "generation"})
@@ -35,7 +38,7 @@ _REQUEST = frozenset({"token", "payload", "until"})
 _NUMBERS = frozenset({"generation", "until", "epoch", "version", "generated_at_ms", "attempt"})
 
 
-class Entry(NamedTuple):
+class StoredEntry(NamedTuple):
     """A member and its score, a field and its value, or a place and what is there."""
 
     name: str
@@ -43,12 +46,12 @@ class Entry(NamedTuple):
 
 
 # Whether a key's whole content can be ours: of strings, and of hashes that are one thing.
-Whole = Callable[[list[Entry]], bool]
+Whole = Callable[[list[StoredEntry]], bool]
 # Whether one entry can.
-Each = Callable[[Entry], bool]
+Each = Callable[[StoredEntry], bool]
 
 
-def _is_finite(entry: Entry) -> bool:
+def _is_finite(entry: StoredEntry) -> bool:
     return "inf" not in entry.value and "nan" not in entry.value
 
 
@@ -60,7 +63,7 @@ def _scored(is_right: Callable[[str], object]) -> Each:
     return lambda entry: bool(is_right(entry.name)) and _is_finite(entry)
 
 
-def _is_about(entry: Entry) -> bool:
+def _is_about(entry: StoredEntry) -> bool:
     return is_instance(entry.name) and _is_json(entry.value.partition(" ")[2])
 
 
@@ -76,9 +79,14 @@ def _is_sick(name: str) -> bool:
     return found is not None and is_node(found[1])
 
 
-def _is_recent(entry: Entry) -> bool:
+def _is_recent(entry: StoredEntry) -> bool:
     words = entry.value.split("\0")
     return len(words) % 4 == 0 and all(map(is_text, words)) and all(map(is_job_id, words[1::4]))
+
+
+def _is_journaled(entry: StoredEntry) -> bool:
+    name, _, text = entry.value.partition("\0")
+    return name == "entry" and is_text(text) and _is_json(text)
 
 
 EACH: dict[str, Each] = {
@@ -88,26 +96,32 @@ EACH: dict[str, Each] = {
     "free": _scored(is_node),
     "held": _scored(is_node),
     "limits": _of_node(is_slots),
-    "owners": _of_node(owner_of),
+    "owners": _of_node(Ownership.parse),
     "queues": _of_node(lambda text: text.isascii() and text.isprintable()),
-    "leases": _scored(lambda name: parse_lease(name, 0)),
+    "leases": _scored(lambda name: Attempt.parse(name, 0)),
     "trouble": _of_node(_TROUBLE.fullmatch),
     "sick": _scored(_is_sick),
     "complaints": _scored(is_text),
     "recent": _is_recent,
     "looks": _of_node(),
     "pairs": lambda entry: is_pool(entry.name) and is_number(entry.value),
-    "placement": _of_node(place_of),
+    "placement": _of_node(Place.parse),
     "load": _scored(is_shard),
     "room": _scored(is_shard),
     "alive": _scored(is_instance),
     "about": _is_about,
     "figures": lambda entry: is_instance(entry.name) and _is_json(entry.value),
     "trust": _of_node(is_trust),
+    "failures": _is_journaled,
+    "events": _is_journaled,
+    "moments": _is_journaled,
+    "asked": _scored(is_pool),
+    "missed": _scored(is_pool),
+    "alarms": lambda entry: is_text(entry.name) and is_text(entry.value) and _ALARM.fullmatch(entry.value) is not None,
 }
 
 
-def _is_record(entries: list[Entry]) -> bool:
+def _is_record(entries: list[StoredEntry]) -> bool:
     fields = fields_of(entries[0].value)
     try:
         steps_of(fields.get("steps", ""))
@@ -120,7 +134,7 @@ def _is_record(entries: list[Entry]) -> bool:
 def _is_hash_with(needed: Iterable[str]) -> Whole:
     wanted = frozenset(needed)
 
-    def check(entries: list[Entry]) -> bool:
+    def check(entries: list[StoredEntry]) -> bool:
         fields = dict(entries)
         numbers = (value for name, value in fields.items() if name in _NUMBERS)
         return wanted <= fields.keys() and all(map(is_text, fields.values())) and all(map(is_number, numbers))
@@ -128,14 +142,14 @@ def _is_hash_with(needed: Iterable[str]) -> Whole:
     return check
 
 
-def _is_profile(entries: list[Entry]) -> bool:
+def _is_profile(entries: list[StoredEntry]) -> bool:
     fields = dict(entries)
     is_readable = all(map(is_text, fields.values())) and profile_of(fields.get("profile")) is not None
     pools = f"{fields.get('pools', '')} {fields.get('serves', '')}".split()
     return is_readable and "pools" in fields and "state" in fields and all(map(is_pool, pools))
 
 
-def _is_affinity(entries: list[Entry]) -> bool:
+def _is_affinity(entries: list[StoredEntry]) -> bool:
     found = _AFFINITY.fullmatch(entries[0].value)
     return found is not None and is_node(found[1])
 
@@ -151,5 +165,8 @@ WHOLE: dict[str, Whole] = {
     "session": _is_hash_with(_SESSION),
     "request": _is_hash_with(_REQUEST),
     "affinity": _is_affinity,
+    "turn": lambda entries: is_instance(entries[0].value),
+    "memory": lambda entries: _is_json(entries[0].value),
+    "tally": lambda entries: tally_of(dict(entries), 0) is not None,
     "past": lambda entries: is_past(entries[0].value),
 }

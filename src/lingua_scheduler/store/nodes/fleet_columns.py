@@ -1,19 +1,21 @@
-"""The whole fleet at a glance: the columns of every shard, and what nodes say, read once for each way to say it."""
+"""Reads the whole fleet: the columns of every shard, and the nodes' profiles, each distinct profile once."""
 
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import NamedTuple
 
-from lingua_scheduler.domain.nodes.nodes import Load, Machine, NodeState
-from lingua_scheduler.domain.pools.pools import Facet
-from lingua_scheduler.domain.pools.reach import Reach, is_wide, reach_named
-from lingua_scheduler.store.connection import Line, Reply
+from lingua_scheduler.domain.nodes.nodes import SERVICES, Machine, MachineLoad, NodeState, ServiceOf
+from lingua_scheduler.domain.nodes.owners import Ownership
+from lingua_scheduler.domain.pools.names import Facet, Pool, is_wide
+from lingua_scheduler.domain.pools.pools import Languages
+from lingua_scheduler.domain.pools.reach import Reach, reach_named
+from lingua_scheduler.store.connection import RedisLine, Reply
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import Profile, is_node, is_shard, is_text, owner_of, profile_of, slots_of, whole
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.reading import StoredProfile, is_node, is_shard, is_text, profile_of, slots_of, whole
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
-# Seven commands a shard, and a line has only so many waiting.
+# Seven commands per shard, and the number of pending commands is limited.
 SHARDS_TOGETHER = 20
 READ_TOGETHER = 100
 # Ways to say it that are remembered; a fleet has as many as it has kinds of nodes.
@@ -24,7 +26,7 @@ _UNSEEN = (NodeState.REGISTERING.value, _UNSAID, "0", _UNSAID, _UNSAID, _UNSAID)
 
 
 class Said(NamedTuple):
-    """What a node says of itself, and the pairs (src:tgt) it serves. Shared by all that say the same; never changed."""
+    """The declared capabilities of a node, and the pairs (src:tgt) it serves. Shared by equal nodes; immutable."""
 
     version: str
     platform: str
@@ -36,6 +38,7 @@ class Said(NamedTuple):
     # Of a wide node instead: the name of its pool, and what that stands for.
     wide: str = ""
     reach: Reach | None = None
+    languages: Languages = Languages()
 
 
 class Row(NamedTuple):
@@ -43,7 +46,7 @@ class Row(NamedTuple):
 
     node_id: str
     shard: int
-    instance: str
+    owner: Ownership
     state: str
     digest: str
     alive_until_ms: int
@@ -52,7 +55,7 @@ class Row(NamedTuple):
     held: int
     # None: it takes no work.
     free: int | None
-    load: Load
+    load: MachineLoad
     # 0: it is not. A quarantine that ran out stays until a probe succeeds.
     quarantined_until_ms: int
     # Kinds of service it said it lacks, and until when.
@@ -69,28 +72,28 @@ class _Stored(NamedTuple):
 
 
 def digest_of(pools: Iterable[str], profile: str) -> str:
-    """Stands for all a node says and serves: whoever knows it need not read that again."""
+    """A digest of a node's profile and pools: a reader that knows it need not read them again."""
     said = f"{' '.join(sorted(pools))}\n{profile}"
     return hashlib.sha1(said.encode(), usedforsecurity=False).hexdigest()[:16]
 
 
-def look_of(digest: str, alive_ms: int, load: Load) -> str:
+def look_of(digest: str, alive_ms: int, load: MachineLoad) -> str:
     """What is written of a node beside its state."""
     if not load.memory:
-        # A machine that uses no memory at all is one that does not say.
-        load = Load()
+        # A machine that uses no memory at all is one that does not say; idle, it says nothing else either.
+        load = load._replace(memory=None) if load.cpu or load.gpu else MachineLoad()
     return f"{digest} {alive_ms} {_percent(load.cpu)} {_percent(load.memory)} {_percent(load.gpu)}"
 
 
 class Looks:
-    def __init__(self, line: Line, keys: Keys, unreadable: Unreadable) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, unreadable: UnreadableKeys) -> None:
         self._line = line
         self._keys = keys
         self._unreadable = unreadable
         self._said: dict[str, Said] = {}
 
     async def rows(self) -> AsyncIterator[list[Row]]:
-        """Shard by shard, so that nobody waits for the whole fleet to be read."""
+        """Shard by shard, so that the event loop is not blocked by the whole fleet."""
         named = await self._line.call("ZRANGE", self._keys.load, 0, -1)
         shards = sorted(int(shard) for shard in named if is_shard(shard))
         for first in range(0, len(shards), SHARDS_TOGETHER):
@@ -100,6 +103,25 @@ class Looks:
                 self._unreadable.met("owners", self._keys.shard(shard).owners, strange)
                 yield rows
                 await asyncio.sleep(0)
+
+    async def row(self, node_id: str, shard: int) -> Row | None:
+        """Of one node alone; None when it is not there."""
+        keys = self._keys.shard(shard)
+        sick = (node_id, *(f"{node_id} {service}" for service in SERVICES))
+        *hashed, seen, held, free, until = await asyncio.gather(
+            self._line.call("HGET", keys.owners, node_id),
+            self._line.call("HGET", keys.limits, node_id),
+            self._line.call("HGET", keys.looks, node_id),
+            self._line.call("ZSCORE", keys.seen, node_id),
+            self._line.call("ZSCORE", keys.held, node_id),
+            self._line.call("ZSCORE", keys.free, node_id),
+            self._line.call("ZMSCORE", keys.sick, *sick),
+        )
+        columns = [[] if value is None else [node_id, value] for value in (*hashed, seen, held, free)]
+        lacking = [word for name, ms in zip(sick, until, strict=True) if ms is not None for word in (name, ms)]
+        rows, strange = _rows(shard, [*columns, lacking])
+        self._unreadable.met("owners", keys.owners, strange)
+        return rows[0] if rows else None
 
     async def said(self, rows: Sequence[Row]) -> dict[str, Said]:
         """What these nodes say, by digest; only what was never heard before is read."""
@@ -148,12 +170,12 @@ def _rows(shard: int, columns: list[Reply]) -> tuple[list[Row], int]:
     owners, limits, looks, seen, held, free, sick = (dict(zip(flat[::2], flat[1::2], strict=True)) for flat in columns)
     lacks: dict[str, list[tuple[str, int]]] = {}
     for name, until in sick.items():
-        node_id, _, service = name.partition(" ")
+        node_id, service = ServiceOf.parse(name)
         if service:
             lacks.setdefault(node_id, []).append((service, whole(until)))
     rows, strange = [], 0
     for node_id, owner in sorted(owners.items()):
-        held_by = owner_of(owner)
+        held_by = Ownership.parse(owner)
         if held_by is None or not is_node(node_id):
             strange += 1
             continue
@@ -164,7 +186,7 @@ def _rows(shard: int, columns: list[Reply]) -> tuple[list[Row], int]:
             Row(
                 node_id=node_id,
                 shard=shard,
-                instance=held_by.instance,
+                owner=held_by,
                 state=state,
                 digest=digest,
                 alive_until_ms=whole(seen.get(node_id)),
@@ -172,7 +194,7 @@ def _rows(shard: int, columns: list[Reply]) -> tuple[list[Row], int]:
                 max_jobs=slots_of(limits.get(node_id)),
                 held=whole(held.get(node_id)),
                 free=whole(free[node_id]) if node_id in free else None,
-                load=Load(*(None if said == _UNSAID else float(whole(said)) for said in load)),
+                load=MachineLoad(*(None if said == _UNSAID else float(whole(said)) for said in load)),
                 quarantined_until_ms=whole(sick.get(node_id)),
                 unavailable=tuple(lacks.get(node_id, ())),
             )
@@ -181,15 +203,15 @@ def _rows(shard: int, columns: list[Reply]) -> tuple[list[Row], int]:
 
 
 def _said(stored: _Stored) -> Said:
-    said = profile_of(stored.profile) or Profile()
+    said = profile_of(stored.profile) or StoredProfile()
     pairs: dict[str, list[str]] = {facet: [] for facet in Facet}
     wide = ""
-    for pool in stored.serves.split():
-        pair, _, facet = pool.rpartition(":")
-        if is_wide(pool):
-            wide = pool
-        elif facet in pairs:
-            pairs[facet].append(pair)
+    for name in stored.serves.split():
+        pool = Pool.parse(name)
+        if is_wide(name):
+            wide = name
+        elif pool.facet in pairs:
+            pairs[pool.facet].append(str(pool.pair))
     return Said(
         said.version,
         said.platform,
@@ -200,9 +222,10 @@ def _said(stored: _Stored) -> Said:
         sorted(pairs[Facet.TEXT]),
         wide,
         reach_named(wide, stored.reach) if wide else None,
+        said.languages,
     )
 
 
 def _percent(said: float | None) -> str:
-    # Neither endless nor below nothing, whatever the node says.
+    # Nodes report these values: clamp them to finite, non-negative numbers.
     return _UNSAID if said is None or not 0 <= said <= 1_000 else f"{min(said, 100):.0f}"

@@ -1,4 +1,4 @@
-"""The pool map: built from the shards, published by the leader, read by everybody else."""
+"""The pool map in Redis: built from the shards, published by the leader, read by all instances."""
 
 import asyncio
 import hashlib
@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.cluster.leadership import ClaimOutcome, PublishOutcome, ResignOutcome, Term
-from lingua_scheduler.domain.pools.reach import Reach, is_wide, readable
+from lingua_scheduler.domain.cluster.leadership import LeaderClaimOutcome, PublishOutcome, ResignOutcome, Term
+from lingua_scheduler.domain.pools.names import is_wide
+from lingua_scheduler.domain.pools.reach import Reach, readable
 from lingua_scheduler.domain.pools.selection import PoolMap
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import is_instance, is_number, is_pool, is_shard, is_text, number_of
+from lingua_scheduler.store.reading import is_pool, is_shard, is_text, number_of
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
 # A published map is a copy for all; these read it back as it was built.
 _MAP = msgspec.json.Decoder(dict[str, list[tuple[int, int]]])
@@ -33,7 +34,7 @@ class Published(NamedTuple):
 
 
 class Pools:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, scripts: Scripts, unreadable: UnreadableKeys) -> None:
         self._line = line
         self._keys = keys
         self._scripts = scripts
@@ -65,7 +66,7 @@ class Pools:
         return PoolMap(nodes, await self._reaches(wanted) if wanted else None)
 
     async def _reaches(self, wanted: Mapping[int, Sequence[str]]) -> dict[str, Reach]:
-        """What wide pools stand for; those nobody has heard of yet are read, those nobody can read are left out."""
+        """The definitions of wide pools; unknown ones are read, unreadable ones are omitted."""
         unknown = {
             shard: names
             for shard, pools in wanted.items()
@@ -84,16 +85,6 @@ class Pools:
             self._unreadable.met("wide", pool)
         return dict(self._known)
 
-    async def members(self, pool: str, pool_map: PoolMap, most: int) -> dict[str, int]:
-        """The nodes that serve a pool with their shards, at most so many."""
-        found: dict[str, int] = {}
-        for shard in sorted(pool_map.nodes_of(pool)):
-            if len(found) >= most:
-                break
-            for name in (pool, *pool_map.wide_in(shard, (pool,))):
-                found |= dict.fromkeys(await self._line.call("SMEMBERS", self._keys.shard(shard).pool(name)), shard)
-        return dict(sorted(found.items())[:most])
-
     async def published(self) -> Published:
         version, at_ms, *about = await self._line.call(
             "HMGET", self._keys.map_config, "version", "generated_at_ms", "generated_by", "epoch", "digest"
@@ -111,7 +102,7 @@ class Pools:
         return Published(number, moment_ms, *said)
 
     async def read_published(self) -> tuple[Published, PoolMap] | None:
-        """What was written together; None when nobody has published a map."""
+        """The published map with its version; None if there is none."""
         fields = ("version", "generated_at_ms", "generated_by", "epoch", "digest", "map", "wide")
         version, at_ms, *about, encoded, wide = await self._line.call("HMGET", self._keys.map_config, *fields)
         published = self._published(version, at_ms, about)
@@ -151,8 +142,8 @@ class Pools:
         )
         return PublishOutcome(reply[0]), int(reply[1]) if len(reply) > 1 else 0
 
-    async def claim(self, instance: str, lease_ms: int) -> tuple[ClaimOutcome, Term]:
-        """Lead, or hear who does."""
+    async def claim(self, instance: str, lease_ms: int) -> tuple[LeaderClaimOutcome, Term]:
+        """Claim or renew the leadership; returns who the leader is."""
         reply = await self._scripts.run(
             "leader_claim",
             leader=self._keys.leader,
@@ -160,8 +151,8 @@ class Pools:
             instance=instance,
             lease_ms=lease_ms,
         )
-        outcome = ClaimOutcome(reply[0])
-        return outcome, Term(instance, reply[1]) if outcome is ClaimOutcome.LEADING else Term(*reply[1:])
+        outcome = LeaderClaimOutcome(reply[0])
+        return outcome, Term(instance, reply[1]) if outcome is LeaderClaimOutcome.LEADING else Term(*reply[1:])
 
     async def resign(self, term: Term) -> ResignOutcome:
         reply = await self._scripts.run(
@@ -171,12 +162,12 @@ class Pools:
 
     async def leader(self) -> Term | None:
         known = await self._line.call("GET", self._keys.leader)
-        instance, _, epoch = (known or "").partition(" ")
-        if is_instance(instance) and is_number(epoch):
-            return Term(instance, epoch)
-        if known is not None:
+        if known is None:
+            return None
+        term = Term.parse(known)
+        if term is None:
             self._unreadable.met("leader", self._keys.leader)
-        return None
+        return term
 
 
 def _reaches(wide: str | None) -> dict[str, Reach]:

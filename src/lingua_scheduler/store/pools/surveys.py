@@ -1,16 +1,16 @@
-"""A look at the nodes of a shard as a dispatch would see them."""
+"""Surveys the nodes of a shard as a dispatch would see them, without changing anything."""
 
 import asyncio
 import random
 from collections.abc import Sequence
 
 from lingua_scheduler.domain.nodes.nodes import NodeState
-from lingua_scheduler.domain.pools.candidates import Candidate, Verdict, services_for
-from lingua_scheduler.store.connection import Line
+from lingua_scheduler.domain.pools.candidates import Candidate, CandidateVerdict, services_for
+from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_node, slots_of, whole
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.unreadable import Unreadable
+from lingua_scheduler.store.unreadable import UnreadableKeys
 
 DICE = random.Random()
 MEMBERS_MAX = 50
@@ -20,7 +20,7 @@ SURVEYED_WORDS = 6
 
 
 class Surveys:
-    def __init__(self, line: Line, keys: Keys, scripts: Scripts, unreadable: Unreadable) -> None:
+    def __init__(self, line: RedisLine, keys: Keys, scripts: Scripts, unreadable: UnreadableKeys) -> None:
         self._unreadable = unreadable
         self._line = line
         self._keys = keys
@@ -50,9 +50,9 @@ class Surveys:
     async def _candidate(
         self, shard: int, node_id: str, verdict: str, held: str, limit: str, left_ms: str, service: str
     ) -> Candidate:
-        judged = Verdict(verdict)
-        if judged is Verdict.DRAINING:
+        judged = CandidateVerdict(verdict)
+        if judged is CandidateVerdict.DRAINING:
             # It offers no slots and is in no pool of ours; only its profile says whether it was drained.
             state = await self._line.call("HGET", self._keys.shard(shard).node(node_id), "state")
-            judged = judged if state == NodeState.DRAINING else Verdict.NOT_IN_POOL
+            judged = judged if state == NodeState.DRAINING else CandidateVerdict.NOT_IN_POOL
         return Candidate(node_id, shard, judged, whole(held), slots_of(limit), whole(left_ms), service.strip("-"))

@@ -16,7 +16,7 @@ CLUSTER = frozenset({"redis+cluster", "rediss+cluster"})
 SENTINEL = frozenset({"redis+sentinel", "rediss+sentinel"})
 # RESP2, so that every server we support answers in the same shapes. No timeout for each write: the line has one of its
 # own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer. Bytes
-# that are no text come through as surrogates and can be had back, rather than break the line.
+# that are no text are decoded as surrogates, which can be encoded back, instead of raising an error.
 WHATEVER_THE_ADDRESS_SAYS = {
     "decode_responses": True,
     "encoding_errors": "surrogateescape",
@@ -56,7 +56,7 @@ def scheme_of(url: str) -> str:
     scheme = url.partition("://")[0]
     if scheme not in SERVER | CLUSTER | SENTINEL:
         known = ", ".join(f"{name}://" for name in sorted(SERVER | CLUSTER | SENTINEL))
-        raise ValueError(f"it begins with none of {known}")
+        raise ValueError(f"it must begin with one of {known}")
     return scheme
 
 
@@ -74,7 +74,7 @@ def read_cluster(url: str) -> ClusterUrl:
     """redis+cluster://[user:password@]host[:port],host[:port]…[?parameters], or rediss+cluster://"""
     parts = _split(url, CLUSTER_PORT)
     if parts.path not in ([], ["0"]):
-        raise ValueError("a Cluster has database 0 alone")
+        raise ValueError("a Cluster has only database 0")
     return ClusterUrl(parts.hosts, _connect(f"{parts.scheme}://{parts.user}{parts.hosts[0]}?{parts.query}"))
 
 
@@ -85,10 +85,10 @@ def read_sentinel(url: str) -> SentinelUrl:
     """
     parts = _split(url, SENTINEL_PORT)
     if not 1 <= len(parts.path) <= 2:
-        raise ValueError("after the hosts comes /master-name, or /master-name/database")
+        raise ValueError("expected /master-name or /master-name/database after the hosts")
     master_name, database = [*parts.path, "0"][:2]
     if not database.isdecimal():
-        raise ValueError(f"{database} is no database number")
+        raise ValueError(f"{database} is not a database number")
     parameters = dict(parse_qsl(parts.query))
     own = {name: parameters.pop(f"sentinel_{name}", "") for name in ("username", "password")}
     shared = {name: value for name, value in parameters.items() if name not in {"db", *own}}
@@ -107,12 +107,12 @@ def _maker(url: str) -> Callable[..., AbstractConnection]:
     pool = Redis.from_url(url, retry=Retry(NoBackoff(), 0)).connection_pool
     for name in CERTIFICATE_FILES & pool.connection_kwargs.keys():
         if not Path(pool.connection_kwargs[name]).is_file():
-            raise ValueError(f"{name} names {pool.connection_kwargs[name]}, and there is no such file")
+            raise ValueError(f"{name} names {pool.connection_kwargs[name]}, which does not exist")
     make = partial(pool.connection_class, **pool.connection_kwargs | WHATEVER_THE_ADDRESS_SAYS)
     try:
         make()
     except TypeError as error:
-        raise ValueError(f"there is no parameter {str(error).rpartition(' ')[2]}") from error
+        raise ValueError(f"unknown parameter {str(error).rpartition(' ')[2]}") from error
     return make
 
 

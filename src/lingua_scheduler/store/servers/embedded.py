@@ -1,4 +1,4 @@
-"""A Redis of our own: one real server on a Unix socket in a data directory, kept alive while we live."""
+"""The embedded Redis: a real server on a Unix socket in a data directory, supervised by this process."""
 
 import asyncio
 import contextlib
@@ -17,6 +17,8 @@ from typing import IO, Self
 from urllib.parse import quote
 
 from lingua_scheduler import processes
+from lingua_scheduler.domain.guards.backoff import Backoff
+from lingua_scheduler.telemetry.tasks import Nursery
 
 MINIMUM_VERSION = (6, 2)
 VERSION_LIMIT_S = 10.0
@@ -27,8 +29,8 @@ STOP_GRACE_S = 10.0
 ASK_LIMIT_S = 1.0
 POLL_S = 0.01
 STEADY_S = 10.0
-BACKOFF_FIRST_S = 0.1
-BACKOFF_MAX_S = 5.0
+# The first restart is immediate, then ever slower while the server keeps dying quickly.
+RESTARTS = Backoff(0.1, 5.0)
 # macOS has room for 104 bytes, Linux for 108, and the servers give away two of them.
 SOCKET_PATH_MAX_BYTES = 100
 LOG_TAIL_MAX_BYTES = 4096
@@ -62,7 +64,7 @@ class EmbeddedServer:
         self._claim = contextlib.ExitStack()
         self._server_lock: IO[str]
         self._process: asyncio.subprocess.Process | None = None
-        self._supervisor: asyncio.Task[None] | None = None
+        self._supervision = Nursery("embedded_redis")
         self._quick_deaths = 0
 
     @property
@@ -93,16 +95,13 @@ class EmbeddedServer:
         except BaseException:
             await self.stop()
             raise
-        self._supervisor = asyncio.create_task(self._supervise(process), name="embedded-supervisor")
+        self._supervision.start(self._supervise(process))
         self._emit("embedded.started", pid=process.pid, version=version, url=self.url)
 
     async def stop(self) -> None:
         """End the server and free the directory; harmless when there is nothing to stop."""
-        supervisor, self._supervisor = self._supervisor, None
         try:
-            if supervisor is not None:
-                supervisor.cancel()
-                await asyncio.wait([supervisor])
+            await self._supervision.close()
             process, self._process = self._process, None
             if process is not None:
                 exit_code = await processes.stop(process, STOP_GRACE_S)
@@ -111,7 +110,7 @@ class EmbeddedServer:
             self._claim.close()
 
     def _claim_directory(self) -> Path:
-        """Make the directory ours until `_claim` is closed; return the socket of whoever had it before."""
+        """Lock the directory until `_claim` is closed; return the socket of its previous server."""
         with contextlib.ExitStack() as claim:
             try:
                 self.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -159,7 +158,7 @@ class EmbeddedServer:
                     await asyncio.sleep(POLL_S)
         except TimeoutError:
             raise EmbeddedError(
-                f"A server of an earlier run still works in {self.data_dir} and does not stop when asked: "
+                f"A server of an earlier run is still running in {self.data_dir} and did not stop when asked: "
                 f"kill the process that listens on {previous_socket}, or {ELSEWHERE}."
             ) from None
         remove_if_empty(previous_socket.parent)  # a private one, if its owner had no time to
@@ -188,7 +187,7 @@ class EmbeddedServer:
             self._process = None
             raise EmbeddedError(
                 f"The embedded server {failure} (in {self._log}: {log_tail(self._log, log_start_bytes)}): "
-                f"put right what it complains about, or {ELSEWHERE}."
+                f"fix the cause, or {ELSEWHERE}."
             )
         return process
 
@@ -222,7 +221,7 @@ class EmbeddedServer:
 
     async def _restart(self) -> asyncio.subprocess.Process:
         while True:
-            await asyncio.sleep(backoff_s(self._quick_deaths))
+            await asyncio.sleep(RESTARTS.pause_s(self._quick_deaths))
             self._quick_deaths += 1
             try:
                 process = await self._launch()
@@ -248,12 +247,6 @@ def running_url(data_dir: Path) -> str | None:
     except OSError:
         return None
     return f"unix://{quote(socket)}" if socket and Path(socket).exists() else None
-
-
-def backoff_s(quick_deaths: int) -> float:
-    """The first restart is immediate, then ever slower while the server keeps dying quickly."""
-    doublings = min(quick_deaths - 1, 16)  # enough to reach the maximum, and never too large for a float
-    return min(BACKOFF_FIRST_S * 2.0**doublings, BACKOFF_MAX_S) if quick_deaths else 0.0
 
 
 def server_arguments(data_dir: Path, socket: Path, log: Path, max_memory_mb: int = 0) -> list[str]:
@@ -312,7 +305,7 @@ def read_version(binary: str) -> str:
     said = (answer.stdout + answer.stderr).decode(errors="replace").strip()
     match = re.search(r"\b(Redis|Valkey)(?: server)? (?:v=)?(\d+)\.(\d+)[.\d]*", said)
     if match is None:
-        raise EmbeddedError(f"{binary} is no Redis or Valkey server, it says {said[:100]!r}: {OTHER_BINARY}.")
+        raise EmbeddedError(f"{binary} is not a Redis or Valkey server (its output: {said[:100]!r}): {OTHER_BINARY}.")
     if match[1] == "Redis" and (int(match[2]), int(match[3])) < MINIMUM_VERSION:
         minimum = ".".join(map(str, MINIMUM_VERSION))
         raise EmbeddedError(f"{binary} is {match[0]}, older than {minimum}: {OTHER_BINARY}.")
@@ -320,7 +313,7 @@ def read_version(binary: str) -> str:
 
 
 async def ask(socket: Path, command: str) -> str | None:
-    """The first line of the reply, empty when there is none; None when nobody listens."""
+    """The first line of the reply, empty if there is none; None if no server listens."""
     try:
         async with asyncio.timeout(ASK_LIMIT_S):
             reader, writer = await asyncio.open_unix_connection(str(socket))

@@ -209,7 +209,7 @@ class LocalCluster:
 
 
 def on_free_port(make: Callable[[], T]) -> T:
-    """Make a server, again when somebody else took the port we thought was free."""
+    """Start a server; retried if another program took the port in the meantime."""
     for _ in range(PORT_TRIES - 1):
         with contextlib.suppress(LocalServerError):
             return make()

@@ -18,6 +18,8 @@ from redis.exceptions import (
     TryAgainError,
 )
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.store.connection import (
     Argument,
     Command,
@@ -33,13 +35,13 @@ from lingua_scheduler.store.connection import (
 )
 from lingua_scheduler.store.servers.addresses import Address, ClusterUrl
 from lingua_scheduler.store.servers.layout import SLOTS, Layout, key_of, read_layout, slot_of
+from lingua_scheduler.telemetry.tasks import Nursery
 
 # Not carried out, and may be elsewhere or later. (To redis-py MOVED is an ASK, and MASTERDOWN a CLUSTERDOWN.)
 NOT_HERE_OR_NOT_NOW = (AskError, ReadOnlyError, TryAgainError, ClusterDownError, BusyLoadingError)
-# So many in a row without a pause; after that servers disagree, and need time.
+# Redirects in a row without a delay; after that the servers disagree, and need time.
 MAX_HOPS = 5
-FIRST_PAUSE_S = 0.005
-LAST_PAUSE_S = 0.1
+DETOURS = Backoff(0.005, 0.1)
 
 LOOK_EVERY_S = 10.0
 LOOK_AGAIN_S = 0.25
@@ -78,26 +80,34 @@ class ClusterLine:
         prepare: Callable[[ServerLine], Awaitable[None]],
         mend: Mend | None = None,
         is_raw: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        self._clock = clock
         self._url = url
         self._timeout_s = timeout_ms / 1000
         self._max_pending = max_pending
         self._is_raw = is_raw
         self._new_line = partial(
-            ServerLine, timeout_ms=timeout_ms, max_pending=max_pending, prepare=prepare, mend=mend, is_raw=is_raw
+            ServerLine,
+            timeout_ms=timeout_ms,
+            max_pending=max_pending,
+            prepare=prepare,
+            mend=mend,
+            is_raw=is_raw,
+            clock=clock,
         )
         self._lines: dict[Address, ServerLine] = {}
         self._owners: list[ServerLine | None] = [None] * SLOTS
         self._nodes: frozenset[Address] = frozenset(url.seeds)
         self._detours: dict[Waiter, Detour] = {}
-        # Slots that are half migrated, or served by nobody for too long: why, and until when that counts.
+        # Slots that are being migrated, or without a server for too long: why, and until when that counts.
         self._stuck: dict[int, tuple[str, float]] = {}
         self._probe_prefix = ""
         # Something does not fit our map; the node named last knows best.
         self._outdated = asyncio.Event()
         self._ask_first: Address | None = None
         self._failure = "not connected yet"
-        self._task: asyncio.Task[None] | None = None
+        self._life = Nursery("redis_cluster")
         self._loop: asyncio.AbstractEventLoop
         self.up = asyncio.Event()
         self.on_up: Callable[[], None] | None = None
@@ -119,14 +129,11 @@ class ClusterLine:
         except BaseException as error:
             await self._leave(str(error))
             raise
-        self._task = asyncio.create_task(self._stay_informed(), name="redis cluster")
+        self._life.start(self._stay_informed())
 
     async def close(self) -> None:
         self.on_down = None
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._life.close()
         await self._leave("closed")
 
     def call(self, *command: Argument) -> Waiter:
@@ -164,11 +171,11 @@ class ClusterLine:
         if detour is None:
             if len(self._detours) >= self._max_pending:
                 # No line counts them: each has left the one that refused it.
-                waiter.set_exception(RedisAway(f"{self._max_pending} commands are looking for their server already"))
+                waiter.set_exception(RedisAway(f"{self._max_pending} commands are already waiting for their server"))
                 return
-            # Where others have just waited in vain, nobody else need.
+            # Other callers have just waited here without success: fail immediately.
             patience_s = 0.0 if self._stuck and slot_of(key_of(command)) in self._stuck else self._timeout_s
-            detour = self._detours[waiter] = Detour(self._loop.time() + patience_s)
+            detour = self._detours[waiter] = Detour(self._clock() + patience_s)
             waiter.add_done_callback(self._detours.pop)
         detour.hops += 1
         detour.reason = f"{type(error).__name__} from {asked}: {error}"
@@ -191,15 +198,15 @@ class ClusterLine:
     def _resend(self, line: ServerLine, waiter: Waiter, command: Command, *, is_asking: bool = False) -> None:
         try:
             if is_asking:
-                # It must stand right before its command; nobody waits for its answer.
+                # It must be sent right before its command; its reply is ignored.
                 line.send(("ASKING",)).cancel()
             line.send(command, waiter)
         except RedisAway as error:
             waiter.set_exception(error)
 
     def _try_later(self, waiter: Waiter, command: Command, detour: Detour) -> None:
-        pause_s = min(FIRST_PAUSE_S * 2 ** min(detour.hops, 10), LAST_PAUSE_S)
-        if self._loop.time() + pause_s > detour.give_up_at:
+        pause_s = DETOURS.pause_s(detour.hops + 1)
+        if self._clock() + pause_s > detour.give_up_at:
             waiter.set_exception(WritesRefused(detour.reason))
             self._stick(slot_of(key_of(command)), detour.reason)
         else:
@@ -207,9 +214,9 @@ class ClusterLine:
 
     def _stick(self, slot: int, reason: str) -> None:
         if self._probe_prefix:
-            self._stuck[slot] = (reason, self._loop.time() + STUCK_S)
+            self._stuck[slot] = (reason, self._clock() + STUCK_S)
             self._settle()
-            self._loop.call_later(STUCK_S + LAST_PAUSE_S, self._settle)
+            self._loop.call_later(STUCK_S + DETOURS.longest_s, self._settle)
 
     def _try_again(self, waiter: Waiter, command: Command, detour: Detour) -> None:
         if waiter.done():
@@ -261,7 +268,7 @@ class ClusterLine:
         raise RedisAway(str(failure) or f"no node answered within {self._timeout_s:g} s") from failure
 
     def _whom_to_ask(self) -> Iterable[list[Address]]:
-        """Who knows best, who is there, who was there: a few at once, so that one that hangs holds nobody up."""
+        """Nodes to ask, most reliable first, a few concurrently, so that one that hangs does not delay the rest."""
         first, self._ask_first = self._ask_first, None
         if first is not None:
             yield [first]
@@ -329,18 +336,18 @@ class ClusterLine:
     def _gap(self) -> str:
         owners = set(self._owners)
         if None in owners:
-            return f"{self._owners.count(None)} of {SLOTS} slots are served by nobody"
+            return f"{self._owners.count(None)} of {SLOTS} slots have no server"
         down = (
             f"{node}: {line.failure}" for node, line in self._lines.items() if line in owners and not line.up.is_set()
         )
         if gap := next(down, ""):
             return gap
-        now_s = self._loop.time()
+        now_s = self._clock()
         self._stuck = {slot: stuck for slot, stuck in self._stuck.items() if stuck[1] > now_s}
         return next((f"slot {slot}: {reason}" for slot, (reason, _) in self._stuck.items()), "")
 
     async def _drop_unused(self) -> None:
-        """Leave who serves no slot any more, and those who took some over but were only asked on the way."""
+        """Close connections to servers that serve no hash slot any more, or were only asked during a redirect."""
         owners = set(self._owners)
         for node, line in list(self._lines.items()):
             if line not in owners and not line.pending:

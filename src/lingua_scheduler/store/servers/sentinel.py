@@ -1,4 +1,4 @@
-"""A line that goes to whoever the Sentinels say is the master."""
+"""A connection to the master that the Sentinels name."""
 
 import asyncio
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Any
 
 from redis.asyncio.connection import AbstractConnection
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.store.connection import Mend, RedisAway, Reply, ServerLine, answers, ask
 from lingua_scheduler.store.servers.addresses import Address, SentinelUrl
 
@@ -24,6 +25,7 @@ class SentinelLine(ServerLine):
         prepare: Callable[[ServerLine], Awaitable[None]],
         mend: Mend | None = None,
         is_raw: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         super().__init__(
             self._connect_to_master,
@@ -32,6 +34,7 @@ class SentinelLine(ServerLine):
             prepare=prepare,
             mend=mend,
             is_raw=is_raw,
+            clock=clock,
         )
         self._url = url
         self._master: Address | None = None
@@ -57,7 +60,7 @@ class SentinelLine(ServerLine):
         raise RedisAway(f"{master} has become the master")
 
     async def _find_master(self) -> Address:
-        """Where most Sentinels say it is, so that one that is cut off from the others leads nobody astray."""
+        """The master that most Sentinels name, so that a Sentinel that is cut off from the others is outvoted."""
         sentinels = self._url.sentinels
         votes: Counter[Address] = Counter()
         failure = ""

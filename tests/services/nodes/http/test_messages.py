@@ -7,14 +7,14 @@ from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.nodes.nodes import LoadLimits
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.services.nodes.capabilities import changed_by, profile_of
-from lingua_scheduler.services.nodes.http.messages import Claim, complaint_about, heartbeat_of, registration_of
+from lingua_scheduler.services.nodes.http.messages import HttpNodeClaim, complaint_about, heartbeat_of, registration_of
 
 LIMITS = LoadLimits(cpu=100, memory=100, gpu=100, gpu_memory=100)
 BOTH = ["en", "zh"]
 
 
 def test_what_is_left_out_stays_as_it_was() -> None:
-    claim = Claim().changed_by(
+    claim = HttpNodeClaim().changed_by(
         NodeRegistration(health="ok", semantic_langs=BOTH, tts_langs=["zh"], nmt_pairs=["en:zh"])
     )
     assert claim.changed_by(NodeBeat(node_id="node-a")) == claim
@@ -23,21 +23,38 @@ def test_what_is_left_out_stays_as_it_was() -> None:
 
 
 def test_a_node_hears_what_it_repairs_unless_it_says_otherwise() -> None:
-    assert Claim(semantic_langs=BOTH).languages.asr_languages == BOTH
-    assert Claim(semantic_langs=BOTH, asr_langs=["en"]).languages.asr_languages == ["en"]
-    assert Claim(semantic_langs=BOTH, asr_langs=[]).languages.asr_languages == []
+    assert HttpNodeClaim(semantic_langs=BOTH).languages.asr_languages == BOTH
+    assert HttpNodeClaim(semantic_langs=BOTH, asr_langs=["en"]).languages.asr_languages == ["en"]
+    assert HttpNodeClaim(semantic_langs=BOTH, asr_langs=[]).languages.asr_languages == []
 
 
 def test_such_nodes_acknowledge() -> None:
     says = NodeRegistration(semantic_langs=BOTH, boot_id="boot-1", max_concurrent_jobs=3)
-    profile = profile_of(registration_of(says, Claim().changed_by(says)), 4, 256)
+    profile = profile_of(registration_of(says, HttpNodeClaim().changed_by(says)), 4, 256)
     assert (profile.acknowledges, profile.max_jobs, profile.boot_id) == (True, 3, "boot-1")
+
+
+def test_one_without_a_boot_id_is_known_by_its_address() -> None:
+    says = NodeRegistration(semantic_langs=BOTH)
+    claim = HttpNodeClaim().changed_by(says)
+    assert registration_of(says, claim, "10.0.0.7").boot_id == "address:10.0.0.7"
+    assert registration_of(says, claim).boot_id is None
+
+
+def test_shares_of_its_load_are_percentages_on_a_socket() -> None:
+    says = NodeBeat(node_id="node-a", current_load={"gpu": 0.52, "cpu": 0.33, "memory": 7.0, "gpu_memory": -1})
+    usage = heartbeat_of("node-a", says, HttpNodeClaim().changed_by(says)).resource_usage
+    assert (usage.cpu_percent, usage.gpu_percent, usage.mem_percent, usage.gpu_mem_percent) == (33, 52, 100, 0)
+    # A number of jobs, as other nodes give it.
+    says = NodeBeat(node_id="node-a", current_load=3)
+    usage = heartbeat_of("node-a", says, HttpNodeClaim().changed_by(says)).resource_usage
+    assert (usage.cpu_percent, usage.gpu_percent) == (0, None)
 
 
 @pytest.mark.parametrize("health", ["degraded", "", "Failing", "no"])
 def test_one_that_is_not_well_gets_no_work_at_any_moment(health: str) -> None:
     says = NodeRegistration(health=health, semantic_langs=BOTH, tts_langs=BOTH)
-    claim = Claim().changed_by(says)
+    claim = HttpNodeClaim().changed_by(says)
     registered = profile_of(registration_of(says, claim), 4, 256)
     assert registered.languages.asr == frozenset()
     beaten = changed_by(heartbeat_of("node-a", says, claim), registered, 256, LIMITS)
@@ -48,7 +65,7 @@ def test_one_that_is_not_well_gets_no_work_at_any_moment(health: str) -> None:
 @pytest.mark.parametrize("health", ["ok", "OK", "ready", "healthy"])
 def test_one_that_is_well_takes_work(health: str) -> None:
     says = NodeRegistration(health=health, semantic_langs=BOTH)
-    assert profile_of(registration_of(says, Claim().changed_by(says)), 4, 256).languages.asr == {"en", "zh"}
+    assert profile_of(registration_of(says, HttpNodeClaim().changed_by(says)), 4, 256).languages.asr == {"en", "zh"}
 
 
 @pytest.mark.parametrize(

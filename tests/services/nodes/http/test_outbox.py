@@ -2,6 +2,7 @@
 
 import asyncio
 
+from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, ResultAck
 from lingua_scheduler.protocol.shapes import ErrorMessage, JobPipeline
 from lingua_scheduler.services.attempts.peers import CloseCode
@@ -35,6 +36,15 @@ async def test_mail_is_taken_in_order_and_once() -> None:
     assert all(box.post(message) for message in mail)
     assert box.take() == mail
     assert box.take() == []
+
+
+async def test_an_encoded_message_is_mail_like_any_other_and_what_cannot_be_read_is_none() -> None:
+    """Orders from other instances come encoded."""
+    box = Mailbox(1_000_000)
+    assert box.post_frame(codec.encode(order("job-0-1")))
+    assert [message.job_id for message in box.take() if isinstance(message, JobAssign)] == ["job-0-1"]
+    assert not box.post_frame(b'{"type":"unheard of"}')
+    assert len(box) == 0
 
 
 async def test_what_the_request_itself_answers_takes_no_room() -> None:
@@ -114,3 +124,7 @@ async def test_who_did_not_call_within_its_interval_does_not_answer() -> None:
     assert not await box.answers(0)
     box.interval_s = 60
     assert await box.answers(0)
+
+
+async def test_what_a_node_says_by_itself_is_the_only_sign_of_it() -> None:
+    assert not Mailbox(1_000_000).is_heard

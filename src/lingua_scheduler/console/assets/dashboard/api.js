@@ -3,6 +3,11 @@
 const PATIENCE_MS = 10_000;
 
 export class Refused extends Error {
+  /**
+   * @param {number} status
+   * @param {string} code
+   * @param {string} detail
+   */
   constructor(status, code, detail) {
     super(detail);
     this.status = status;
@@ -10,27 +15,57 @@ export class Refused extends Error {
   }
 }
 
+/**
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
 export function get(path) {
   return ask("GET", path);
 }
 
-export function post(path) {
-  return ask("POST", path);
+/**
+ * @param {string} path
+ * @param {Record<string, unknown>} [body]
+ * @returns {Promise<any>}
+ */
+export function post(path, body) {
+  return ask("POST", path, body);
 }
 
-async function ask(method, path) {
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {Record<string, unknown>} [body]
+ * @returns {Promise<any>}
+ */
+async function ask(method, path, body) {
+  /** @type {RequestInit} */
+  const request = { method, signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" };
+  if (body) Object.assign(request, { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
   let response;
   try {
-    response = await fetch(path, { method, signal: AbortSignal.timeout(PATIENCE_MS), cache: "no-store" });
+    response = await fetch(path, request);
   } catch {
     throw new Refused(0, "AWAY", "");
   }
-  const body = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, body.error ?? "", body.detail ?? response.statusText);
-  return body;
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(response.status, answer.error ?? "", answer.detail ?? response.statusText);
+  return answer;
 }
 
-/** A part of a path that came from a peer. */
+/**
+ * Any thrown value as a refusal; status 0 means that there was no response.
+ * @param {unknown} error
+ * @returns {Refused}
+ */
+export function refusal(error) {
+  return error instanceof Refused ? error : new Refused(-1, "", error instanceof Error ? error.message : String(error));
+}
+
+/**
+ * A part of a path that came from a peer.
+ * @param {string} text
+ */
 export function part(text) {
   return encodeURIComponent(text);
 }

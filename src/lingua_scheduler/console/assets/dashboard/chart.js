@@ -1,23 +1,34 @@
 // A small line chart: axes, units, values under the pointer or the arrow keys, and its story in words.
 import { h, setAttribute, setText, svg } from "./dom.js";
 import { clock, clockShort } from "./format.js";
+import { ceiling, nearest, pieces, thinned } from "./scale.js";
 import { t } from "./words.js";
+
+/** @import {Moment} from "../shared/types" */
+/** @import {Point, Sample, Series} from "./scale.js" */
 
 const HEIGHT = 124;
 const LEFT = 50;
 const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 20;
-const POINTS = 240;
 // A hole in time is drawn as a hole.
 const HOLE_MS = 20_000;
 
-/** `series`: `{name, of(moment)}`; `format` writes a value with its unit. */
 export class LineChart {
+  /** @param {{title: string, series: Series[], format: (value: number) => string, spanMs: number}} chart */
   constructor({ title, series, format, spanMs }) {
-    Object.assign(this, { title, series, format, spanMs });
+    this.title = title;
+    this.series = series;
+    // Writes a value with its unit.
+    this.format = format;
+    this.spanMs = spanMs;
+    this.endMs = NaN;
     this.width = 0;
+    this.top = 1;
+    /** @type {Sample[]} */
     this.moments = [];
+    /** @type {number | null} */
     this.cursor = null;
     this.values = series.map(() => h("span", { class: "chart-value" }));
     const legend = series.map((one, place) =>
@@ -42,7 +53,7 @@ export class LineChart {
       ...this.paths,
       this.line,
     );
-    // Time is what one moves through: a slider says so to whoever cannot see the curve.
+    // The slider lets screen readers move through time.
     this.box = h(
       "div",
       {
@@ -79,6 +90,10 @@ export class LineChart {
     this.sizes.disconnect();
   }
 
+  /**
+   * @param {Moment[]} history
+   * @param {number} endMs
+   */
   show(history, endMs) {
     this.endMs = endMs;
     const from = endMs - this.spanMs;
@@ -90,11 +105,10 @@ export class LineChart {
   }
 
   draw() {
-    if (!this.width || this.endMs === undefined) return;
+    if (!this.width || Number.isNaN(this.endMs)) return;
     const known = this.moments.flatMap((moment) => moment.values.filter((value) => value !== null));
     const top = ceiling(Math.max(0, ...known));
-    this.x = (atMs) => LEFT + ((atMs - this.endMs + this.spanMs) / this.spanMs) * (this.width - LEFT - RIGHT);
-    this.y = (value) => HEIGHT - BOTTOM - (value / top) * (HEIGHT - TOP - BOTTOM);
+    this.top = top;
     setAttribute(this.canvas, "width", this.width);
     this.drawGrid(top, known.length > 0);
     this.paths.forEach((path, place) => setAttribute(path, "d", this.path(place)));
@@ -102,6 +116,20 @@ export class LineChart {
     this.tell();
   }
 
+  /** @param {number} atMs */
+  x(atMs) {
+    return LEFT + ((atMs - this.endMs + this.spanMs) / this.spanMs) * (this.width - LEFT - RIGHT);
+  }
+
+  /** @param {number} value */
+  y(value) {
+    return HEIGHT - BOTTOM - (value / this.top) * (HEIGHT - TOP - BOTTOM);
+  }
+
+  /**
+   * @param {number} top
+   * @param {boolean} hasScale
+   */
   drawGrid(top, hasScale) {
     const parts = [];
     const told = new Set();
@@ -122,43 +150,45 @@ export class LineChart {
     this.grid.replaceChildren(...parts);
   }
 
-  /** Pieces of a curve without a hole in them, as points on the canvas. */
+  /**
+   * Pieces of a curve without a hole in them, as points on the canvas.
+   * @param {number} place
+   * @returns {Point[][]}
+   */
   pieces(place) {
-    const pieces = [];
-    let before = -Infinity;
-    for (const moment of this.moments) {
-      const value = moment.values[place];
-      if (value === null) continue;
-      if (moment.at_ms - before > Math.max(HOLE_MS, this.spanMs / 40)) pieces.push([]);
-      const [x, y] = [this.x(moment.at_ms).toFixed(1), this.y(value).toFixed(1)];
-      pieces.at(-1).push({ x, y, toString: () => `${x} ${y}` });
-      before = moment.at_ms;
-    }
-    return pieces;
+    const holeMs = Math.max(HOLE_MS, this.spanMs / 40);
+    return pieces(this.moments, place, holeMs).map((piece) =>
+      piece.map(({ atMs, value }) => ({ x: this.x(atMs).toFixed(1), y: this.y(value).toFixed(1) })),
+    );
   }
 
+  /** @param {number} place */
   path(place) {
     // A line of no length is drawn as a dot.
     return this.pieces(place)
-      .map(([first, ...rest]) => `M${first}h0${joined(rest)}`)
+      .map(([first, ...rest]) => `M${first.x} ${first.y}h0${joined(rest)}`)
       .join("");
   }
 
   /** What lies under the first curve. */
   shade() {
     const floor = HEIGHT - BOTTOM;
-    const piece = (points) => `M${points[0].x} ${floor}${joined(points)}L${points.at(-1).x} ${floor}Z`;
-    return this.pieces(0).map(piece).join("");
+    const under = (/** @type {Point[]} */ points) =>
+      `M${points[0].x} ${floor}${joined(points)}L${points[points.length - 1].x} ${floor}Z`;
+    return this.pieces(0).map(under).join("");
   }
 
+  /** @param {PointerEvent} event */
   point(event) {
-    if (!this.moments.length || !this.x) return;
+    if (!this.moments.length || !this.width) return;
     const x = event.clientX - this.canvas.getBoundingClientRect().left;
     const atMs = this.endMs - this.spanMs + ((x - LEFT) / (this.width - LEFT - RIGHT)) * this.spanMs;
     this.pick(nearest(this.moments, atMs));
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
+    /** @type {Record<string, number>} */
     const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
     if (!(event.key in steps) || !this.moments.length) return;
     event.preventDefault();
@@ -167,6 +197,7 @@ export class LineChart {
     this.pick(Math.min(last, Math.max(0, place + steps[event.key])));
   }
 
+  /** @param {number | null} place */
   pick(place) {
     this.cursor = place === null ? null : this.moments[place].at_ms;
     this.tell();
@@ -199,53 +230,26 @@ export class LineChart {
 
   story() {
     const told = this.series.map((one, place) => {
-      const values = this.moments.map((moment) => moment.values[place]).filter((value) => value !== null);
+      const values = this.moments.flatMap((moment) => moment.values[place] ?? []);
       if (!values.length) return "";
       const [low, high] = [Math.min(...values), Math.max(...values)].map(this.format);
-      return t("chart.story", { name: one.name, low, high, last: this.format(values.at(-1)) });
+      const last = this.moments[this.moments.length - 1].values[place];
+      return t("chart.story", { name: one.name, low, high, last: last === null ? "–" : this.format(last) });
     });
     return `${this.title}. ${told.filter(Boolean).join(" ")}`;
   }
 }
 
+/** @param {Point[]} points */
 function joined(points) {
-  return points.map((point) => `L${point}`).join("");
+  return points.map(({ x, y }) => `L${x} ${y}`).join("");
 }
 
+/** @param {number} place */
 function sample(place) {
   return svg(
     "svg",
     { class: "chart-sample", width: 16, height: 8, "aria-hidden": "true" },
     svg("path", { class: `chart-line series-${place}`, d: "M1 4H15" }),
   );
-}
-
-/** At most POINTS of them; where several become one, the worst value is kept: a peak must not vanish. */
-function thinned(moments, series) {
-  const size = Math.ceil(moments.length / POINTS);
-  const kept = [];
-  for (let start = 0; start < moments.length; start += size) {
-    const group = moments.slice(start, start + size);
-    const values = series.map(({ of }) => {
-      const known = group.map(of).filter((value) => value !== null);
-      return known.length ? Math.max(...known) : null;
-    });
-    kept.push({ at_ms: group.at(-1).at_ms, values });
-  }
-  return kept;
-}
-
-function nearest(moments, atMs) {
-  let best = 0;
-  for (let place = 1; place < moments.length; place += 1) {
-    if (Math.abs(moments[place].at_ms - atMs) < Math.abs(moments[best].at_ms - atMs)) best = place;
-  }
-  return best;
-}
-
-/** The next round number, so that the axis says 200 and not 173. */
-function ceiling(value) {
-  if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 3, 4, 5, 6, 8, 10].find((step) => step * power >= value) * power;
 }

@@ -1,9 +1,17 @@
 // Questions and the list of keys, as real dialogs: Escape closes them, and focus goes back to where it was.
 import { h } from "./dom.js";
+import { problemWords } from "./telling.js";
 import { t } from "./words.js";
+
+/** @import {Child} from "./dom.js" */
 
 let opened = 0;
 
+/**
+ * @param {string} title
+ * @param {Child[]} body
+ * @param {(close: () => void) => Child[]} actions
+ */
 function open(title, body, actions) {
   opened += 1;
   const id = `dialog-${opened}`;
@@ -32,7 +40,10 @@ function open(title, body, actions) {
   return dialog;
 }
 
-/** `act` is tried when the person says yes; what it throws is shown, and may be tried again. */
+/**
+ * `act` is tried when the person says yes; what it throws is shown, and may be tried again.
+ * @param {{title: string, body: Child[], yes: string, act: () => Promise<unknown>}} question
+ */
 export function confirm({ title, body, yes, act }) {
   const problem = h("p", { class: "problem", role: "alert" });
   open(title, [...body, problem], (close) => {
@@ -48,7 +59,7 @@ export function confirm({ title, body, yes, act }) {
             await act();
             close();
           } catch (error) {
-            problem.textContent = error.status === 0 ? t("error.away") : error.message;
+            problem.textContent = problemWords(error);
             agree.disabled = false;
           }
         },

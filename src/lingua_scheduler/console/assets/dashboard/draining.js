@@ -7,15 +7,20 @@ import { wideInWords } from "./wide.js";
 import { t } from "./words.js";
 import { world } from "./world.js";
 
+/** @import {NodeLook} from "../shared/types" */
+
 const SHOWN = 8;
 // How many jobs a node held when its draining began, as far as this page has seen it.
+/** @type {Map<string, number>} */
 const began = new Map();
 
+/** @param {string} nodeId */
 export function askToDrain(nodeId) {
   const node = world.nodes.get(nodeId);
   const lost = [...world.pairs.values()].filter((pair) => pair.hangs_on === nodeId && pair.src !== pair.tgt);
   const wide = [...world.wide.values()].filter((one) => one.hangs_on === nodeId);
   const held = node?.held ?? 0;
+  /** @type {HTMLElement[]} */
   const body = [h("p", {}, t(held ? "drain.what" : "drain.what_idle", { n: held, count: number(held) }))];
   if (lost.length || wide.length) {
     const named = lost.slice(0, SHOWN).map((pair) => h("li", {}, pairName(`${pair.src}:${pair.tgt}`)));
@@ -34,6 +39,7 @@ export function askToDrain(nodeId) {
   });
 }
 
+/** @param {string} nodeId */
 export function askToResume(nodeId) {
   confirm({
     title: t("drain.resume_title", { node: nodeId }),
@@ -56,10 +62,10 @@ export class DrainProgress {
     );
   }
 
+  /** @param {NodeLook | undefined} node */
   update(node) {
-    const isDraining = node?.state === "draining";
-    show(this.element, isDraining);
-    if (!isDraining) {
+    show(this.element, node?.state === "draining");
+    if (node?.state !== "draining") {
       if (node) began.delete(node.node_id);
       return;
     }

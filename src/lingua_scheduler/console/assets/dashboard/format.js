@@ -1,34 +1,66 @@
 // Numbers, times and languages as people read them.
+import { languageName as nameIn } from "../shared/i18n.js";
 import { language, t } from "./words.js";
 
-const made = new Map();
+const LOCALES = { en: "en-GB", zh: "zh-CN" };
 
-function once(name, make) {
-  const key = `${language()} ${name}`;
-  if (!made.has(key)) made.set(key, make(language() === "zh" ? "zh-CN" : "en-GB"));
-  return made.get(key);
+/**
+ * Making a format takes long: one of each kind is kept for each language.
+ * @template T
+ * @param {(locale: string, ...more: any[]) => T} make
+ * @returns {(...more: any[]) => T}
+ */
+function kept(make) {
+  /** @type {Map<string, T>} */
+  const made = new Map();
+  return (...more) => {
+    const key = [language(), ...more].join(" ");
+    const known = made.get(key) ?? make(LOCALES[language()], ...more);
+    made.set(key, known);
+    return known;
+  };
 }
 
+const numbers = kept((locale, digits) => new Intl.NumberFormat(locale, { maximumFractionDigits: digits }));
+const clocks = kept((locale) => new Intl.DateTimeFormat(locale, { timeStyle: "medium", hour12: false }));
+const shortClocks = kept(
+  (locale) => new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", hour12: false }),
+);
+const moments = kept(
+  (locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium", hour12: false }),
+);
+const orders = kept((locale) => new Intl.Collator(locale, { numeric: true }));
+const names = kept((locale, code) => nameIn(code, locale));
+
+/**
+ * @param {number} value
+ * @param {number} [digits]
+ */
 export function number(value, digits = 0) {
-  const format = once(`number ${digits}`, (code) => new Intl.NumberFormat(code, { maximumFractionDigits: digits }));
-  return format.format(value);
+  return numbers(digits).format(value);
 }
 
+/** @param {number} value */
 export function rate(value) {
   return number(value, value < 10 ? 1 : 0);
 }
 
+/** @param {number} share */
 export function percent(share) {
   return `${number(share * 100, share < 0.1 ? 1 : 0)} %`;
 }
 
+/** @param {number | null | undefined} value */
 export function milliseconds(value) {
   if (value === null || value === undefined) return "–";
   if (value < 1000) return t("unit.ms", { n: number(value) });
   return t("unit.s", { n: number(value / 1000, value < 10_000 ? 2 : 1) });
 }
 
-/** How long, in its one or two largest units. */
+/**
+ * How long, in its one or two largest units.
+ * @param {number} ms
+ */
 export function duration(ms) {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 60) return t("unit.s", { n: seconds });
@@ -39,48 +71,45 @@ export function duration(ms) {
   return t("unit.d", { n: Math.floor(hours / 24) });
 }
 
+/** @param {number} ms */
 export function ago(ms) {
   return ms < 1500 ? t("just_now") : t("ago", { time: duration(ms) });
 }
 
+/** @param {number} atMs */
 export function clock(atMs) {
-  const format = once("clock", (code) => new Intl.DateTimeFormat(code, { timeStyle: "medium", hour12: false }));
-  return format.format(atMs);
+  return clocks().format(atMs);
 }
 
+/** @param {number} atMs */
 export function clockShort(atMs) {
-  const options = { hour: "2-digit", minute: "2-digit", hour12: false };
-  return once("short", (code) => new Intl.DateTimeFormat(code, options)).format(atMs);
+  return shortClocks().format(atMs);
 }
 
+/** @param {number} atMs */
 export function moment(atMs) {
-  const options = { dateStyle: "medium", timeStyle: "medium", hour12: false };
-  return once("moment", (code) => new Intl.DateTimeFormat(code, options)).format(atMs);
+  return moments().format(atMs);
 }
 
-const names = new Map();
-
+/** @param {string} code */
 export function languageName(code) {
-  const key = `${language()} ${code}`;
-  if (!names.has(key)) names.set(key, spelled(code));
-  return names.get(key);
+  return names(code);
 }
 
-function spelled(code) {
-  try {
-    return once("names", (own) => new Intl.DisplayNames([own], { type: "language" })).of(code) ?? code;
-  } catch {
-    return code; // a peer's idea of a language
-  }
-}
-
+/**
+ * @param {string} one
+ * @param {string} other
+ */
 export function compare(one, other) {
-  return once("order", (code) => new Intl.Collator(code, { numeric: true })).compare(one, other);
+  return orders().compare(one, other);
 }
 
-/** "en:zh" in words; "auto:en+zh" is a conversation in both directions. */
+/**
+ * "en:zh" in words; "auto:en+zh" is a conversation in both directions, "auto:zh" one in several languages.
+ * @param {string} pair
+ */
 export function pairName(pair) {
   const [src, tgt = ""] = pair.split(":");
-  if (src === "auto") return tgt.split("+").map(languageName).join(" ↔ ");
+  if (src === "auto" && tgt.includes("+")) return tgt.split("+").map(languageName).join(" ↔ ");
   return `${languageName(src)} → ${languageName(tgt)}`;
 }

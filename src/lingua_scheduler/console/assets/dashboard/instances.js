@@ -2,9 +2,12 @@
 import { get } from "./api.js";
 import { h, Keyed, setText, show } from "./dom.js";
 import { ago, duration, number } from "./format.js";
-import { command, empty, factList, heading, Mark } from "./parts.js";
+import { command, empty, factList, focusNext, heading, Mark } from "./parts.js";
+import { problemWords } from "./telling.js";
 import { t } from "./words.js";
-import { now, world } from "./world.js";
+import { lastPicture, now } from "./world.js";
+
+/** @import {DeadLetter, InstanceLook} from "../shared/types" */
 
 const LETTERS = 100;
 const COLUMNS = [
@@ -20,6 +23,7 @@ const COLUMNS = [
   "dead_letters",
 ];
 const WORDS = 4;
+const LEVELS = { alive: "good", dead: "critical", stopped: "unknown" };
 const LETTER_COLUMNS = ["reason", "subject", "instance", "sender", "deliveries", "buried"];
 
 export class Instances {
@@ -86,11 +90,12 @@ export class Instances {
         this.step,
       ),
     );
+    /** @type {number | null} */
     this.asked = null;
   }
 
   update() {
-    const { picture } = world;
+    const picture = lastPicture();
     const { fields } = this;
     setText(fields.leader, picture.leader ?? t("instances.no_leader"));
     setText(fields.map, number(picture.map_version));
@@ -98,7 +103,7 @@ export class Instances {
     setText(fields.redis, `${picture.redis_version}${picture.is_stale ? ` · ${t("instances.redis_away")}` : ""}`);
     setText(fields.release, picture.release);
     setText(fields.made_by, picture.made_by);
-    this.rows.show(picture.instances, (instance) => instance.instance_id);
+    this.rows.show(listed(picture.instances), (instance) => instance.instance_id);
     show(this.nothing, picture.instances.length === 0);
     // Only their number comes by itself.
     if (this.asked !== picture.dead_letters) this.ask(picture.dead_letters);
@@ -108,14 +113,16 @@ export class Instances {
     this.update();
   }
 
+  /** @param {number} count */
   async ask(count) {
     this.asked = count;
     setText(this.problem, "");
+    /** @type {DeadLetter[]} */
     let letters = [];
     try {
       letters = count ? (await get(`v1/dead-letters?limit=${LETTERS}`)).dead_letters : [];
     } catch (error) {
-      setText(this.problem, error.status === 0 ? t("error.away") : error.message);
+      setText(this.problem, problemWords(error));
     }
     this.letterRows.show(letters, (letter) => `${letter.instance_id} ${letter.letter_id}`);
     show(this.letterTable, letters.length > 0);
@@ -123,14 +130,19 @@ export class Instances {
     show(this.noLetters, count === 0);
   }
 
+  /** @param {number} step */
   move(step) {
-    const rows = [...this.body.rows];
-    const place = rows.indexOf(document.activeElement);
-    rows[place < 0 ? 0 : place + step]?.focus();
+    focusNext([...this.body.rows], step);
   }
 }
 
-/** The first `words` columns hold words, the rest figures. */
+/**
+ * The first `words` columns hold words, the rest figures.
+ * @param {string[]} names
+ * @param {Element} body
+ * @param {string} title
+ * @param {number} [words]
+ */
 function table(names, body, title, words = names.length) {
   return h(
     "div",
@@ -153,6 +165,7 @@ function table(names, body, title, words = names.length) {
 }
 
 class Row {
+  /** @param {InstanceLook} instance */
   constructor(instance) {
     this.mark = new Mark();
     this.words = h("span");
@@ -169,12 +182,14 @@ class Row {
     );
   }
 
+  /** @param {InstanceLook} instance */
   update(instance) {
-    const state = instance.is_alive ? "alive" : instance.has_left ? "left" : "dead";
-    this.mark.show({ alive: "good", left: "unknown", dead: "critical" }[state]);
+    const state = stateOf(instance);
+    this.mark.show(LEVELS[state]);
     const words = [t(`instances.${state}`)];
     if (instance.is_leader) words.push(t("instances.leads"));
     if (state === "dead") words.push(t("instances.silent_for", { time: duration(instance.silent_ms) }));
+    if (state === "stopped") words.push(t("for", { time: duration(instance.silent_ms) }));
     setText(this.words, words.join(" · "));
     const inbox = instance.inbox_pending
       ? t("instances.inbox_words", { letters: number(instance.inbox_letters), pending: number(instance.inbox_pending) })
@@ -182,7 +197,7 @@ class Row {
     const values = [
       instance.address,
       instance.version,
-      duration(now() - instance.started_at_ms),
+      instance.is_alive ? duration(now() - instance.started_at_ms) : "–",
       number(instance.sessions),
       number(instance.nodes),
       number(instance.jobs_waiting),
@@ -193,6 +208,25 @@ class Row {
   }
 }
 
+/**
+ * @param {InstanceLook} instance
+ * @returns {keyof typeof LEVELS}
+ */
+function stateOf({ is_alive, has_left }) {
+  if (is_alive) return "alive";
+  return has_left ? "stopped" : "dead";
+}
+
+/**
+ * Living ones first, those that were stopped last.
+ * @param {readonly InstanceLook[]} instances
+ */
+export function listed(instances) {
+  const states = Object.keys(LEVELS);
+  return [...instances].sort((one, other) => states.indexOf(stateOf(one)) - states.indexOf(stateOf(other)));
+}
+
+/** @param {DeadLetter} letter */
 function letterRow(letter) {
   const buried = ago(now() - letter.buried_at_ms);
   const { reason, subject, instance_id: inbox, sender, deliveries } = letter;

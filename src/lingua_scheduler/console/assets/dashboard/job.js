@@ -1,21 +1,28 @@
 // One job: why it ended as it did, step by step, and what each node would have said.
-import { get, part } from "./api.js";
+import { get, part, refusal } from "./api.js";
 import { h } from "./dom.js";
 import { clock, milliseconds, moment, number, pairName } from "./format.js";
 import { back, empty, factList, heading, Mark, nodeLink } from "./parts.js";
-import { jobStateWord } from "./telling.js";
+import { jobStateWord, problemWords } from "./telling.js";
 import { t, tryT } from "./words.js";
 
+/** @import {Explanation, JobExplanation, JobView} from "../shared/types" */
+/** @import {Route} from "./routes.js" */
+
+/** @type {Record<string, string>} */
 const LEVELS = { DONE: "good", FAILED: "critical", RETRYING: "warning", CANCELLED: "notice", NO_TEXT: "notice" };
-const LIVE = new Set(["CREATED", "RESERVED", "DISPATCHED", "ACCEPTED", "RUNNING", "RETRYING"]);
+const LIVE = new Set(["CREATED", "DISPATCHED", "ACCEPTED", "RUNNING", "RETRYING"]);
 const AGAIN_MS = 2000;
 
 export class Job {
+  /** @param {Route} route */
   constructor(route) {
     this.jobId = route.id;
     this.title = route.id;
     this.body = h("div", { "aria-busy": "true" }, h("p", { class: "calm" }, t("loading")));
     this.element = h("div", {}, back("jobs", t("view.jobs")), heading(route.id), this.body);
+    /** @type {number | undefined} */
+    this.timer = undefined;
     this.ask();
   }
 
@@ -38,24 +45,22 @@ export class Job {
     this.body.removeAttribute("aria-busy");
   }
 
+  /**
+   * @param {JobView} job
+   * @param {JobExplanation} explanation
+   */
   draw(job, explanation) {
     const why = h(
       "section",
       { class: "card why", "data-level": LEVELS[job.state] ?? "unknown" },
       h("h2", {}, new Mark(LEVELS[job.state]).element, ` ${jobStateWord(job.state)}`),
       h("p", { class: "lead", lang: "en" }, explanation.headline),
-      job.detail && job.detail !== explanation.headline ? h("p", { lang: "en" }, job.detail) : null,
+      job.detail && !explanation.headline.startsWith(job.detail) ? h("p", { lang: "en" }, job.detail) : null,
     );
     const facts = factList([
       [
         t("jobs.pair"),
-        job.src_lang
-          ? h(
-              "a",
-              { href: `#/pairs/${part(job.src_lang)}:${part(job.tgt_lang)}` },
-              pairName(`${job.src_lang}:${job.tgt_lang}`),
-            )
-          : "–",
+        asked(job),
       ],
       [t("jobs.node"), nodeLink(job.node_id)],
       [t("jobs.attempts"), number(job.attempt)],
@@ -73,8 +78,7 @@ export class Job {
           "div",
           { class: "wide" },
           timeline(job),
-          explained(t("job.then"), explanation.then),
-          explained(t("job.now"), explanation.now),
+          ...explanations(explanation),
         ),
         h("div", { class: "side" }, h("section", { class: "card" }, h("h2", {}, t("job.facts")), facts)),
       ),
@@ -82,12 +86,22 @@ export class Job {
   }
 }
 
-function problem(error) {
-  if (error.status === 404) return empty(t("job.gone"), h("p", {}, t("job.gone_step")));
-  const words = error.status === 0 ? t("error.away") : error.message;
-  return empty(t("error.title"), h("p", { lang: error.status === 0 ? null : "en" }, words));
+/** @param {JobView} job */
+function asked({ src_lang, tgt_lang }) {
+  if (!src_lang) return "–";
+  const name = pairName(`${src_lang}:${tgt_lang}`);
+  // Several pairs have no page together.
+  return src_lang === "auto" ? name : h("a", { href: `#/pairs/${part(src_lang)}:${part(tgt_lang)}` }, name);
 }
 
+/** @param {unknown} error */
+function problem(error) {
+  const { status } = refusal(error);
+  if (status === 404) return empty(t("job.gone"), h("p", {}, t("job.gone_step")));
+  return empty(t("error.title"), h("p", { lang: status === 0 ? null : "en" }, problemWords(error)));
+}
+
+/** @param {JobView} job */
 function timeline({ history }) {
   const steps = history.map((step, place) => {
     const passed = place ? t("job.after", { time: milliseconds(step.at_ms - history[place - 1].at_ms) }) : "";
@@ -98,9 +112,9 @@ function timeline({ history }) {
       h(
         "div",
         {},
-        h("strong", {}, jobStateWord(step.state)),
+        h("strong", {}, step.state === "RETRYING" ? t("job.attempt_failed") : jobStateWord(step.state)),
         " ",
-        h("span", { class: "faint" }, [t("job.attempt", { n: step.attempt }), passed].filter(Boolean).join(" · ")),
+        h("span", { class: "faint" }, [step.attempt ? t("job.attempt", { n: step.attempt }) : "", passed].filter(Boolean).join(" · ")),
         step.node_id ? h("div", {}, nodeLink(step.node_id)) : null,
         step.reason ? h("div", { class: "reason" }, step.reason) : null,
       ),
@@ -115,10 +129,26 @@ function timeline({ history }) {
   );
 }
 
-function explained(title, explanation) {
-  if (!explanation) return null;
+/**
+ * What was found then and what is found now, without what is said already.
+ * @param {JobExplanation} explanation
+ */
+function explanations({ headline, then, now }) {
+  const isUnchanged = then && now && JSON.stringify(then.candidates) === JSON.stringify(now.candidates);
+  return [
+    then && !isUnchanged ? explained(t("job.then"), then, [headline]) : null,
+    now ? explained(t("job.now"), now, [headline, then && !isUnchanged ? then.headline : ""]) : null,
+  ];
+}
+
+/**
+ * @param {string} title
+ * @param {Explanation} explanation
+ * @param {string[]} said
+ */
+function explained(title, explanation, said) {
   const counts = Object.entries(explanation.counts).map(([verdict, count]) =>
-    h("span", { class: "chip" }, `${number(count)} ${verdictWord(verdict)}`),
+    h("span", { class: "chip" }, `${verdictWord(verdict)}: ${number(count)}`),
   );
   const rows = explanation.candidates.map((candidate) =>
     h(
@@ -140,7 +170,7 @@ function explained(title, explanation) {
       " ",
       h("span", { class: "faint" }, explanation.looked_at_ms ? clock(explanation.looked_at_ms) : ""),
     ),
-    h("p", { lang: "en" }, explanation.headline),
+    said.some((words) => words.startsWith(explanation.headline)) ? null : h("p", { lang: "en" }, explanation.headline),
     counts.length ? h("p", { class: "chips" }, counts) : null,
     rows.length
       ? h(
@@ -152,6 +182,7 @@ function explained(title, explanation) {
   );
 }
 
+/** @param {string} verdict */
 function verdictWord(verdict) {
   return tryT(`candidate.${verdict}`, {}) ?? verdict;
 }

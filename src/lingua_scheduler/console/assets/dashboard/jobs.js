@@ -2,24 +2,29 @@
 import { get } from "./api.js";
 import { h, Keyed, setText, show } from "./dom.js";
 import { ago, milliseconds, number, pairName } from "./format.js";
-import { empty, filterField, heading, nodeLink } from "./parts.js";
+import { empty, filterField, focusNext, heading, nodeLink } from "./parts.js";
 import { go, href, note } from "./routes.js";
-import { jobStateWord } from "./telling.js";
+import { jobStateWord, problemWords } from "./telling.js";
 import { t } from "./words.js";
 import { now, world } from "./world.js";
+
+/** @import {JobLook, JobView} from "../shared/types" */
+/** @import {Route} from "./routes.js" */
 
 const STATES = ["FAILED", "RETRYING", "RUNNING", "DISPATCHED", "CREATED", "DONE", "NO_TEXT", "CANCELLED"];
 const LATEST = 50;
 const FIGURES = new Set(["jobs.attempts", "jobs.took"]);
 
 export class Jobs {
+  /** @param {Route} route */
   constructor(route) {
     this.title = t("view.jobs");
     this.q = route.query.get("q") ?? "";
-    this.state = STATES.includes(route.query.get("state")) ? route.query.get("state") : "";
+    this.state = STATES.find((state) => state === route.query.get("state")) ?? "";
     this.failed = new JobTable(t("jobs.failed"), t("jobs.none_failed"));
     this.slow = new JobTable(t("jobs.slow"), t("jobs.none_slow"));
     this.latest = new JobTable(t("jobs.latest"), t("jobs.none_latest"));
+    /** @type {JobLook[]} */
     this.found = [];
     this.problem = h("p", { class: "problem", role: "alert" });
     const choices = ["", ...STATES].map((state) =>
@@ -39,7 +44,7 @@ export class Jobs {
     this.element = h(
       "div",
       {},
-      heading(t("view.jobs")),
+      heading(t("view.jobs"), h("a", { href: href("failures") }, t("failures.all"))),
       h("div", { class: "tools" }, filter, states, this.refresh),
       this.problem,
       this.failed.element,
@@ -49,6 +54,7 @@ export class Jobs {
     if (this.state) this.ask();
   }
 
+  /** @param {{q?: string, state?: string}} chosen */
   choose({ q = this.q, state = this.state }) {
     const isOther = state !== this.state;
     this.q = q;
@@ -65,24 +71,24 @@ export class Jobs {
       this.found = jobs.map(asLook);
     } catch (error) {
       this.found = [];
-      setText(this.problem, error.status === 0 ? t("error.away") : error.message);
+      setText(this.problem, problemWords(error));
     }
     this.update();
   }
 
   update() {
     const words = this.q.toLowerCase().split(/\s+/).filter(Boolean);
-    const matching = (jobs) => jobs.filter((job) => words.every((word) => foundBy(job).includes(word)));
+    const isFound = (/** @type {JobLook} */ job) => words.every((word) => foundBy(job).includes(word));
     const isLive = !this.state;
     show(this.failed.element, isLive);
     show(this.slow.element, isLive);
     show(this.latest.element, !isLive);
     show(this.refresh, !isLive);
     if (isLive && world.picture !== null) {
-      this.failed.show(matching(world.picture.failures));
-      this.slow.show(matching(world.picture.slow));
+      this.failed.show(world.picture.failures.filter(isFound));
+      this.slow.show(world.picture.slow.filter(isFound));
     } else {
-      this.latest.show(matching(this.found));
+      this.latest.show(this.found.filter(isFound));
     }
   }
 
@@ -90,14 +96,17 @@ export class Jobs {
     this.update();
   }
 
+  /** @param {number} step */
   move(step) {
-    const links = [...this.element.querySelectorAll("section:not([hidden]) tbody th a")];
-    const place = links.indexOf(document.activeElement);
-    links[place < 0 ? 0 : place + step]?.focus();
+    focusNext([...this.element.querySelectorAll("section:not([hidden]) tbody th a")], step);
   }
 }
 
-/** A job as the API tells it, in the words of a picture. */
+/**
+ * A job as the API tells it, in the words of a picture.
+ * @param {JobView} job
+ * @returns {JobLook}
+ */
 function asLook(job) {
   const times = Object.values(job.times_ms);
   const created = Math.min(...times);
@@ -112,15 +121,22 @@ function asLook(job) {
     reason: job.reason,
     ended_at_ms: times.length ? ended : 0,
     took_ms: times.length ? ended - created : 0,
+    session_id: job.session_id,
+    utterance_index: job.utterance_index,
   };
 }
 
+/** @param {JobLook} job */
 function foundBy(job) {
   const pair = `${job.src}:${job.tgt}`;
-  return `${job.job_id} ${job.node_id} ${job.reason} ${pair} ${pairName(pair)}`.toLowerCase();
+  return `${job.job_id} ${job.node_id} ${job.session_id ?? ""} ${job.reason} ${pair} ${pairName(pair)}`.toLowerCase();
 }
 
 class JobTable {
+  /**
+   * @param {string} title
+   * @param {string} nothing
+   */
   constructor(title, nothing) {
     this.body = h("tbody");
     this.rows = new Keyed(this.body, (job) => new Row(job));
@@ -157,22 +173,28 @@ class JobTable {
     this.element = h("section", { class: "card flush" }, h("h2", { class: "inset" }, title), this.table, this.nothing);
   }
 
+  /** @param {JobLook[]} jobs */
   show(jobs) {
-    this.rows.show(jobs, (job) => job.job_id);
+    this.rows.show(jobs, (job) => job.job_id || `${job.session_id} ${job.utterance_index} ${job.ended_at_ms}`);
     show(this.table, jobs.length > 0);
     show(this.nothing, jobs.length === 0);
   }
 }
 
 class Row {
+  /** @param {JobLook} job */
   constructor(job) {
     this.state = h("td");
+    this.nodeId = "";
     this.reason = h("td", { class: "reason" });
     this.node = h("td");
     this.attempts = h("td", { class: "figure" });
     this.took = h("td", { class: "figure" });
     this.ended = h("td");
-    const link = h("a", { class: "id", href: href("jobs", job.job_id) }, job.job_id);
+    // Without a record there is nothing to open.
+    const link = job.job_id
+      ? h("a", { class: "id", href: href("jobs", job.job_id) }, job.job_id)
+      : h("span", { class: "faint" }, "–");
     const pair = h("td", {}, job.src ? pairName(`${job.src}:${job.tgt}`) : "–");
     this.element = h(
       "tr",
@@ -188,10 +210,11 @@ class Row {
     );
   }
 
+  /** @param {JobLook} job */
   update(job) {
     setText(this.state, jobStateWord(job.state));
     setText(this.reason, job.reason || "–");
-    if (this.nodeId !== job.node_id) this.node.replaceChildren(nodeLink(job.node_id));
+    if (this.nodeId !== job.node_id || !this.node.firstChild) this.node.replaceChildren(nodeLink(job.node_id));
     this.nodeId = job.node_id;
     setText(this.attempts, number(job.attempts));
     setText(this.took, milliseconds(job.took_ms));

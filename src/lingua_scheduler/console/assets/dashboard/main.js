@@ -1,6 +1,7 @@
 // Wires the page together: one stream in, one view at a time, drawn once a frame at most.
 import { showKeys } from "./dialogs.js";
-import { h, setText } from "./dom.js";
+import { byId, h, setText } from "./dom.js";
+import { Failures } from "./failures.js";
 import { Instances } from "./instances.js";
 import { Job } from "./job.js";
 import { Jobs } from "./jobs.js";
@@ -17,13 +18,17 @@ import { Stream } from "./stream.js";
 import { answeredAt, choose, preferredLanguage, speak, t } from "./words.js";
 import { Changed, setClock, takeChange, takePicture, world } from "./world.js";
 
-const LISTS = { overview: Overview, pairs: Pairs, nodes: Nodes, jobs: Jobs, instances: Instances };
+/** @import {Route, View} from "./routes.js" */
+
+/** @typedef {new (route: Route) => View} ViewKind */
+
+/** @type {Record<string, ViewKind>} */
+const LISTS = { overview: Overview, pairs: Pairs, nodes: Nodes, jobs: Jobs, failures: Failures, instances: Instances };
+/** @type {Record<string, ViewKind>} */
 const DETAILS = { pairs: Pair, nodes: Node, jobs: Job };
 const TICK_MS = 1000;
 
-const main = document.getElementById("main");
-let shell = null;
-let view = null;
+const main = byId("main");
 let changed = new Changed();
 let frame = 0;
 
@@ -53,18 +58,25 @@ class Waiting {
   }
 }
 
+/**
+ * @param {Route} route
+ * @returns {View}
+ */
 function viewFor(route) {
   const kind = route.id ? DETAILS[route.name] : LISTS[route.name];
   if (kind === undefined) return new Lost();
   return world.picture === null ? new Waiting() : new kind(route);
 }
 
+/** @param {boolean} isNavigation */
 function mount(isNavigation) {
   const route = current();
-  view?.close?.();
+  view.close?.();
   view = viewFor(route);
   main.replaceChildren(view.element);
-  shell.showRoute(VIEWS.includes(route.name) ? route.name : "", route.name === "overview");
+  // The failure history belongs to the jobs.
+  const place = route.name === "failures" ? "jobs" : route.name;
+  shell.showRoute(VIEWS.includes(place) ? place : "", place === "overview");
   document.title = `${view.title} · Lingua Scheduler`;
   changed.isAll = true;
   draw();
@@ -78,16 +90,14 @@ function draw() {
   const drawn = changed;
   changed = new Changed();
   shell.update(stream.state);
-  if (world.picture !== null) {
-    if (view instanceof Waiting) {
-      changed = drawn;
-      mount(false);
-      return;
-    }
-    view.update(drawn);
-  } else if (view instanceof Waiting) view.update();
-  // Which picture this is, for whoever looks on from outside.
-  document.body.dataset.serial = world.picture?.serial ?? "";
+  if (view instanceof Waiting && world.picture !== null) {
+    changed = drawn;
+    mount(false);
+    return;
+  }
+  if (view instanceof Waiting || world.picture !== null) view.update(drawn);
+  // The serial of the picture, for tests.
+  document.body.dataset.serial = String(world.picture?.serial ?? "");
 }
 
 function drawSoon() {
@@ -107,13 +117,13 @@ const stream = new Stream("v1/watch", {
   onState: drawSoon,
 });
 
-function furnish() {
-  shell = new Shell({
+function furnished() {
+  return new Shell({
     onLanguage: async (code) => {
       await choose(code);
-      furnish();
+      shell = furnished();
       mount(false);
-      document.getElementById("language").focus();
+      byId("language").focus();
     },
     onKeys: showKeys,
   });
@@ -122,11 +132,12 @@ function furnish() {
 await speak(preferredLanguage());
 // The first picture may be an old one.
 if (!Number.isNaN(answeredAt())) setClock(answeredAt());
-furnish();
+let shell = furnished();
+let view = viewFor(current());
 mount(false);
 stream.open();
 addEventListener("hashchange", () => mount(true));
-document.getElementById("skip").addEventListener("click", (event) => {
+byId("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();
 });

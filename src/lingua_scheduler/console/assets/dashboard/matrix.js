@@ -3,15 +3,18 @@ import { h, setAttribute, setText, show } from "./dom.js";
 import { compare, languageName, number, pairName } from "./format.js";
 import { href } from "./routes.js";
 import { t } from "./words.js";
-import { headroomLevel } from "./world.js";
 
-// The thinnest first. Each level has a sign of its own: colour alone is not for everybody.
+/** @import {PairLook} from "../shared/types" */
+
+// The least headroom first. Each level has its own sign: colour alone is not accessible.
+/** @type {Record<string, string>} */
 export const SIGNS = { none: "✕", full: "○", low: "◔", half: "◑", wide: "●" };
 const CELLS_A_FRAME = 300;
 const STOP = "a[tabindex='0']:not([hidden])";
 
+/** @param {PairLook} pair */
 export function inWords(pair) {
-  const words = [pairName(`${pair.src}:${pair.tgt}`), t(`headroom.${headroomLevel(pair)}`)];
+  const words = [pairName(`${pair.src}:${pair.tgt}`), t(`headroom.${pair.room}`)];
   if (pair.nodes) words.push(t("pairs.free_of", { free: number(pair.free), slots: number(pair.slots) }));
   if (pair.hangs_on) words.push(t("pairs.only", { node: pair.hangs_on }));
   return words.join(", ");
@@ -27,12 +30,21 @@ export class Matrix {
       this.table,
     );
     this.languages = "";
+    this.frame = 0;
+    /** @type {string[]} */
+    this.targets = [];
+    /** @type {Map<string, Map<string, Cell>>} */
+    this.rows = new Map();
+    /** @type {Map<string, PairLook>} */
+    this.shown = new Map();
+    /** @type {string[]} */
+    this.queue = [];
     this.table.addEventListener("keydown", (event) => this.key(event));
   }
 
+  /** @param {PairLook[]} pairs */
   show(pairs) {
-    const sources = [...new Set(pairs.map((pair) => pair.src))].sort(byName);
-    const targets = [...new Set(pairs.map((pair) => pair.tgt))].sort(byName);
+    const { sources, targets } = axes(pairs);
     const languages = `${sources} ${targets}`;
     if (languages !== this.languages) this.build(targets);
     this.languages = languages;
@@ -46,6 +58,7 @@ export class Matrix {
     cancelAnimationFrame(this.frame);
   }
 
+  /** @param {string[]} targets */
   build(targets) {
     const corner = h("th", { scope: "col", class: "corner" }, t("pairs.corner"));
     const heads = targets.map((code) => h("th", { scope: "col" }, head(code)));
@@ -55,12 +68,11 @@ export class Matrix {
     this.table.replaceChildren(caption, h("thead", {}, h("tr", {}, corner, heads)), h("tbody"));
   }
 
-  /** As many rows as fit in a frame; thousands of cells would hold up whoever scrolls or types. */
+  /** Draws as many rows per frame as fit; thousands of cells at once would block scrolling and typing. */
   draw() {
     const count = Math.max(1, Math.floor(CELLS_A_FRAME / this.targets.length));
     for (const src of this.queue.slice(0, count)) {
-      if (!this.rows.has(src)) this.add(src);
-      for (const [pair, cell] of this.rows.get(src)) cell.update(this.shown.get(pair));
+      for (const [pair, cell] of this.rows.get(src) ?? this.add(src)) cell.update(this.shown.get(pair));
     }
     this.queue = this.queue.slice(count);
     if (this.queue.length) this.frame = requestAnimationFrame(() => this.draw());
@@ -68,29 +80,37 @@ export class Matrix {
     if (!this.table.querySelector(STOP)) this.table.querySelector("a:not([hidden])")?.setAttribute("tabindex", "0");
   }
 
+  /** @param {string} src */
   add(src) {
     const cells = new Map(this.targets.map((tgt) => [`${src}:${tgt}`, new Cell(src, tgt)]));
     const elements = [...cells.values()].map((cell) => cell.element);
     this.rows.set(src, cells);
     this.table.tBodies[0].append(h("tr", {}, h("th", { scope: "row" }, head(src)), elements));
+    return cells;
   }
 
+  /** @param {KeyboardEvent} event */
   key(event) {
+    /** @type {Record<string, [number, number]>} */
     const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
-    const cell = event.target.closest("td");
+    const cell = cellOf(event.target);
     if (!(event.key in steps) || cell === null) return;
     event.preventDefault();
     event.stopPropagation();
     this.walk(cell, steps[event.key]);
   }
 
+  /**
+   * @param {HTMLTableCellElement} cell
+   * @param {[number, number]} step
+   */
   walk(cell, [down, right]) {
     const rows = this.table.tBodies[0].rows;
-    let row = cell.parentElement.sectionRowIndex + down;
+    let row = rowOf(cell) + down;
     let column = cell.cellIndex + right;
     while (rows[row] && column > 0 && rows[row].cells[column]) {
       const link = rows[row].cells[column].querySelector("a:not([hidden])");
-      if (link) {
+      if (link instanceof HTMLElement) {
         this.focus(link);
         return;
       }
@@ -99,19 +119,43 @@ export class Matrix {
     }
   }
 
+  /** @param {HTMLElement} link */
   focus(link) {
     this.table.querySelector(STOP)?.setAttribute("tabindex", "-1");
     link.setAttribute("tabindex", "0");
     link.focus();
   }
 
+  /** @param {number} step */
   move(step) {
-    const cell = document.activeElement?.closest?.("td");
+    const cell = cellOf(document.activeElement);
+    const stop = this.table.querySelector(STOP);
     if (cell && this.table.contains(cell)) this.walk(cell, [step, 0]);
-    else this.table.querySelector(STOP)?.focus();
+    else if (stop instanceof HTMLElement) stop.focus();
   }
 }
 
+/**
+ * The languages down and across, each once, by name.
+ * @param {PairLook[]} pairs
+ */
+export function axes(pairs) {
+  const sources = [...new Set(pairs.map((pair) => pair.src))].sort(byName);
+  const targets = [...new Set(pairs.map((pair) => pair.tgt))].sort(byName);
+  return { sources, targets };
+}
+
+/** @param {EventTarget | null} target */
+function cellOf(target) {
+  return target instanceof Element ? target.closest("td") : null;
+}
+
+/** @param {HTMLTableCellElement} cell */
+function rowOf({ parentElement }) {
+  return parentElement instanceof HTMLTableRowElement ? parentElement.sectionRowIndex : -1;
+}
+
+/** @param {string} code */
 function head(code) {
   return h(
     "abbr",
@@ -121,11 +165,19 @@ function head(code) {
   );
 }
 
+/**
+ * @param {string} one
+ * @param {string} other
+ */
 function byName(one, other) {
   return compare(languageName(one), languageName(other));
 }
 
 class Cell {
+  /**
+   * @param {string} src
+   * @param {string} tgt
+   */
   constructor(src, tgt) {
     this.sign = h("span", { class: "sign", "aria-hidden": "true" });
     this.figures = h("span", { class: "figure", "aria-hidden": "true" });
@@ -142,11 +194,12 @@ class Cell {
     this.element = h("td", {}, this.link);
   }
 
+  /** @param {PairLook | undefined} pair */
   update(pair) {
     show(this.link, pair !== undefined);
-    setAttribute(this.element, "data-level", pair === undefined ? null : headroomLevel(pair));
+    setAttribute(this.element, "data-level", pair === undefined ? null : pair.room);
     if (pair === undefined) return;
-    setText(this.sign, SIGNS[headroomLevel(pair)]);
+    setText(this.sign, SIGNS[pair.room]);
     setText(this.figures, pair.nodes ? `${number(pair.free)}/${number(pair.slots)}` : "0");
     show(this.only, pair.hangs_on !== "");
     const words = inWords(pair);

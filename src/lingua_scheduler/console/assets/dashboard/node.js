@@ -1,25 +1,35 @@
-// One node: how it is, what it can do, what happened to it, and draining it.
+// One node: how it is, what it can do, what happened to it; draining, evicting and releasing it.
 import { AlarmList } from "./alarms.js";
 import { get, part } from "./api.js";
 import { askToDrain, askToResume, DrainProgress } from "./draining.js";
+import { askToEvict, askToRelease } from "./evicting.js";
 import { h, Keyed, setText, show } from "./dom.js";
 import { EventList, eventKey } from "./events.js";
+import { factsOf } from "./facts.js";
 import { duration, languageName, number } from "./format.js";
+import { NodeHealth } from "./node-health.js";
 import { back, empty, factList, heading, LoadBar, seen, StateMark } from "./parts.js";
 import { href } from "./routes.js";
 import { jobStateWord } from "./telling.js";
 import { t } from "./words.js";
-import { alarmsAbout, factsOf, now, world } from "./world.js";
+import { alarmsAbout, now, world } from "./world.js";
+
+/** @import {Happening, JobView, NodeLook} from "../shared/types" */
+/** @import {Route} from "./routes.js" */
 
 const EVENTS_ASKED = 500;
 const EVENTS_SHOWN = 50;
 const JOBS_MS = 2000;
 
 export class Node {
+  /** @param {Route} route */
   constructor(route) {
     this.nodeId = route.id;
     this.title = route.id;
+    /** @type {Happening[]} */
     this.earlier = [];
+    /** @type {string[] | null} */
+    this.shown = null;
     this.state = new StateMark();
     this.load = new LoadBar();
     this.fields = Object.fromEntries(
@@ -30,6 +40,9 @@ export class Node {
     );
     this.languages = h("p", { class: "chips" });
     this.button = h("button", { type: "button", class: "primary", click: () => this.act() });
+    this.evict = h("button", { type: "button", click: () => askToEvict(this.nodeId) }, t("evict.evict"));
+    this.release = h("button", { type: "button", click: () => askToRelease(this.nodeId) }, t("release.release"));
+    this.health = new NodeHealth(route.id);
     this.progress = new DrainProgress();
     this.alarms = new AlarmList();
     this.alarmCard = h("section", { class: "card" }, h("h2", {}, t("alarms.title")), this.alarms.element);
@@ -62,13 +75,13 @@ export class Node {
       "div",
       {},
       back("nodes", t("view.nodes")),
-      heading(route.id, this.button),
+      heading(route.id, h("div", { class: "actions" }, this.release, this.evict, this.button)),
       this.gone,
       this.progress.element,
       h(
         "div",
         { class: "columns" },
-        h("div", { class: "wide" }, this.alarmCard, this.card),
+        h("div", { class: "wide" }, this.alarmCard, this.health.element, this.card),
         h(
           "div",
           { class: "side" },
@@ -96,6 +109,8 @@ export class Node {
     show(this.gone, node === undefined);
     show(this.card, node !== undefined);
     show(this.button, node !== undefined);
+    show(this.evict, node !== undefined);
+    show(this.release, (node?.quarantined_until_ms ?? 0) > 0);
     this.progress.update(node);
     if (node !== undefined) this.describe(node);
     const alarms = alarmsAbout(this.nodeId);
@@ -111,9 +126,10 @@ export class Node {
     this.update();
   }
 
+  /** @param {NodeLook} node */
   describe(node) {
     const { fields } = this;
-    this.state.show(node.state);
+    this.state.show(node);
     this.load.show(node.held, node.max_jobs);
     setText(this.button, t(node.state === "draining" ? "drain.resume" : "drain.drain"));
     const left = node.quarantined_until_ms - now();
@@ -136,6 +152,7 @@ export class Node {
   }
 
   async askForEvents() {
+    /** @type {{events: Happening[]}} */
     const { events } = await get(`v1/events?limit=${EVENTS_ASKED}`).catch(() => ({ events: [] }));
     this.earlier = events.filter((event) => isAbout(event, this.nodeId)).reverse();
     if (world.picture !== null) this.update();
@@ -145,27 +162,36 @@ export class Node {
     if (document.hidden) return;
     const found = await get(`v1/nodes/${part(this.nodeId)}`).catch(() => null);
     const jobs = found?.jobs ?? [];
+    this.health.show(found?.lately);
     this.jobRows.show(jobs, (job) => job.job_id);
     show(this.idle, jobs.length === 0);
   }
 }
 
+/**
+ * @param {Happening} event
+ * @param {string} nodeId
+ */
 function isAbout(event, nodeId) {
   return event.subject === nodeId || event.values.node_id === nodeId;
 }
 
+/** @param {NodeLook} node */
 function machine(node) {
-  const parts = ["cpu", "memory", "gpu"].filter((name) => node[name] !== null);
-  return parts.map((name) => `${t(`node.${name}`)} ${number(node[name])} %`).join(" · ") || "–";
+  const loads = Object.entries({ cpu: node.cpu, memory: node.memory, gpu: node.gpu });
+  const told = loads.flatMap(([name, load]) => (load === null ? [] : `${t(`node.${name}`)} ${number(load)} %`));
+  return told.join(" · ") || "–";
 }
 
 class JobLine {
+  /** @param {JobView} job */
   constructor(job) {
     this.state = h("span", { class: "faint" });
     const link = h("a", { class: "id", href: href("jobs", job.job_id) }, job.job_id);
     this.element = h("li", {}, h("span", { class: "line-main" }, link), this.state);
   }
 
+  /** @param {JobView} job */
   update(job) {
     setText(this.state, jobStateWord(job.state));
   }

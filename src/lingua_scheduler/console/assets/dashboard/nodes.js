@@ -1,16 +1,22 @@
 // All nodes: found by words, filtered by state, sorted by any column; only the rows in sight exist.
 import { askToDrain, askToResume } from "./draining.js";
 import { h, setAttribute, setText, show } from "./dom.js";
+import { factsOf } from "./facts.js";
 import { compare, number } from "./format.js";
 import { command, empty, filterField, heading, LoadBar, nodeCommand, seen, StateMark } from "./parts.js";
 import { href, note } from "./routes.js";
 import { stateWord } from "./telling.js";
 import { t } from "./words.js";
-import { factsOf, world } from "./world.js";
+import { world } from "./world.js";
 import { VirtualRows } from "./virtual.js";
+
+/** @import {NodeLook} from "../shared/types" */
+/** @import {Route} from "./routes.js" */
+/** @import {Changed} from "./world.js" */
 
 const STATES = ["ready", "degraded", "draining", "quarantined", "probation", "registering"];
 const URGENCY = ["quarantined", "probation", "degraded", "registering", "draining", "ready"];
+/** @type {Record<string, (one: NodeLook, other: NodeLook) => number>} */
 const SORTS = {
   node: (one, other) => compare(one.node_id, other.node_id),
   state: (one, other) => URGENCY.indexOf(one.state) - URGENCY.indexOf(other.state),
@@ -23,6 +29,7 @@ const COLUMNS = ["node", "state", "load", "languages", "cpu", "seen"];
 const LANGUAGES = 6;
 
 export class Nodes {
+  /** @param {Route} route */
   constructor(route) {
     this.title = t("view.nodes");
     this.q = route.query.get("q") ?? "";
@@ -69,14 +76,17 @@ export class Nodes {
       this.unmatched,
       this.table,
     );
+    /** @type {NodeLook[]} */
     this.order = [];
   }
 
+  /** @param {string} name */
   head(name) {
     const button = h("button", { type: "button", click: () => this.choose({ sort: name }) }, t(`nodes.${name}`));
     return h("span", { role: "columnheader", "aria-sort": "none", class: name === "cpu" ? "figure" : null }, button);
   }
 
+  /** @param {{q?: string, state?: string, sort?: string | null}} chosen */
   choose({ q = this.q, state = this.state, sort = null }) {
     this.q = q;
     this.state = state;
@@ -94,6 +104,7 @@ export class Nodes {
     this.rows.close();
   }
 
+  /** @param {Changed} changed */
   update(changed) {
     // Rows do not jump away under a pointer or the keyboard.
     const isHeld = this.body.matches(":hover, :focus-within") && !changed.isAll;
@@ -109,8 +120,7 @@ export class Nodes {
     const words = this.q.toLowerCase().split(/\s+/).filter(Boolean);
     const found = [...world.nodes.values()].filter((node) => {
       if (this.state && node.state !== this.state) return false;
-      const facts = words.length ? factsOf(node) : null;
-      return words.every((word) => facts.found.includes(word) || facts.text.has(word));
+      return words.every((word) => factsOf(node).found.includes(word) || factsOf(node).text.has(word));
     });
     const direction = this.isReversed ? -1 : 1;
     const sort = SORTS[this.sort];
@@ -122,10 +132,11 @@ export class Nodes {
   keep() {
     const known = new Set(this.order.map((node) => node.node_id));
     const added = [...world.nodes.values()].filter((node) => !known.has(node.node_id) && !this.q && !this.state);
-    const kept = this.order.map((node) => world.nodes.get(node.node_id)).filter(Boolean);
+    const kept = this.order.flatMap((node) => world.nodes.get(node.node_id) ?? []);
     this.place([...kept, ...added]);
   }
 
+  /** @param {NodeLook[]} found */
   place(found) {
     this.order = found;
     COLUMNS.forEach((name, place) => {
@@ -141,6 +152,7 @@ export class Nodes {
     this.rows.show(found, (node) => node.node_id);
   }
 
+  /** @param {number} step */
   move(step) {
     this.rows.move(step);
   }
@@ -148,6 +160,7 @@ export class Nodes {
 
 class Row {
   constructor() {
+    /** @type {NodeLook | null} */
     this.node = null;
     this.link = h("a", { class: "id" });
     this.state = new StateMark();
@@ -170,10 +183,11 @@ class Row {
   }
 
   act() {
-    if (this.node.state === "draining") askToResume(this.node.node_id);
-    else askToDrain(this.node.node_id);
+    if (this.node?.state === "draining") askToResume(this.node.node_id);
+    else if (this.node) askToDrain(this.node.node_id);
   }
 
+  /** @param {NodeLook} node */
   update(node) {
     const isOther = this.node !== node;
     this.node = node;
@@ -186,7 +200,7 @@ class Row {
       setText(this.button, t(node.state === "draining" ? "drain.resume" : "drain.drain"));
       setAttribute(this.button, "aria-label", `${this.button.textContent} ${node.node_id}`);
     }
-    this.state.show(node.state);
+    this.state.show(node);
     this.load.show(node.held, node.max_jobs);
     setText(this.machine, node.cpu === null ? "–" : `${number(node.cpu)} %`);
     setText(this.seen, seen(node));

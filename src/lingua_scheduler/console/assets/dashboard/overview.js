@@ -1,21 +1,27 @@
 // The first page: is all well, what is not, and how it went in the last half hour.
+import { recall, remember } from "../shared/storage.js";
 import { AlarmList } from "./alarms.js";
 import { LineChart } from "./chart.js";
-import { h, Keyed, recall, remember, setText, show } from "./dom.js";
+import { h, Keyed, setText, show } from "./dom.js";
 import { EventList } from "./events.js";
-import { milliseconds, number, rate } from "./format.js";
-import { command, empty, heading, LoadBar, Mark, nodeCommand, nodeLink, pairLink, seen, StateMark } from "./parts.js";
+import { duration, milliseconds, number, rate } from "./format.js";
+import { command, empty, focusPressed, heading, LoadBar, Mark, nodeCommand, nodeLink, pairLink } from "./parts.js";
+import { seen, StateMark } from "./parts.js";
 import { href } from "./routes.js";
-import { jobStateWord } from "./telling.js";
+import { jobStateWord, missingWord } from "./telling.js";
 import { roomInWords, wideInWords } from "./wide.js";
 import { t } from "./words.js";
-import { headroom, headroomLevel, sickNodes, world } from "./world.js";
+import { headroom, lastPicture, now, sickNodes, world } from "./world.js";
+
+/** @import {NodeLook, PairLook} from "../shared/types" */
+/** @import {Child} from "./dom.js" */
+/** @import {Series} from "./scale.js" */
+/** @import {Changed} from "./world.js" */
 
 const SHOWN = 5;
 const EVENTS = 12;
 const SPANS_MIN = [5, 30];
 const OUTCOMES = ["DONE", "NO_TEXT", "FAILED", "CANCELLED"];
-const HEADROOM_LEVELS = { none: "critical", full: "critical", low: "warning", half: "good", wide: "good" };
 
 export class Overview {
   constructor() {
@@ -31,6 +37,8 @@ export class Overview {
     this.pairNote = h("p", { class: "calm" }, t("pairs.none"));
     this.spans = h("div", { class: "choices", role: "group", "aria-label": t("chart.span") });
     this.board = h("div", { class: "charts" });
+    /** @type {LineChart[]} */
+    this.charts = [];
     this.setSpan(Number(recall("span")) === 30 ? 30 : 5);
     this.start = empty(t("nodes.empty"), h("p", {}, t("nodes.empty_step")), command(nodeCommand()));
     const outcomes = OUTCOMES.map((state, place) => h("span", {}, this.ended[place], ` ${jobStateWord(state)}`));
@@ -64,10 +72,11 @@ export class Overview {
     );
   }
 
+  /** @param {number} minutes */
   setSpan(minutes) {
     this.span = minutes;
     remember("span", minutes);
-    this.charts?.forEach((chart) => chart.close());
+    this.charts.forEach((chart) => chart.close());
     this.charts = charts(minutes * 60_000);
     this.board.replaceChildren(...this.charts.map((chart) => chart.element));
     const choices = SPANS_MIN.map((one) =>
@@ -80,29 +89,31 @@ export class Overview {
     this.spans.replaceChildren(...choices);
   }
 
+  /** @param {number} minutes */
   choose(minutes) {
     this.setSpan(minutes);
     this.drawCharts();
-    this.spans.querySelector("[aria-pressed=true]").focus();
+    focusPressed(this.spans);
   }
 
   close() {
     this.charts.forEach((chart) => chart.close());
   }
 
+  /** @param {Changed} changed */
   update(changed) {
-    const { picture } = world;
+    const picture = lastPicture();
     show(this.start, world.nodes.size === 0);
     if (changed.has("now")) this.drawCharts();
     if (changed.has("jobs_ended")) {
       OUTCOMES.forEach((state, place) => setText(this.ended[place], number(picture.jobs_ended[state] ?? 0)));
     }
-    if (changed.has("pairs", "wide")) this.showPairs();
+    if (changed.has("pairs", "wide", "alarms")) this.showPairs();
     this.tick();
   }
 
   drawCharts() {
-    for (const chart of this.charts) chart.show(world.history, world.picture.at_ms);
+    for (const chart of this.charts) chart.show(world.history, lastPicture().at_ms);
   }
 
   showPairs() {
@@ -116,16 +127,20 @@ export class Overview {
 
   /** What also changes while nothing happens: how long ago everything was. */
   tick() {
-    this.alarms.show(world.picture.alarms);
+    this.alarms.show(lastPicture().alarms);
     this.events.show([...world.events].reverse(), EVENTS);
     const sick = sickNodes().slice(0, SHOWN);
     this.sickRows.show(sick, (node) => node.node_id);
     show(this.wellNote, sick.length === 0);
-    setText(this.wellNote, t(world.nodes.size ? "nodes.all_well" : "nodes.empty"));
+    const well = lastPicture().is_stale ? "nodes.unknown" : "nodes.all_well";
+    setText(this.wellNote, t(world.nodes.size ? well : "nodes.empty"));
   }
 }
 
-/** Nobody at all, then one node only, then by what is left. */
+/**
+ * Order: no node, then one node only, then by free slots.
+ * @param {PairLook} pair
+ */
 function thinness(pair) {
   return headroom(pair) + (pair.hangs_on ? 0 : 1);
 }
@@ -134,12 +149,18 @@ function list() {
   return h("ul", { class: "lines" });
 }
 
+/**
+ * @param {string} title
+ * @param {string | null} link
+ * @param {...Child} children
+ */
 function section(title, link, ...children) {
   const head = h("h2", {}, link ? h("a", { href: link }, title) : title);
   return h("section", { class: "card" }, head, ...children);
 }
 
 class PairLine {
+  /** @param {PairLook} pair */
   constructor(pair) {
     this.mark = new Mark();
     this.load = h("span", { class: "figure" });
@@ -148,19 +169,35 @@ class PairLine {
     this.element = h("li", {}, this.mark.element, told, this.load);
   }
 
+  /** @param {PairLook} pair */
   update(pair) {
-    const level = HEADROOM_LEVELS[headroomLevel(pair)];
-    this.mark.show(pair.hangs_on && level === "good" ? "notice" : level);
-    setText(this.load, t("pairs.free_of", { free: number(pair.free), slots: number(pair.slots) }));
+    this.mark.show(pair.level ?? "good");
+    const { alarms } = lastPicture();
+    const room = pair.nodes
+      ? t("pairs.free_of", { free: number(pair.free), slots: number(pair.slots) })
+      : missingWord(`${pair.src}:${pair.tgt}`, alarms, world.nodes.values());
+    setText(this.load, room);
     setText(this.only, pair.hangs_on ? t("pairs.only", { node: pair.hangs_on }) : "");
   }
 }
 
+/** @param {NodeLook} node */
 function resting({ held }) {
   return held ? t("nodes.drains", { n: held, count: number(held) }) : t("nodes.drained");
 }
 
+/**
+ * Beside its state: how long it lasts, or when the node was last heard.
+ * @param {NodeLook} node
+ */
+function standing(node) {
+  if (node.state === "draining") return resting(node);
+  const left = node.quarantined_until_ms - now();
+  return left > 0 ? t("node.out_for", { time: duration(left) }) : t("nodes.heartbeat", { ago: seen(node) });
+}
+
 class NodeLine {
+  /** @param {NodeLook} node */
   constructor(node) {
     this.state = new StateMark();
     this.load = new LoadBar();
@@ -169,14 +206,21 @@ class NodeLine {
     this.element = h("li", {}, this.state.element, told, this.load.element);
   }
 
+  /** @param {NodeLook} node */
   update(node) {
-    this.state.show(node.state);
+    this.state.show(node);
     this.load.show(node.held, node.max_jobs);
-    setText(this.seen, node.state === "draining" ? resting(node) : seen(node));
+    setText(this.seen, standing(node));
   }
 }
 
+/** @param {number} spanMs */
 function charts(spanMs) {
+  /**
+   * @param {string} title
+   * @param {(value: number) => string} format
+   * @param {[string, Series["of"]][]} series
+   */
   const make = (title, format, series) =>
     new LineChart({ title: t(title), format, spanMs, series: series.map(([name, of]) => ({ name: t(name), of })) });
   return [

@@ -1,16 +1,23 @@
 // One language pair: who serves it, or what is missing.
-import { get, part } from "./api.js";
+import { get, part, refusal } from "./api.js";
 import { h, Keyed, setText, show } from "./dom.js";
+import { factsOf } from "./facts.js";
 import { number, pairName } from "./format.js";
 import { inWords } from "./matrix.js";
 import { back, empty, heading, LoadBar, nodeLink, seen, StateMark } from "./parts.js";
-import { lookUp } from "./wide.js";
+import { lookUp, unserved } from "./wide.js";
 import { t } from "./words.js";
-import { factsOf, world } from "./world.js";
+import { world } from "./world.js";
+
+/** @import {NodeLook} from "../shared/types" */
+/** @import {Route} from "./routes.js" */
 
 const SHOWN = 100;
 
+/** @typedef {{node: NodeLook, speaks: boolean}} Served */
+
 export class Pair {
+  /** @param {Route} route */
   constructor(route) {
     this.pair = route.id;
     this.title = pairName(route.id);
@@ -42,8 +49,7 @@ export class Pair {
 
   update() {
     const look = lookUp(this.pair);
-    const [src = "", tgt = ""] = this.pair.split(":");
-    const known = look ?? { src, tgt, nodes: 0, slots: 0, free: 0, text_nodes: 0, hangs_on: "" };
+    const known = look ?? unserved(this.pair);
     setText(this.words, inWords(known));
     const nodes = [...world.nodes.values()].filter(
       (node) => factsOf(node).text.has(this.pair) || factsOf(node).speech.has(this.pair),
@@ -57,7 +63,7 @@ export class Pair {
     show(this.missing, known.nodes === 0);
     show(this.more, nodes.length > SHOWN);
     setText(this.more, t("pair.more", { n: nodes.length - SHOWN, count: number(nodes.length - SHOWN) }));
-    if (known.nodes === 0 && !this.isAsked) this.ask(src, tgt);
+    if (known.nodes === 0 && !this.isAsked) this.ask(known.src, known.tgt);
     this.isAsked = known.nodes === 0;
   }
 
@@ -65,22 +71,28 @@ export class Pair {
     this.update();
   }
 
-  /** What is missing only the scheduler can tell. */
+  /**
+   * What is missing only the scheduler can tell.
+   * @param {string} src
+   * @param {string} tgt
+   */
   async ask(src, tgt) {
     try {
+      /** @type {{missing: Record<string, string>}} */
       const { missing } = await get(`v1/pools/${part(src)}/${part(tgt)}`);
       const lines = [...new Set(Object.values(missing))].map((line) => h("p", { lang: "en" }, line));
       this.missing.replaceChildren(h("p", { class: "empty-title" }, t("pair.nobody")), ...lines);
     } catch (error) {
       this.missing.replaceChildren(
         h("p", { class: "empty-title" }, t("pair.nobody")),
-        h("p", { lang: "en" }, error.message),
+        h("p", { lang: "en" }, refusal(error).message),
       );
     }
   }
 }
 
 class Row {
+  /** @param {Served} served */
   constructor({ node }) {
     this.state = new StateMark();
     this.load = new LoadBar();
@@ -97,8 +109,9 @@ class Row {
     );
   }
 
+  /** @param {Served} served */
   update({ node, speaks }) {
-    this.state.show(node.state);
+    this.state.show(node);
     this.load.show(node.held, node.max_jobs);
     setText(this.speaks, t(speaks ? "pair.speech" : "pair.text"));
     setText(this.seen, seen(node));

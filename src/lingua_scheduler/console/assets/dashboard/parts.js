@@ -6,7 +6,13 @@ import { stateWord } from "./telling.js";
 import { t } from "./words.js";
 import { now } from "./world.js";
 
-/** Shapes that differ without colour: a filled circle, a triangle, a square, a ring … */
+/** @import {NodeLook} from "../shared/types" */
+/** @import {Child} from "./dom.js" */
+
+/**
+ * Shapes that differ without colour: a filled circle, a triangle, a square, a ring …
+ * @type {Record<string, string>}
+ */
 const SHAPES = {
   good: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2z",
   notice: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zm0 3.4a2.6 2.6 0 1 1 0 5.2 2.6 2.6 0 0 1 0-5.2z",
@@ -16,6 +22,7 @@ const SHAPES = {
 };
 
 export class Mark {
+  /** @param {string} [level] */
   constructor(level = "unknown") {
     this.path = svg("path", { "fill-rule": "evenodd" });
     this.element = svg(
@@ -26,20 +33,12 @@ export class Mark {
     this.show(level);
   }
 
+  /** @param {string} level */
   show(level) {
     setAttribute(this.path, "d", SHAPES[level] ?? SHAPES.unknown);
     setAttribute(this.element, "data-level", level);
   }
 }
-
-const STATE_LEVELS = {
-  ready: "good",
-  registering: "unknown",
-  degraded: "warning",
-  draining: "notice",
-  quarantined: "critical",
-  probation: "warning",
-};
 
 export class StateMark {
   constructor() {
@@ -48,8 +47,9 @@ export class StateMark {
     this.element = h("span", { class: "state" }, this.mark.element, this.word);
   }
 
-  show(state) {
-    this.mark.show(STATE_LEVELS[state] ?? "unknown");
+  /** @param {Pick<NodeLook, "state" | "level">} node */
+  show({ state, level }) {
+    this.mark.show(level ?? "good");
     setText(this.word, stateWord(state));
   }
 }
@@ -67,6 +67,10 @@ export class LoadBar {
     );
   }
 
+  /**
+   * @param {number} held
+   * @param {number} slots
+   */
   show(held, slots) {
     const share = slots ? Math.min(1, held / slots) : 0;
     const scale = `scaleX(${share.toFixed(3)})`;
@@ -76,22 +80,30 @@ export class LoadBar {
   }
 }
 
+/** @param {NodeLook} node */
 export function seen(node) {
   return ago(now() - node.seen_at_ms);
 }
 
+/** @param {string} nodeId */
 export function nodeLink(nodeId) {
   return nodeId ? h("a", { class: "id", href: href("nodes", nodeId) }, nodeId) : h("span", { class: "faint" }, "–");
 }
 
+/** @param {string} pair */
 export function pairLink(pair) {
   return h("a", { href: href("pairs", pair) }, pairName(pair));
 }
 
+/**
+ * @param {string} title
+ * @param {...Child} more
+ */
 export function empty(title, ...more) {
   return h("div", { class: "empty" }, h("p", { class: "empty-title" }, title), ...more);
 }
 
+/** @param {string} text */
 export function command(text) {
   return h("pre", { class: "command", tabindex: "0" }, h("code", {}, text));
 }
@@ -102,11 +114,18 @@ export function nodeCommand() {
   return `lingua node --engine sim --url ${scheme}://${location.host}`;
 }
 
+/**
+ * @param {string} text
+ * @param {...Child} more
+ */
 export function heading(text, ...more) {
   return h("div", { class: "heading" }, h("h1", { tabindex: "-1" }, text), ...more);
 }
 
-/** Facts as a list of names and values; `entries` are `[name, element or text]`. */
+/**
+ * Facts as a list of names and values; `entries` are `[name, element or text]`.
+ * @param {[string, Child][]} entries
+ */
 export function factList(entries) {
   return h(
     "dl",
@@ -115,10 +134,19 @@ export function factList(entries) {
   );
 }
 
+/**
+ * @param {string} name
+ * @param {string} label
+ */
 export function back(name, label) {
   return h("a", { class: "back", href: href(name) }, `← ${label}`);
 }
 
+/**
+ * @param {string} label
+ * @param {string} value
+ * @param {(text: string) => void} onInput
+ */
 export function filterField(label, value, onInput) {
   return h("input", {
     type: "search",
@@ -131,4 +159,24 @@ export function filterField(label, value, onInput) {
     value,
     input: (event) => onInput(event.target.value),
   });
+}
+
+/**
+ * The next or an earlier one of these gets the focus; the first when none has it.
+ * @param {Element[]} elements
+ * @param {number} step
+ */
+export function focusNext(elements, step) {
+  const place = elements.findIndex((element) => element === document.activeElement);
+  const next = elements[place < 0 ? 0 : place + step];
+  if (next instanceof HTMLElement) next.focus();
+}
+
+/**
+ * Buttons were made anew: the pressed one gets the focus that was there.
+ * @param {Element} group
+ */
+export function focusPressed(group) {
+  const pressed = group.querySelector("[aria-pressed=true]");
+  if (pressed instanceof HTMLElement) pressed.focus();
 }

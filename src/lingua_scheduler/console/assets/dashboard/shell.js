@@ -1,18 +1,26 @@
 // What surrounds every view: the way around, the verdict, how fresh it all is, language and theme.
-import { h, remember, setAttribute, setText, show } from "./dom.js";
+import { LANGUAGES } from "../shared/i18n.js";
+import { isDark, turnTheme } from "../shared/theme.js";
+import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { ago } from "./format.js";
 import { Mark } from "./parts.js";
 import { href } from "./routes.js";
 import { alarmInWords, alarmKey, connectionWord } from "./telling.js";
 import { verdict } from "./verdict.js";
-import { LANGUAGES, language, t } from "./words.js";
+import { language, t } from "./words.js";
 import { now, world } from "./world.js";
+
+/** @import {Alarm} from "../shared/types" */
+/** @import {Language} from "../shared/i18n.js" */
+/** @import {Connection} from "./stream.js" */
 
 export const VIEWS = ["overview", "pairs", "nodes", "jobs", "instances"];
 const FRESH_MS = 8000;
 
 export class Shell {
+  /** @param {{onLanguage: (code: Language) => void, onKeys: () => void}} on */
   constructor({ onLanguage, onKeys }) {
+    /** @type {Set<string> | null} */
     this.alarmed = null;
     this.links = VIEWS.map((name) => h("a", { href: href(name) }, t(`view.${name}`)));
     this.badge = h("span", { class: "badge", hidden: true });
@@ -33,7 +41,7 @@ export class Shell {
       h("option", { value: code, lang: code, selected: code === language() }, name),
     );
     this.theme = h("button", { type: "button", class: "quiet", id: "theme", click: () => this.turn() });
-    document.getElementById("bar").replaceChildren(
+    byId("bar").replaceChildren(
       h(
         "a",
         { class: "brand", href: href("overview") },
@@ -65,19 +73,23 @@ export class Shell {
         ),
       ),
     );
-    document.getElementById("notes").replaceChildren(this.verdict);
-    const skip = document.getElementById("skip");
-    skip.textContent = t("skip");
+    byId("notes").replaceChildren(this.verdict);
+    byId("skip").textContent = t("skip");
     this.nameTheme();
   }
 
+  /**
+   * @param {string} name
+   * @param {boolean} isOverview
+   */
   showRoute(name, isOverview) {
     VIEWS.forEach((view, place) => setAttribute(this.links[place], "aria-current", view === name ? "page" : null));
     this.verdict.classList.toggle("small", !isOverview);
   }
 
+  /** @param {Connection} connection */
   update(connection) {
-    const alarms = (world.picture?.alarms ?? []).filter((alarm) => alarm.level !== "notice");
+    const alarms = (world.picture?.alarms ?? []).filter(isHeard);
     show(this.badge, alarms.length > 0);
     setText(this.badge, String(alarms.length));
     setAttribute(this.badge, "aria-label", t("alarms.count", { n: alarms.length }));
@@ -85,44 +97,44 @@ export class Shell {
     this.announce();
   }
 
-  /** How fresh it is; also when nothing comes. */
+  /**
+   * How fresh it is; also when nothing comes.
+   * @param {Connection} connection
+   */
   tick(connection) {
     const told = verdict(connection);
     this.mark.show(told.level);
     setAttribute(this.verdict, "data-level", told.level);
     setText(this.sentence, told.sentence);
     setText(this.detail, told.detail);
-    const age = world.picture === null ? 0 : now() - world.picture.at_ms;
-    const isOld = world.picture !== null && (connection !== "live" || world.picture.is_stale || age > FRESH_MS);
-    const state = world.picture?.is_stale && connection !== "away" ? "stale" : connection;
+    const { state, oldMs } = freshness(connection);
     setText(this.state, connectionWord(state));
-    setText(this.age, isOld ? ` · ${ago(age)}` : "");
+    setText(this.age, oldMs === null ? "" : ` · ${ago(oldMs)}`);
     setAttribute(this.connection, "data-state", state);
-    document.body.classList.toggle("is-old", isOld && (state === "stale" || state === "away"));
+    document.body.classList.toggle("is-old", oldMs !== null && (state === "stale" || state === "away"));
   }
 
-  /** Whoever cannot see the page hears what is new, and only that. */
+  /** Announces changes, and only changes, to screen readers. */
   announce() {
     if (world.picture === null) return;
     const alarms = new Map(
-      world.picture.alarms.filter((alarm) => alarm.level !== "notice").map((alarm) => [alarmKey(alarm), alarm]),
+      world.picture.alarms.filter(isHeard).map((alarm) => [alarmKey(alarm), alarm]),
     );
-    if (this.alarmed !== null) {
-      const raised = [...alarms].filter(([key]) => !this.alarmed.has(key)).map(([, alarm]) => alarm);
+    const { alarmed } = this;
+    if (alarmed !== null) {
+      const raised = [...alarms].filter(([key]) => !alarmed.has(key)).map(([, alarm]) => alarm);
       const isCritical = raised.some((alarm) => alarm.level === "critical");
       const words = raised
         .slice(0, 3)
         .map((alarm) => alarmInWords(alarm).title)
         .join(". ");
-      if (raised.length) document.getElementById(isCritical ? "alert" : "said").textContent = words;
+      if (raised.length) byId(isCritical ? "alert" : "said").textContent = words;
     }
     this.alarmed = new Set(alarms.keys());
   }
 
   turn() {
-    const theme = isDark() ? "light" : "dark";
-    document.documentElement.dataset.theme = theme;
-    remember("theme", theme);
+    turnTheme();
     this.nameTheme();
   }
 
@@ -134,6 +146,21 @@ export class Shell {
   }
 }
 
-function isDark() {
-  return document.documentElement.dataset.theme === "dark";
+/**
+ * The state of the connection, with the age of the picture if it is old.
+ * @param {Connection} connection
+ * @returns {{state: Connection | "stale", oldMs: number | null}}
+ */
+function freshness(connection) {
+  const { picture } = world;
+  if (picture === null) return { state: connection, oldMs: null };
+  const ageMs = now() - picture.at_ms;
+  const isOld = connection !== "live" || picture.is_stale || ageMs > FRESH_MS;
+  const state = picture.is_stale && connection !== "away" ? "stale" : connection;
+  return { state, oldMs: isOld ? ageMs : null };
+}
+
+/** @param {Alarm} alarm */
+function isHeard({ level, silenced_until_ms: silencedUntilMs }) {
+  return level !== "notice" && !silencedUntilMs;
 }

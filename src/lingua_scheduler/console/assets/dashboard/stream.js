@@ -1,22 +1,38 @@
 // One EventSource: a whole picture first, then changes; opened again whenever it breaks or falls silent.
 
+/** @import {Change, PictureMessage} from "../shared/types" */
+
 const QUIET_MS = 10_000;
 const SILENT_MS = 30_000;
 const LOOK_MS = 1000;
 const RETRY_MS = 2000;
 const RETRY_MAX_MS = 15_000;
 
-/** States: connecting, live, quiet (nothing new for a while), away. */
+/** @typedef {"connecting" | "live" | "quiet" | "away"} Connection quiet: nothing new for a while */
+/**
+ * @typedef {object} StreamEvents
+ * @property {(message: PictureMessage) => void} onPicture
+ * @property {(change: Change) => boolean} onChange false: something is missing before it
+ * @property {(state: Connection) => void} onState
+ */
+
 export class Stream {
+  /**
+   * @param {string} url
+   * @param {StreamEvents} on
+   */
   constructor(url, { onPicture, onChange, onState }) {
     this.url = url;
     this.onPicture = onPicture;
     this.onChange = onChange;
     this.onState = onState;
+    /** @type {Connection} */
     this.state = "connecting";
     this.retryMs = RETRY_MS;
-    this.retryTimer = 0;
+    /** @type {number | undefined} */
+    this.retryTimer = undefined;
     this.heardAt = performance.now();
+    /** @type {EventSource | null} */
     this.source = null;
     setInterval(() => this.look(), LOOK_MS);
     // What was asleep with the laptop is not trusted.
@@ -39,6 +55,7 @@ export class Stream {
     source.addEventListener("error", () => this.broken(source));
   }
 
+  /** @param {() => void} take */
   hear(take) {
     this.heardAt = performance.now();
     this.retryMs = RETRY_MS;
@@ -46,23 +63,25 @@ export class Stream {
     this.become("live");
   }
 
+  /** @param {EventSource} source */
   broken(source) {
     if (source !== this.source) return;
     this.become("away");
-    // The browser tries again by itself unless it was told no (503: too many watch).
+    // The browser reconnects by itself, except after an error status (503: too many watchers).
     if (source.readyState === EventSource.CLOSED) this.openLater(this.retryMs);
     this.retryMs = Math.min(this.retryMs * 2, RETRY_MAX_MS);
   }
 
+  /** @param {number} ms */
   openLater(ms) {
     clearTimeout(this.retryTimer);
-    this.source.close();
+    this.source?.close();
     this.retryTimer = setTimeout(() => this.open(), ms);
   }
 
   look() {
     const silentMs = performance.now() - this.heardAt;
-    if (silentMs > SILENT_MS && this.source.readyState === EventSource.OPEN) {
+    if (silentMs > SILENT_MS && this.source?.readyState === EventSource.OPEN) {
       // Nothing new is no fault: only who does not answer then is away.
       this.become("connecting");
       this.open();
@@ -73,6 +92,7 @@ export class Stream {
     }
   }
 
+  /** @param {Connection} state */
   become(state) {
     if (state === this.state) return;
     this.state = state;

@@ -3,13 +3,41 @@ import { setAttribute } from "./dom.js";
 
 const SPARE = 4;
 
-/** `make()` gives `{element, link, update(item)}`; every row is as high as the CSS says in `--row`. */
+/**
+ * @template T
+ * @typedef {{element: HTMLElement, link: HTMLElement, update(item: T): void}} VirtualRow
+ */
+
+/**
+ * Which rows of a list exist: those in sight and a few more at either end.
+ * @param {{top: number, height: number, count: number, sight: number}} view `top` of the list and `sight` in pixels
+ * @returns {{first: number, last: number}} the first row, and the one after the last
+ */
+export function inSight({ top, height, count, sight }) {
+  const above = Math.max(0, Math.floor(-top / height) - SPARE);
+  const last = Math.min(count, above + Math.ceil(sight / height) + 2 * SPARE);
+  return { first: Math.min(above, Math.max(0, last - 1)), last };
+}
+
+/**
+ * Every row is as high as the CSS says in `--row`.
+ * @template T
+ */
 export class VirtualRows {
+  /**
+   * @param {HTMLElement} body
+   * @param {() => VirtualRow<T>} make
+   */
   constructor(body, make) {
     this.body = body;
     this.make = make;
+    /** @type {VirtualRow<T>[]} */
     this.rows = [];
+    /** @type {readonly T[]} */
     this.items = [];
+    this.first = 0;
+    this.height = 0;
+    this.frame = 0;
     this.active = -1;
     this.onScroll = () => {
       if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
@@ -17,7 +45,7 @@ export class VirtualRows {
     addEventListener("scroll", this.onScroll, { passive: true });
     addEventListener("resize", this.onScroll);
     body.addEventListener("focusin", (event) => {
-      const row = this.rows.find(({ element }) => element.contains(event.target));
+      const row = this.rows.find(({ element }) => event.target instanceof Node && element.contains(event.target));
       if (row) this.active = this.first + this.rows.indexOf(row);
     });
   }
@@ -28,6 +56,10 @@ export class VirtualRows {
     cancelAnimationFrame(this.frame);
   }
 
+  /**
+   * @param {readonly T[]} items
+   * @param {(item: T) => string} keyOf
+   */
   show(items, keyOf) {
     const focused = this.focusedKey(keyOf);
     this.items = items;
@@ -39,14 +71,12 @@ export class VirtualRows {
     this.frame = 0;
     const height = parseFloat(getComputedStyle(this.body).getPropertyValue("--row"));
     const { top } = this.body.getBoundingClientRect();
-    const first = Math.max(0, Math.floor(-top / height) - SPARE);
-    const wanted = Math.ceil(innerHeight / height) + 2 * SPARE;
-    const last = Math.min(this.items.length, first + wanted);
+    const { first, last } = inSight({ top, height, count: this.items.length, sight: innerHeight });
     this.height = height;
-    this.first = Math.min(first, Math.max(0, last - 1));
+    this.first = first;
     const total = `${this.items.length * height}px`;
     if (this.body.style.height !== total) this.body.style.height = total;
-    this.match(last - this.first);
+    this.match(last - first);
     this.rows.forEach((row, place) => {
       const index = this.first + place;
       const offset = `translateY(${index * height}px)`;
@@ -56,8 +86,9 @@ export class VirtualRows {
     });
   }
 
+  /** @param {number} count */
   match(count) {
-    while (this.rows.length > count) this.rows.pop().element.remove();
+    while (this.rows.length > count) this.rows.pop()?.element.remove();
     while (this.rows.length < count) {
       const row = this.make();
       this.rows.push(row);
@@ -65,7 +96,10 @@ export class VirtualRows {
     }
   }
 
-  /** Select the next or an earlier row with the keyboard. */
+  /**
+   * Select the next or an earlier row with the keyboard.
+   * @param {number} step
+   */
   move(step) {
     if (!this.items.length) return;
     const isInside = this.body.contains(document.activeElement);
@@ -76,6 +110,7 @@ export class VirtualRows {
     return Math.max(0, Math.ceil(-this.body.getBoundingClientRect().top / this.height) - this.first);
   }
 
+  /** @param {number} index */
   refocus(index) {
     if (!this.items.length || index < 0 || index >= this.items.length) return;
     this.active = index;
@@ -83,6 +118,7 @@ export class VirtualRows {
     this.rows[index - this.first]?.link.focus({ preventScroll: true });
   }
 
+  /** @param {number} index */
   reveal(index) {
     const top = this.body.getBoundingClientRect().top + index * this.height;
     const room = { above: 130, below: innerHeight - this.height - 70 };
@@ -92,6 +128,7 @@ export class VirtualRows {
     this.draw();
   }
 
+  /** @param {(item: T) => string} keyOf */
   focusedKey(keyOf) {
     if (!this.body.contains(document.activeElement)) return null;
     const item = this.items[this.active];

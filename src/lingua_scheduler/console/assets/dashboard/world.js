@@ -1,7 +1,11 @@
 // What the page knows of the scheduler: the last picture, and what changed since it was last drawn.
 
+/** @import {Change, Frame, Happening, Moment, NodeLoad, NodeLook} from "../shared/types" */
+/** @import {PairLook, PictureMessage, WideLook} from "../shared/types" */
+
 const HISTORY_MS = 30 * 60_000;
 const MAX_EVENTS = 500;
+/** @type {readonly (keyof Frame & keyof Change)[]} */
 const WHOLE = [
   "instances",
   "leader",
@@ -13,8 +17,21 @@ const WHOLE = [
   "alarms",
   "jobs_ended",
   "session_languages",
+  "verdict",
+  "needs_look",
 ];
 
+/**
+ * @typedef {object} World
+ * @property {Frame | null} picture
+ * @property {Map<string, NodeLook>} nodes
+ * @property {Map<string, PairLook>} pairs
+ * @property {Map<string, WideLook>} wide
+ * @property {Moment[]} history
+ * @property {Happening[]} events
+ */
+
+/** @type {World} */
 export const world = {
   // Null until the first one came; its nodes and pairs are in the maps below.
   picture: null,
@@ -28,17 +45,24 @@ export const world = {
 };
 
 // What the scheduler's clock said, and when it was heard.
-let heard = null;
+/** @type {{atMs: number, at: number} | null} */
+let clock = null;
 
 export class Changed {
   constructor() {
     this.isAll = false;
+    /** @type {Set<string>} */
     this.nodes = new Set();
+    /** @type {Set<string>} */
     this.pairs = new Set();
+    /** @type {Set<string>} */
     this.keys = new Set();
   }
 
-  /** Whether any of these parts is different. */
+  /**
+   * Whether any of these parts is different.
+   * @param {...string} keys
+   */
   has(...keys) {
     return this.isAll || keys.some((key) => this.keys.has(key));
   }
@@ -46,18 +70,26 @@ export class Changed {
 
 /** The scheduler's clock, as far as it is known: people's own clocks are wrong. */
 export function now() {
-  return heard === null ? Date.now() : heard.atMs + (performance.now() - heard.at);
+  return clock === null ? Date.now() : clock.atMs + (performance.now() - clock.at);
 }
 
+/** @param {number} atMs */
 export function setClock(atMs) {
-  heard = { atMs, at: performance.now() };
+  clock = { atMs, at: performance.now() };
 }
 
-/** An old picture tells when it was made, not how late it is now. */
+/**
+ * An old picture tells when it was made, not how late it is now.
+ * @param {{at_ms: number, is_stale: boolean}} told
+ */
 function readClock({ at_ms: atMs, is_stale: isStale }) {
   if (!isStale) setClock(atMs);
 }
 
+/**
+ * @param {PictureMessage} message
+ * @param {Changed} changed
+ */
 export function takePicture({ picture, history, events }, changed) {
   const { nodes, pairs, wide = [], ...rest } = picture;
   world.picture = rest;
@@ -70,17 +102,18 @@ export function takePicture({ picture, history, events }, changed) {
   changed.isAll = true;
 }
 
-/** False when something is missing between this change and what is known. */
+/**
+ * False when something is missing between this change and what is known.
+ * @param {Change} change
+ * @param {Changed} changed
+ * @returns {boolean}
+ */
 export function takeChange(change, changed) {
   const { picture } = world;
   if (picture === null || change.serial !== picture.serial + 1) return false;
-  for (const key of ["serial", "at_ms", "is_stale", "now"]) picture[key] = change[key];
-  for (const key of WHOLE) {
-    if (key in change) {
-      picture[key] = change[key];
-      changed.keys.add(key);
-    }
-  }
+  const { serial, at_ms, is_stale, now: moment } = change;
+  Object.assign(picture, { serial, at_ms, is_stale, now: moment });
+  takeWhole(picture, change, changed);
   readClock(change);
   changed.keys.add("now");
   takeWide(change, changed);
@@ -94,6 +127,25 @@ export function takeChange(change, changed) {
   return true;
 }
 
+/**
+ * @param {Frame} picture
+ * @param {Change} change
+ * @param {Changed} changed
+ */
+function takeWhole(picture, change, changed) {
+  for (const key of WHOLE) {
+    if (!(key in change)) continue;
+    Object.assign(picture, { [key]: change[key] });
+    changed.keys.add(key);
+  }
+}
+
+/**
+ * @template T
+ * @param {Map<string, T>} entries
+ * @param {Record<string, T | null> | undefined} given
+ * @param {Set<string>} changed
+ */
 function takeEntries(entries, given, changed) {
   for (const [key, value] of Object.entries(given ?? {})) {
     if (value === null) entries.delete(key);
@@ -102,7 +154,11 @@ function takeEntries(entries, given, changed) {
   }
 }
 
-/** Their languages came with the name; only how busy they are changes. */
+/**
+ * Their languages came with the name; only how busy they are changes.
+ * @param {Change} change
+ * @param {Changed} changed
+ */
 function takeWide({ wide, wide_loads: loads = {} }, changed) {
   for (const [name, [nodes, slots, free, textNodes, only]] of Object.entries(loads)) {
     const known = world.wide.get(name);
@@ -112,6 +168,11 @@ function takeWide({ wide, wide_loads: loads = {} }, changed) {
   if (wide || Object.keys(loads).length) changed.keys.add("wide");
 }
 
+/**
+ * @param {string} id
+ * @param {NodeLoad} load
+ * @param {Changed} changed
+ */
 function takeLoad(id, [held, free, seenAtMs, cpu, memory, gpu], changed) {
   const node = world.nodes.get(id);
   if (node === undefined) return;
@@ -121,6 +182,7 @@ function takeLoad(id, [held, free, seenAtMs, cpu, memory, gpu], changed) {
   changed.keys.add("loads");
 }
 
+/** @param {Moment} moment */
 function takeMoment(moment) {
   world.history.push(moment);
   const oldest = moment.at_ms - HISTORY_MS;
@@ -129,6 +191,10 @@ function takeMoment(moment) {
   if (gone) world.history.splice(0, gone);
 }
 
+/**
+ * @param {Happening[]} events
+ * @param {Changed} changed
+ */
 function takeEvents(events, changed) {
   if (!events.length) return;
   world.events.push(...events);
@@ -136,78 +202,27 @@ function takeEvents(events, changed) {
   changed.keys.add("events");
 }
 
-/** Codes of the languages a node serves, and what it can be found by; kept as long as the node is the same. */
-const facts = new WeakMap();
-
-export function factsOf(node) {
-  if (!facts.has(node)) facts.set(node, gathered(node));
-  return facts.get(node);
+/** The last picture. Views are made only once there is one. */
+export function lastPicture() {
+  if (world.picture === null) throw new Error("there is no picture yet");
+  return world.picture;
 }
 
-function gathered(node) {
-  const wide = world.wide.get(node.wide);
-  const languages = new Set(wide ? [...wide.sources, ...wide.text] : []);
-  for (const pair of node.text.length ? node.text : node.speech) {
-    for (const code of pair.split(":")) languages.add(code);
-  }
-  const codes = [...languages].sort();
-  const found = [node.node_id, node.instance_id, node.state, node.platform, node.version, ...node.services, ...codes];
-  return {
-    languages: codes,
-    speech: wide ? allOf(wide, "speech") : new Set(node.speech),
-    text: wide ? allOf(wide, "text") : new Set(node.text),
-    found: found.join(" ").toLowerCase(),
-  };
-}
-
-/** The pairs of a wide node, to be asked as a set is. */
-function allOf(wide, facet) {
-  const sources = new Set(wide.sources);
-  const targets = new Set(wide[facet]);
-  const isAny = (src, tgt) => src === tgt || wide.translations === null || wide.translations[src]?.includes(tgt);
-  let size = sources.size * targets.size;
-  if (wide.translations !== null) {
-    const heard = Object.entries(wide.translations).flatMap(([, some]) => some.filter((tgt) => targets.has(tgt)));
-    size = heard.length + wide.sources.filter((src) => targets.has(src)).length;
-  }
-  return {
-    size,
-    has(pair) {
-      const [src, tgt] = pair.split(":");
-      return sources.has(src) && targets.has(tgt) && Boolean(isAny(src, tgt));
-    },
-  };
-}
-
+/** @param {string} subject */
 export function alarmsAbout(subject) {
   return (world.picture?.alarms ?? []).filter((alarm) => alarm.subject === subject);
 }
 
-const SICK = new Set(["quarantined", "degraded", "probation"]);
-
-/** Nodes somebody should look at: sick by their state or by an alarm, then those that could be resumed. */
+/** Nodes that need attention according to the scheduler, the worst first. */
 export function sickNodes() {
-  const alarms = world.picture?.alarms ?? [];
-  const named = new Set(alarms.filter((alarm) => alarm.code.startsWith("node.")).map((alarm) => alarm.subject));
-  const isMissed = alarms.some((alarm) => alarm.code === "nodes.none");
-  const sick = [];
-  const resting = [];
-  for (const node of world.nodes.values()) {
-    if (SICK.has(node.state) || named.has(node.node_id)) sick.push(node);
-    else if (node.state === "draining" && (isMissed || node.held === 0)) resting.push(node);
-  }
-  return [...sick, ...resting];
+  const names = world.picture?.needs_look?.nodes ?? [];
+  return names.flatMap((name) => world.nodes.get(name) ?? []);
 }
 
-/** How much of a pair is left, from 0 (nothing) to 1. */
+/**
+ * How much of a pair is left, from 0 (nothing) to 1.
+ * @param {PairLook} pair
+ */
 export function headroom(pair) {
   return pair.slots ? pair.free / pair.slots : 0;
-}
-
-export function headroomLevel(pair) {
-  if (!pair.nodes) return "none";
-  if (!pair.free) return "full";
-  const left = headroom(pair);
-  if (left < 0.2) return "low";
-  return left < 0.5 ? "half" : "wide";
 }

@@ -3,7 +3,14 @@
 const TAP_MS = 350;
 const KEYS = new Set([" ", "Enter"]);
 
-/** `talk` has isTalking, start(), stop() and latch(), which means: go on although nobody holds the button. */
+/** @typedef {{isTalking: boolean, start(): void, stop(): void, latch(): void}} Talk */
+/** @typedef {{button: HTMLButtonElement, gesture: {down(): void, up(): void}}} Control */
+
+/**
+ * `latch` means: continue although the button is not held.
+ * @param {HTMLButtonElement} button
+ * @param {Talk} talk
+ */
 export function holdOrTap(button, talk) {
   let downAt = 0;
   let handledAt = -Infinity;
@@ -46,10 +53,14 @@ export function holdOrTap(button, talk) {
   return { down, up, isHeld: () => downAt > 0 };
 }
 
-/** The space bar works on `buttons` that have the focus, and anywhere else on the page for the first of them. */
+/**
+ * The space bar works on controls that have the focus, and anywhere else on the page for the first of them.
+ * @param {Control[]} controls
+ */
 export function keyboard(controls) {
+  /** @type {Control | null} */
   let held = null;
-  const target = (event) => {
+  const target = (/** @type {KeyboardEvent} */ event) => {
     const focused = controls.find(({ button }) => button === document.activeElement);
     if (focused) return KEYS.has(event.key) ? focused : null;
     const isElsewhere = document.activeElement?.closest("select, button, input, a, summary, dialog");
@@ -63,8 +74,8 @@ export function keyboard(controls) {
     held = found;
     found.gesture.down();
   });
-  const release = (event) => {
-    if (!held || (event.key && !KEYS.has(event.key))) return;
+  const release = (/** @type {Event} */ event) => {
+    if (!held || (event instanceof KeyboardEvent && !KEYS.has(event.key))) return;
     event.preventDefault();
     held.gesture.up();
     held = null;

@@ -1,34 +1,46 @@
-// What the person has chosen, kept in this browser alone.
+// What the person has chosen on this page, kept in this browser.
+import { recall, remember } from "../shared/storage.js";
 
-const KEY = "lingua.talk";
+const NAME = "talk";
 const DEFAULTS = {
   a: "",
   b: "",
   interface: "",
   layout: "",
-  theme: "",
   size: 1,
   isMuted: false,
 };
 
-function read() {
+/** @typedef {typeof DEFAULTS} Choices */
+
+export const SIZES = 4;
+/** @type {Record<string, (value: any) => boolean>} */
+const ALLOWED = {
+  layout: (value) => ["face", "solo"].includes(value),
+  size: (value) => Number.isInteger(value) && value >= 0 && value < SIZES,
+};
+
+/**
+ * What can be used of what was kept, perhaps by another release; the defaults for the rest.
+ * @param {string | null} text
+ * @returns {Choices}
+ */
+export function usable(text) {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? "{}");
-    return Object.fromEntries(
-      Object.entries(DEFAULTS).map(([name, value]) => [name, typeof kept[name] === typeof value ? kept[name] : value]),
+    const kept = JSON.parse(text ?? "{}");
+    const known = Object.entries(DEFAULTS).filter(
+      ([name, value]) => typeof kept[name] === typeof value && (ALLOWED[name]?.(kept[name]) ?? true),
     );
+    return { ...DEFAULTS, ...Object.fromEntries(known.map(([name]) => [name, kept[name]])) };
   } catch {
     return { ...DEFAULTS };
   }
 }
 
-export const choices = read();
+export const choices = usable(recall(NAME));
 
+/** @param {Partial<Choices>} changes */
 export function choose(changes) {
   Object.assign(choices, changes);
-  try {
-    localStorage.setItem(KEY, JSON.stringify(choices));
-  } catch {
-    // A browser that keeps nothing is one that forgets, no more.
-  }
+  remember(NAME, JSON.stringify(choices));
 }

@@ -5,12 +5,38 @@ const MAX_SHOWN = 200;
 const MAX_CLIPS = 30;
 const FORGET_AFTER_MS = 90_000;
 
+/** @import {Direction} from "./directions.js" */
+/** @import {Side} from "./page.js" */
+/** @import {Clip} from "./player.js" */
+/** @import {Word} from "./words.js" */
+
+/** @typedef {"listening" | "pending" | "partial" | "done" | "missing"} SentenceState */
+/**
+ * @typedef {object} Sentence
+ * @property {number} id
+ * @property {Direction} direction
+ * @property {Side} side
+ * @property {string} source
+ * @property {string} target
+ * @property {number | null} index
+ * @property {SentenceState} state
+ * @property {string} heard
+ * @property {string} translated
+ * @property {Word | ""} reason
+ * @property {Clip | null} clip
+ * @property {boolean} isPlaying
+ * @property {boolean} wasSent
+ * @property {number} at
+ */
+
 /** States of a sentence: listening → pending → partial → done, or missing with a `reason`. */
 export class Conversation {
+  /** @type {Sentence[]} */
   #sentences = [];
   #onChange;
   #count = 0;
 
+  /** @param {(changed: Sentence | null) => void} onChange null: anything may have changed */
   constructor(onChange) {
     this.#onChange = onChange;
     setInterval(() => this.#giveUp(), 5_000);
@@ -20,23 +46,34 @@ export class Conversation {
     return this.#sentences;
   }
 
-  /** `direction` is who talks to whom: {source, target, …}. */
+  /**
+   * @param {Direction} direction who talks to whom
+   * @param {Side} side
+   */
   begin(direction, side) {
     const { source, target } = direction;
-    const sentence = { id: ++this.#count, direction, side, source, target, index: null, state: "listening" };
-    Object.assign(sentence, { heard: "", translated: "", reason: "", clip: null, isPlaying: false, at: Date.now() });
+    /** @type {Sentence} */
+    const sentence = {
+      ...{ id: ++this.#count, direction, side, source, target, index: null, state: "listening" },
+      ...{ heard: "", translated: "", reason: "", clip: null, isPlaying: false, wasSent: false, at: Date.now() },
+    };
     this.#sentences.push(sentence);
     if (this.#sentences.length > MAX_SHOWN) this.#sentences.shift();
     this.#onChange(sentence);
     return sentence;
   }
 
+  /**
+   * @param {Sentence} sentence
+   * @param {Partial<Sentence>} changes
+   */
   change(sentence, changes) {
     Object.assign(sentence, changes, { at: Date.now() });
     if (changes.clip) this.#dropOldClips();
     this.#onChange(sentence);
   }
 
+  /** @param {Sentence} sentence */
   remove(sentence) {
     this.#sentences = this.#sentences.filter((one) => one !== sentence);
     this.#onChange(sentence);
@@ -47,7 +84,11 @@ export class Conversation {
     this.#onChange(null);
   }
 
-  /** The sentence with this number of a direction: the oldest without a number takes it. */
+  /**
+   * The sentence with this number of a direction: the oldest without a number takes it.
+   * @param {Direction} direction
+   * @param {number} index
+   */
   numbered(direction, index) {
     const ours = this.#sentences.filter((one) => one.direction === direction);
     const waiting = ours.find((one) => one.index === null && isWaiting(one));
@@ -56,7 +97,11 @@ export class Conversation {
     return found;
   }
 
-  /** Its session is gone: numbers begin anew, and the oldest `lost` of those that wait will not be answered. */
+  /**
+   * Its session is gone: numbers begin anew, and the oldest `lost` of those that wait will not be answered.
+   * @param {Direction} direction
+   * @param {number} lost
+   */
   restart(direction, lost) {
     const ours = this.#sentences.filter((one) => one.direction === direction);
     const waiting = ours.filter(isWaiting);
@@ -64,10 +109,19 @@ export class Conversation {
     waiting.slice(0, lost).forEach((one) => this.change(one, { state: "missing", reason: "lost" }));
   }
 
-  /** Whatever was said has its outcome. What waits nevertheless became a part of a sentence before it. */
+  /**
+   * Every utterance has its outcome. An entry that still waits was joined to the sentence before it, whose outcome came
+   * later; or it was silence, of which the scheduler makes no utterance.
+   * @param {Direction} direction
+   */
   settle(direction) {
-    const isJoined = (one) => one.direction === direction && (one.state === "pending" || one.state === "partial");
-    this.#sentences.filter(isJoined).forEach((one) => this.remove(one));
+    const ours = this.#sentences.filter((one) => one.direction === direction);
+    const left = ours.filter(({ state }) => state === "pending" || state === "partial");
+    const silent = left.filter((one) => !one.heard && !ours.some(({ id, at }) => id < one.id && at >= one.at));
+    for (const one of left) {
+      if (silent.includes(one)) this.change(one, { state: "missing", reason: "missing_no_text" });
+      else this.remove(one);
+    }
   }
 
   #giveUp() {
@@ -83,6 +137,7 @@ export class Conversation {
   }
 }
 
+/** @param {Sentence} sentence */
 function isWaiting({ state }) {
   return state === "listening" || state === "pending" || state === "partial";
 }

@@ -1,18 +1,39 @@
 // Who talks to whom. A button tells which language is being spoken, so each direction is a one-way session of its
-// own: nobody has to guess the language, and what one person says never waits for the other. (One two-way session
+// own: the language need not be identified, and what one person says never waits for the other. (One two-way session
 // would leave it to the node to recognise the language, and mix both speakers' chunks in one numbering.)
 
 import { Link } from "./link.js";
 
+/** @import {AsrPartial, Outcome, UiEvent} from "../shared/types" */
+/** @import {LinkState} from "./link.js" */
+/** @import {Side} from "./page.js" */
+
+/** @typedef {{source: string, target: string, side: Side}} Pair */
+/** @typedef {Pair & {state: LinkState | "refused", link: Link}} Direction */
+/**
+ * @typedef {object} DirectionEvents
+ * @property {() => void} state
+ * @property {(direction: Direction, message: Outcome) => void} outcome
+ * @property {(direction: Direction, message: AsrPartial) => void} partial
+ * @property {(direction: Direction, message: UiEvent) => void} trouble
+ * @property {(direction: Direction, count: number) => void} lost
+ * @property {(direction: Direction) => void} settled
+ * @property {(direction: Direction, text: string) => void} refused
+ */
+
+/** @type {readonly Direction["state"][]} */
 const WORST_FIRST = ["refused", "away", "connecting", "paused", "open"];
 
 export class Directions {
   #url;
   #on;
+  /** @type {Map<string, Direction>} */
   #open = new Map();
 
-  /** `on` hears: state(), outcome, partial, trouble(direction, message), lost(direction, count), settled(direction),
-   * refused(direction, text). */
+  /**
+   * @param {URL} url
+   * @param {DirectionEvents} on
+   */
   constructor(url, on) {
     this.#url = url;
     this.#on = on;
@@ -27,7 +48,10 @@ export class Directions {
     return [...this.#open.values()];
   }
 
-  /** Keep these pairs open, {source, target, side}, and no others. */
+  /**
+   * Keep these pairs open, and no others.
+   * @param {Pair[]} pairs
+   */
   want(pairs) {
     const wanted = new Map(pairs.map((pair) => [`${pair.source}:${pair.target}`, pair]));
     for (const [key, direction] of this.#open) {
@@ -43,12 +67,20 @@ export class Directions {
     this.#on.state();
   }
 
+  /**
+   * @param {string} source
+   * @param {string} target
+   */
   find(source, target) {
     return this.#open.get(`${source}:${target}`);
   }
 
+  /**
+   * @param {Pair} pair
+   * @returns {Direction}
+   */
   #make({ source, target, side }) {
-    const direction = { source, target, side, state: "connecting", link: null };
+    const direction = /** @type {Direction} */ ({ source, target, side, state: "connecting" });
     direction.link = new Link(this.#url, source, target, {
       state: (word) => {
         direction.state = word;

@@ -1,9 +1,15 @@
 // Audio as the scheduler takes it: binary frames where it agreed to them, base64 in JSON otherwise.
 
+/** @import {Chunk} from "./outgoing.js" */
+
 const CHUNK = 0x01;
 const CHUNK_HEAD_BYTES = 12;
 
-/** type u8 · id length u8 · seq u32 · timestamp u32 · is_final u8 · reserved u8 · session id · audio */
+/**
+ * type u8 · id length u8 · seq u32 · timestamp u32 · is_final u8 · reserved u8 · session id · audio
+ * @param {string} sessionId
+ * @param {Chunk} chunk
+ */
 export function binaryChunk(sessionId, { seq, audio, isFinal }) {
   const id = new TextEncoder().encode(sessionId);
   const frame = new Uint8Array(CHUNK_HEAD_BYTES + id.length + audio.byteLength);
@@ -18,6 +24,10 @@ export function binaryChunk(sessionId, { seq, audio, isFinal }) {
   return frame;
 }
 
+/**
+ * @param {string} sessionId
+ * @param {Chunk} chunk
+ */
 export function textChunk(sessionId, { seq, audio, isFinal }) {
   const bytes = new Uint8Array(audio.buffer, audio.byteOffset, audio.byteLength);
   const payload = btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));

@@ -1,110 +1,50 @@
-// The talk page: ties the buttons, the conversation, the sessions and the sound together.
-
+// Wires the talk page together: what is said, the sessions that carry it, and the two halves that show it.
+import { preferred } from "../shared/i18n.js";
+import { Bar } from "./bar.js";
 import { holdOrTap, keyboard } from "./button.js";
 import { choices, choose } from "./choices.js";
 import { Conversation } from "./conversation.js";
 import { Directions } from "./directions.js";
-import { isPossible } from "./microphone.js";
+import { Half } from "./half.js";
+import { loudnessMeter } from "./loudness.js";
 import { Offers } from "./offers.js";
+import { find, root, SIDES } from "./page.js";
 import { Results } from "./results.js";
 import { Sound } from "./sound.js";
+import { Speakers } from "./speakers.js";
 import { Stream } from "./stream.js";
 import { Talker } from "./talker.js";
 import { keepAwake } from "./wake.js";
-import { INTERFACES, nameOf, say, spoken } from "./words.js";
 
-const SIDES = ["a", "b"];
-const SIZES = 4;
+/** @import {Choices} from "./choices.js" */
+/** @import {Sentence} from "./conversation.js" */
+
 const NARROW_PX = 700;
 
-const $ = (selector, within = document) => within.querySelector(selector);
-const root = document.documentElement;
-const halves = Object.fromEntries(SIDES.map((side) => [side, $(`.half[data-side=${side}]`)]));
-const other = (side) => (side === "a" ? "b" : "a");
-const languages = { a: "", b: "" };
-const notices = { a: null, b: null };
-const phases = { a: "idle", b: "idle" };
-
 choose({
-  interface: INTERFACES.includes(choices.interface) ? choices.interface : spoken(navigator.language, "en"),
+  interface: preferred(choices.interface, [navigator.language]),
   layout: choices.layout || (window.innerWidth < NARROW_PX ? "face" : "solo"),
 });
 
-// Words
-
-const isFace = () => choices.layout === "face";
-/** Across the table sits somebody who reads another language. */
-const reads = (side) => (isFace() ? spoken(languages[side], choices.interface) : choices.interface);
-const word = (side, key, values) => say(reads(side), key, values);
-
-function showWords() {
-  root.lang = choices.interface === "zh" ? "zh-CN" : "en";
-  document.title = `${say(choices.interface, "title")} · Lingua Scheduler`;
-  for (const element of document.querySelectorAll("[data-label]")) label(element, element.dataset.label);
-  label($("#sound"), choices.isMuted ? "sound_off" : "sound_on");
-  for (const element of document.querySelectorAll("[data-word]")) {
-    const half = element.closest(".half")?.dataset.side;
-    const key = element.dataset.word === "to" && isFace() ? "speaks" : element.dataset.word;
-    element.textContent = half ? word(half, key) : say(choices.interface, key);
-  }
-  for (const side of SIDES) halves[side].lang = reads(side);
-  showState();
-  showOffers();
-  showTalk();
-  for (const side of SIDES) streams[side].show(conversation.all, null);
-}
-
-function label(element, key) {
-  element.title = say(choices.interface, key);
-  element.setAttribute("aria-label", element.title);
-}
-
-// Looks
-
-function showLooks() {
-  root.dataset.layout = choices.layout;
-  root.dataset.size = choices.size;
-  if (choices.theme) root.dataset.theme = choices.theme;
-  $("#sound use").setAttribute("href", choices.isMuted ? "#icon-muted" : "#icon-sound");
-  $("#sound").setAttribute("aria-pressed", String(choices.isMuted));
-  $("#interface span").textContent = choices.interface === "zh" ? "EN" : "中";
-}
-
-function change(changes) {
-  choose(changes);
-  showLooks();
+const speakers = new Speakers(choices);
+const offers = new Offers(new URL("../v1/pools", import.meta.url), () => {
+  speakers.settle(offers);
   connect();
-  showWords();
-}
-
-// The conversation
-
-const streams = {};
-const conversation = new Conversation((changed) => {
-  root.classList.toggle("is-empty", conversation.all.length === 0);
-  for (const side of SIDES) streams[side].show(conversation.all, changed);
+  showAll();
 });
-for (const side of SIDES) {
-  const say = (key) => word(side, key);
-  streams[side] = new Stream($(".stream", halves[side]), side, say, (id) => results.replay(id));
-}
-root.classList.add("is-empty");
+const halves = {
+  a: new Half("a", speakers, offers),
+  b: new Half("b", speakers, offers),
+};
+const both = SIDES.map((side) => halves[side]);
 
-// Sound
+const conversation = new Conversation((changed) => showSentences(changed));
+const streams = both.map(
+  (half) => new Stream(half.list, half.side, (key) => half.word(key), (id) => results.replay(id)),
+);
+const sound = new Sound(choices.isMuted, loudnessMeter());
+const results = new Results(conversation, sound, find(HTMLElement, "#spoken"), () => halves.a.tell("no_sound"));
 
-let played = 0;
-const sound = new Sound(choices.isMuted, ({ seconds, peak }) => {
-  played += seconds;
-  const { dataset, style } = $("#loudness");
-  dataset.playedSeconds = played.toFixed(3);
-  dataset.peak = peak.toFixed(4);
-  dataset.loudest = Math.max(Number(dataset.loudest ?? 0), peak).toFixed(4);
-  style.setProperty("--level", peak.toFixed(3));
-});
-
-// Sessions
-
-const results = new Results(conversation, sound, $("#spoken"), () => notice("a", "no_sound"));
 const directions = new Directions(socketUrl(), {
   state: showState,
   outcome: (direction, message) => results.outcome(direction, message),
@@ -112,7 +52,30 @@ const directions = new Directions(socketUrl(), {
   trouble: (direction, message) => results.trouble(direction, message),
   lost: (direction, count) => conversation.restart(direction, count),
   settled: (direction) => conversation.settle(direction),
-  refused: (direction, reason) => notice(direction.side, "refused", { reason }),
+  refused: (direction, reason) => halves[direction.side].tell("refused", { reason }),
+});
+
+const talker = new Talker(sound, conversation, {
+  phase: (side, phase) => {
+    halves[side].become(phase);
+    keepAwake(phase !== "idle");
+  },
+  level: (side, level) => halves[side].hear(level),
+  notice: (side, key) => halves[side].tell(key),
+});
+
+const bar = new Bar(speakers, {
+  change,
+  swap: () => {
+    talker.stop();
+    speakers.swap();
+    change({ ...speakers.languages });
+  },
+  layout: () => {
+    talker.stop();
+    change({ layout: speakers.isFace ? "solo" : "face" });
+  },
+  clear: () => conversation.clear(),
 });
 
 function socketUrl() {
@@ -122,18 +85,31 @@ function socketUrl() {
 }
 
 function connect() {
-  if (!languages.a || !languages.b || languages.a === languages.b) return;
-  const sides = isFace() ? SIDES : ["a"];
-  directions.want(sides.map((side) => ({ source: languages[side], target: languages[other(side)], side })));
+  if (!speakers.areReady) return;
+  const sides = speakers.isFace ? SIDES : SIDES.slice(0, 1);
+  directions.want(sides.map((side) => ({ ...speakers.pair(side), side })));
+}
+
+/** @param {Partial<Choices>} changes */
+function change(changes) {
+  choose(changes);
+  if (changes.isMuted !== undefined) sound.isMuted = changes.isMuted;
+  connect();
+  showAll();
+}
+
+function showAll() {
+  bar.show();
+  showState();
+  for (const half of both) half.show();
+  showSentences(null);
 }
 
 function showState() {
-  const state = directions.state;
+  const { state } = directions;
   root.dataset.state = state;
-  const told = say(choices.interface, `state_${state === "idle" ? idleness() : state}`);
-  if ($("#state .told").textContent !== told) $("#state .told").textContent = told;
-  $("#state").title = told;
-  root.dataset.timesResumed = directions.all.reduce((sum, { link }) => sum + (link?.timesResumed ?? 0), 0);
+  root.dataset.timesResumed = String(directions.all.reduce((sum, { link }) => sum + link.timesResumed, 0));
+  bar.showState(`state_${state === "idle" ? idleness() : state}`);
 }
 
 /** Why there is no session. */
@@ -142,106 +118,25 @@ function idleness() {
   return offers.languages.length ? "idle" : "unserved";
 }
 
-// Languages
-
-const offers = new Offers(new URL("../v1/pools", import.meta.url), () => {
-  chooseLanguages();
-  connect();
-  showWords();
-});
-
-/** What was chosen before, else the page's own language and the first other that is served. */
-function chooseLanguages() {
-  const offered = offers.languages;
-  if (!languages.a) languages.a = choices.a || (offered.includes(choices.interface) ? choices.interface : (offered[0] ?? ""));
-  const wanted = (code) => code !== languages.a && offers.of(languages.a, code) === "speech";
-  const common = languages.a === "zh" ? "en" : "zh";
-  if (!languages.b) languages.b = choices.b || [common, ...offered].find(wanted) || offered.find((code) => code !== languages.a) || "";
+/** @param {Sentence | null} changed null: anything may have */
+function showSentences(changed) {
+  root.classList.toggle("is-empty", conversation.all.length === 0);
+  for (const stream of streams) stream.show(conversation.all, changed);
 }
 
-function showOffers() {
-  for (const side of SIDES) {
-    const select = $("select", halves[side]);
-    const codes = new Set([...offers.languages, languages.a, languages.b].filter(Boolean));
-    const named = [...codes].map((code) => [code, nameOf(code, reads(side))]);
-    named.sort((one, two) => one[1].localeCompare(two[1], reads(side)));
-    const shown = JSON.stringify(named);
-    if (select.dataset.shown !== shown) {
-      select.replaceChildren(...named.map(([code, name]) => new Option(name, code)));
-      select.dataset.shown = shown;
-    }
-    select.value = languages[side];
-    showNotice(side);
-  }
-}
-
-/** Why this side cannot talk, or null. */
-function obstacle(side) {
-  const [source, target] = [languages[side], languages[other(side)]];
-  if (!isPossible()) return ["mic_insecure"];
-  if (!offers.isKnown) return offers.isReachable ? [""] : ["unreachable"];
-  if (!offers.languages.length) return ["no_nodes"];
-  if (source === target) return ["same"];
-  const names = { source: nameOf(source, reads(side)), target: nameOf(target, reads(side)) };
-  return { speech: null, text: ["text_only", names], none: ["unserved", names] }[offers.of(source, target)];
-}
-
-function notice(side, key, values) {
-  notices[side] = key && [key, values];
-  showNotice(side);
-}
-
-function showNotice(side) {
-  const hindrance = obstacle(side);
-  const told = hindrance ?? notices[side];
-  const element = $(".notice", halves[side]);
-  element.textContent = told?.[0] ? word(side, ...told) : "";
-  element.hidden = !element.textContent;
-  // The other half tells the same; once is enough when both are of one mind.
-  $(".speak", halves[side]).disabled = Boolean(hindrance) && talker.side !== side;
-  showHint(side);
-}
-
-function showHint(side) {
-  const hindrance = obstacle(side);
-  // Before the first answer nobody knows.
-  const idle = hindrance ? hindrance[0] && "cannot" : "hold";
-  const key = phases[side] === "idle" ? idle : phases[side];
-  $(".hint", halves[side]).textContent = key && word(side, key);
-}
-
-// Talking
-
-const talker = new Talker(sound, conversation, {
-  phase: (side, phase) => {
-    phases[side] = phase;
-    showTalk();
-    keepAwake(phase !== "idle");
-  },
-  level: (side, level) => $(".talk", halves[side]).style.setProperty("--level", Math.min(1, level * 5).toFixed(3)),
-  notice,
-});
-
-function showTalk() {
-  for (const side of SIDES) {
-    const button = $(".speak", halves[side]);
-    const phase = phases[side];
-    halves[side].dataset.phase = phase;
-    button.setAttribute("aria-pressed", String(phase !== "idle"));
-    button.setAttribute("aria-label", word(side, "talk_in", { language: nameOf(languages[side] || "en", reads(side)) }));
-    $("use", button).setAttribute("href", phase === "listening_tap" ? "#icon-stop" : "#icon-mic");
-    showHint(side);
-  }
-}
-
-const controls = SIDES.map((side) => {
-  const button = $(".speak", halves[side]);
+const controls = both.map(({ side, button, select }) => {
+  select.addEventListener("change", () => {
+    talker.stop();
+    speakers.choose(side, select.value);
+    change({ ...speakers.languages });
+  });
   const gesture = holdOrTap(button, {
     get isTalking() {
       return talker.side === side;
     },
     start: () => {
-      const direction = directions.find(languages[side], languages[other(side)]);
+      const { source, target } = speakers.pair(side);
+      const direction = directions.find(source, target);
       if (direction) talker.start(side, direction);
     },
     stop: () => talker.stop(),
@@ -250,39 +145,6 @@ const controls = SIDES.map((side) => {
   return { button, gesture };
 });
 keyboard(controls);
-
-// Controls
-
-for (const side of SIDES) {
-  $("select", halves[side]).addEventListener("change", ({ target }) => {
-    const former = languages[side];
-    talker.stop();
-    languages[side] = target.value;
-    // Who chooses the other's language means to swap.
-    if (languages[other(side)] === target.value) languages[other(side)] = former;
-    change({ a: languages.a, b: languages.b });
-  });
-}
-$("#swap").addEventListener("click", () => {
-  talker.stop();
-  [languages.a, languages.b] = [languages.b, languages.a];
-  change({ a: languages.a, b: languages.b });
-});
-$("#sound").addEventListener("click", () => {
-  sound.isMuted = !choices.isMuted;
-  change({ isMuted: !choices.isMuted });
-});
-$("#size").addEventListener("click", () => change({ size: (choices.size + 1) % SIZES }));
-$("#layout").addEventListener("click", () => {
-  talker.stop();
-  change({ layout: isFace() ? "solo" : "face" });
-});
-$("#theme").addEventListener("click", () => {
-  const isDark = (choices.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-  change({ theme: isDark ? "light" : "dark" });
-});
-$("#interface").addEventListener("click", () => change({ interface: choices.interface === "zh" ? "en" : "zh" }));
-$("#clear").addEventListener("click", () => conversation.clear());
 
 const hurry = () => directions.all.forEach(({ link }) => link.hurry());
 window.addEventListener("online", hurry);
@@ -293,6 +155,5 @@ document.addEventListener("visibilitychange", () => {
 window.addEventListener("pagehide", () => directions.want([]));
 window.addEventListener("pageshow", ({ persisted }) => persisted && connect());
 
-showLooks();
-showWords();
+showAll();
 offers.ask();

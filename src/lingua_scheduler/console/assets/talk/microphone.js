@@ -1,8 +1,13 @@
-// The microphone: opened at the first press, kept for a moment between presses, closed when nobody talks.
+// The microphone: opened at the first press, kept for a moment between presses, closed after a pause.
+
+/** @import {Frame} from "./gate.js" */
 
 const KEEP_OPEN_MS = 30_000;
 const WISHES = { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 };
 
+/** @typedef {"insecure" | "denied" | "none" | "taken" | "failed"} Reason */
+
+/** @type {Record<string, Reason>} */
 const REASONS = {
   NotAllowedError: "denied",
   SecurityError: "denied",
@@ -12,8 +17,9 @@ const REASONS = {
   AbortError: "taken",
 };
 
-/** Why there is no microphone: `reason` is insecure, denied, none, taken or failed. */
+/** Why there is no microphone. */
 export class NoMicrophone extends Error {
+  /** @param {Reason} reason */
   constructor(reason) {
     super(reason);
     this.reason = reason;
@@ -27,15 +33,20 @@ export function isPossible() {
 
 export class Microphone {
   #context;
+  /** @type {MediaStream | null} */
   #stream = null;
+  /** @type {MediaStreamAudioSourceNode | null} */
   #source = null;
+  /** @type {AudioWorkletNode | null} */
   #worklet = null;
-  #closeTimer = 0;
+  /** @type {number | undefined} */
+  #closeTimer;
   #isOn = false;
   // Who gets the frames; the last one of a press comes when the next press may have begun.
+  /** @type {((frame: Frame) => void)[]} */
   #takers = [];
 
-  /** `context` has loaded sound.worklet.js. */
+  /** @param {AudioContext} context has loaded sound.worklet.js */
   constructor(context) {
     this.#context = context;
     document.addEventListener("visibilitychange", () => document.hidden && !this.#isOn && this.#closeSoon(0));
@@ -50,24 +61,27 @@ export class Microphone {
     try {
       this.#stream = await navigator.mediaDevices.getUserMedia({ audio: WISHES });
     } catch (error) {
-      throw new NoMicrophone(REASONS[error.name] ?? "failed");
+      throw new NoMicrophone(REASONS[error instanceof DOMException ? error.name : ""] ?? "failed");
     }
     this.#source = this.#context.createMediaStreamSource(this.#stream);
     this.#worklet ??= this.#make();
     this.#source.connect(this.#worklet);
   }
 
-  /** `onFrame` gets {samples: Int16Array of 100 ms, level: 0…1, isLast}; the last one comes soon after `stop`. */
+  /**
+   * The last frame comes soon after `stop`.
+   * @param {(frame: Frame) => void} onFrame
+   */
   start(onFrame) {
     this.stop();
     clearTimeout(this.#closeTimer);
     this.#takers.push(onFrame);
     this.#isOn = true;
-    this.#worklet.port.postMessage("start");
+    this.#worklet?.port.postMessage("start");
   }
 
   stop() {
-    if (this.#isOn) this.#worklet.port.postMessage("stop");
+    if (this.#isOn) this.#worklet?.port.postMessage("stop");
     this.#isOn = false;
     this.#closeSoon(KEEP_OPEN_MS);
   }
@@ -81,6 +95,7 @@ export class Microphone {
     return worklet;
   }
 
+  /** @param {number} ms */
   #closeSoon(ms) {
     clearTimeout(this.#closeTimer);
     this.#closeTimer = setTimeout(() => this.#close(), ms);

@@ -1,16 +1,23 @@
 // Which pairs of languages the scheduler's nodes serve at this moment.
 
+/** @import {PoolList, WidePool} from "../shared/types" */
+
 const ASK_EVERY_MS = 5_000;
 const ANSWER_WITHIN_MS = 5_000;
 
 export class Offers {
+  /** @type {NonNullable<PoolList["pairs"]>} */
   #pairs = {};
   // Nodes that serve too many pairs to name each: by their languages.
+  /** @type {WidePool[]} */
   #wide = [];
   isKnown = false;
   isReachable = true;
 
-  /** `onChange` is called when an answer differs from the one before. */
+  /**
+   * @param {URL} url
+   * @param {() => void} onChange called when an answer differs from the one before
+   */
   constructor(url, onChange) {
     this.url = url;
     this.onChange = onChange;
@@ -22,6 +29,7 @@ export class Offers {
     try {
       const answer = await fetch(this.url, { cache: "no-store", signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
       if (!answer.ok) throw new Error(String(answer.status));
+      /** @type {PoolList} */
       const { pairs = {}, wide = [] } = await answer.json();
       this.#pairs = pairs;
       this.#wide = wide.filter(({ nodes }) => nodes > 0);
@@ -41,7 +49,11 @@ export class Offers {
     return [...new Set([...codes, ...this.#wide.flatMap(({ sources, text }) => [...sources, ...text])])];
   }
 
-  /** speech, text (nobody says it aloud), or none. */
+  /**
+   * speech, text (without speech), or none.
+   * @param {string} source
+   * @param {string} target
+   */
   of(source, target) {
     const { speech = 0, text = 0 } = this.#pairs[`${source}:${target}`] ?? {};
     const able = this.#wide.filter(

@@ -2,16 +2,21 @@
 
 // As long as the scheduler may ask for it again: about a minute and a half of 100 ms chunks.
 const MAX_KEPT = 900;
-// What may be said while nobody takes it.
+// Maximum speech kept while there is no connection.
 const MAX_UNSENT = 300;
 // Older speech is not worth translating in a session that begins anew.
 const STALE_MS = 60_000;
 
+/** @typedef {{seq: number, audio: Int16Array, isFinal: boolean, at: number}} Chunk */
+/** @typedef {{start: number, end: number | null}} Spoken where an utterance begins and ends */
+
 export class Outgoing {
+  /** @type {Chunk[]} */
   #chunks = [];
   #nextSeq = 0;
   #sendFrom = 0;
   // Where each utterance without an outcome begins; `end` is null while it is being said.
+  /** @type {Spoken[]} */
   #unanswered = [];
 
   get isFull() {
@@ -31,6 +36,10 @@ export class Outgoing {
     return !this.hasUnsent && this.#unanswered.at(-1)?.end !== null;
   }
 
+  /**
+   * @param {Int16Array} audio
+   * @param {boolean} isFinal
+   */
   add(audio, isFinal) {
     const chunk = { seq: this.#nextSeq++, audio, isFinal, at: Date.now() };
     let spoken = this.#unanswered.at(-1);
@@ -61,7 +70,10 @@ export class Outgoing {
     this.#unanswered = [];
   }
 
-  /** The session goes on, and this is the first chunk it does not have. */
+  /**
+   * The session goes on, and this is the first chunk it does not have.
+   * @param {number} nextSeq
+   */
   resumed(nextSeq) {
     this.#sendFrom = nextSeq;
   }
@@ -71,7 +83,8 @@ export class Outgoing {
   restarted() {
     const since = Date.now() - STALE_MS;
     const kept = new Map(this.#chunks.map((chunk) => [chunk.seq, chunk]));
-    const isWorth = ({ start, end }) => kept.has(start) && (end === null || kept.get(end).at > since);
+    const isWorth = (/** @type {Spoken} */ { start, end }) =>
+      kept.has(start) && (end === null || (kept.get(end)?.at ?? 0) > since);
     const again = this.#unanswered.filter(isWorth);
     const lost = this.#unanswered.length - again.length;
     this.#chunks = [];
@@ -79,7 +92,10 @@ export class Outgoing {
     const former = this.#nextSeq;
     this.#nextSeq = this.#sendFrom = 0;
     for (const { start, end } of again) {
-      for (let seq = start; seq <= (end ?? former - 1); seq++) this.add(kept.get(seq).audio, seq === end);
+      for (let seq = start; seq <= (end ?? former - 1); seq++) {
+        const chunk = kept.get(seq);
+        if (chunk) this.add(chunk.audio, seq === end);
+      }
     }
     return lost;
   }

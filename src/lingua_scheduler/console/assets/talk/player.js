@@ -1,17 +1,25 @@
-// Plays translations one after another, in the order in which they came; is silent while somebody talks.
+// Plays translations one after another, in the order of arrival; silent while a person talks.
 
-// More than this waits for nobody: the oldest are not played by themselves any more, but still on request.
+// Maximum number of waiting translations; older ones are played only on request.
 const MAX_QUEUED = 16;
+
+/** @typedef {{buffer: AudioBuffer, onStart(): void, onEnd(): void}} Clip */
 
 export class Player {
   #context;
   #volume;
+  /** @type {Clip[]} */
   #queue = [];
+  /** @type {{source: AudioBufferSourceNode, ended(): void} | null} */
   #playing = null;
   #isHeld = false;
   #isMuted = false;
 
-  /** `onLoudness` hears {seconds, peak} of what reached the loudspeaker, ten times a second. */
+  /**
+   * `onLoudness` hears what reached the loudspeaker, ten times a second.
+   * @param {AudioContext} context
+   * @param {(loudness: {seconds: number, peak: number}) => void} onLoudness
+   */
   constructor(context, onLoudness) {
     this.#context = context;
     this.#volume = context.createGain();
@@ -20,13 +28,14 @@ export class Player {
     this.#volume.connect(loudness).connect(context.destination);
   }
 
+  /** @param {boolean} muted */
   set isMuted(muted) {
     this.#isMuted = muted;
     this.#volume.gain.value = muted ? 0 : 1;
     if (muted) this.quiet();
   }
 
-  /** A clip is {buffer, onStart, onEnd}. */
+  /** @param {Clip} clip */
   add(clip) {
     if (this.#isMuted) return;
     this.#queue.push(clip);
@@ -34,14 +43,17 @@ export class Player {
     this.#next();
   }
 
-  /** Somebody asks for it: now, whatever else is being played. */
+  /**
+   * Play it on request: now, interrupting the current one.
+   * @param {Clip} clip
+   */
   replay(clip) {
     this.#stop();
     this.#queue.unshift(clip);
     this.#next();
   }
 
-  /** Somebody talks: what is being played is cut off, what waits goes on waiting. */
+  /** A person talks: the current translation is cut off, waiting ones keep waiting. */
   hold() {
     this.#isHeld = true;
     this.#stop();
@@ -59,33 +71,34 @@ export class Player {
   }
 
   #next() {
-    if (this.#playing || this.#isHeld || !this.#queue.length) return;
+    if (this.#playing || this.#isHeld) return;
     const clip = this.#queue.shift();
+    if (!clip) return;
     const source = this.#context.createBufferSource();
     source.buffer = clip.buffer;
     source.connect(this.#volume);
-    source.onended = () => {
+    const ended = () => {
       this.#playing = null;
       clip.onEnd();
       this.#next();
     };
-    this.#playing = source;
+    source.onended = ended;
+    this.#playing = { source, ended };
     clip.onStart();
     source.start();
   }
 
   #stop() {
-    const source = this.#playing;
-    if (!source) return;
+    if (!this.#playing) return;
+    const { source, ended } = this.#playing;
     this.#playing = null;
-    const { onended } = source;
     source.onended = null;
     source.stop();
     source.disconnect();
     // As if it had come to its end; the next one only starts when it may.
     const wasHeld = this.#isHeld;
     this.#isHeld = true;
-    onended();
+    ended();
     this.#isHeld = wasHeld;
   }
 }

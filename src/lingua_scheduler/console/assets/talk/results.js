@@ -1,10 +1,21 @@
 // What comes back: texts into the conversation, speech to the loudspeaker in the same order.
 
 import { decode } from "./speech.js";
-import { has } from "./words.js";
+import { isWord } from "./words.js";
+
+/** @import {AsrPartial, Outcome, TranslationResult, UiEvent} from "../shared/types" */
+/** @import {Conversation, Sentence} from "./conversation.js" */
+/** @import {Direction} from "./directions.js" */
+/** @import {Sound} from "./sound.js" */
+/** @import {Word} from "./words.js" */
 
 const MAX_ANNOUNCED = 20;
-const REASONS = { gap_timeout: "missing_late", pending_overflow_evict: "missing_late", job_failed: "missing_job_failed" };
+/** @type {Record<string, Word>} */
+const REASONS = {
+  gap_timeout: "missing_late",
+  pending_overflow_evict: "missing_late",
+  job_failed: "missing_job_failed",
+};
 
 export class Results {
   #conversation;
@@ -12,9 +23,16 @@ export class Results {
   #announcer;
   #onMute;
   #decoding = Promise.resolve();
+  /** @type {WeakMap<Direction, string>} */
   #troubles = new WeakMap();
 
-  /** `announcer` is read aloud by screen readers; `onMute` is told when speech cannot be decoded. */
+  /**
+   * `announcer` is read aloud by screen readers; `onMute` is told when speech cannot be decoded.
+   * @param {Conversation} conversation
+   * @param {Sound} sound
+   * @param {HTMLElement} announcer
+   * @param {() => void} onMute
+   */
   constructor(conversation, sound, announcer, onMute) {
     this.#conversation = conversation;
     this.#sound = sound;
@@ -22,6 +40,10 @@ export class Results {
     this.#onMute = onMute;
   }
 
+  /**
+   * @param {Direction} direction
+   * @param {AsrPartial} message
+   */
   partial(direction, { utterance_index, text }) {
     const sentence = this.#conversation.numbered(direction, utterance_index);
     if (sentence.state === "done" || sentence.state === "missing") return;
@@ -29,11 +51,19 @@ export class Results {
     this.#conversation.change(sentence, { heard: String(text), state });
   }
 
-  /** Why there will be no translation; the outcome follows. */
+  /**
+   * Why there will be no translation; the outcome follows.
+   * @param {Direction} direction
+   * @param {UiEvent} message
+   */
   trouble(direction, { error_code }) {
     this.#troubles.set(direction, String(error_code ?? ""));
   }
 
+  /**
+   * @param {Direction} direction
+   * @param {Outcome} message
+   */
   outcome(direction, message) {
     const sentence = this.#conversation.numbered(direction, message.utterance_index);
     if (message.type === "missing_result") {
@@ -46,26 +76,38 @@ export class Results {
     if (message.tts_audio) this.#decoding = this.#decoding.then(() => this.#speak(direction, sentence, message));
   }
 
+  /** @param {number} id */
   replay(id) {
     const clip = this.#conversation.all.find((one) => one.id === id)?.clip;
-    if (clip) this.#sound.wake().then(() => this.#sound.player.replay(clip));
+    if (clip) this.#sound.wake().then(() => this.#sound.player?.replay(clip));
   }
 
+  /**
+   * @param {Direction} direction
+   * @param {string} reason
+   * @returns {Word}
+   */
   #reason(direction, reason) {
     const code = `missing_${this.#troubles.get(direction) ?? ""}`;
     this.#troubles.delete(direction);
-    if (reason === "job_failed" && has("en", code)) return code;
+    if (reason === "job_failed" && isWord(code)) return code;
     return REASONS[reason] ?? "missing_no_text";
   }
 
+  /** @param {Sentence} sentence */
   #announce({ translated, target }) {
     const line = document.createElement("p");
     line.lang = target;
     line.textContent = translated;
     this.#announcer.append(line);
-    if (this.#announcer.children.length > MAX_ANNOUNCED) this.#announcer.firstChild.remove();
+    if (this.#announcer.children.length > MAX_ANNOUNCED) this.#announcer.firstChild?.remove();
   }
 
+  /**
+   * @param {Direction} direction
+   * @param {Sentence} sentence
+   * @param {TranslationResult} message
+   */
   async #speak(direction, sentence, message) {
     if (!this.#sound.context) return;
     try {
@@ -76,13 +118,19 @@ export class Results {
         onEnd: () => this.#playing(direction, sentence, message, false),
       };
       this.#conversation.change(sentence, { clip });
-      this.#sound.player.add(clip);
+      this.#sound.player?.add(clip);
     } catch {
       this.#onMute();
     }
   }
 
-  /** The scheduler wants to know when a translation is heard: it does not take it for a pause. */
+  /**
+   * The scheduler wants to know when a translation is heard: it does not take it for a pause.
+   * @param {Direction} direction
+   * @param {Sentence} sentence
+   * @param {TranslationResult} message
+   * @param {boolean} isPlaying
+   */
   #playing(direction, sentence, message, isPlaying) {
     direction.link.playback(isPlaying ? "tts_started" : "tts_play_ended", message);
     this.#conversation.change(sentence, { isPlaying });

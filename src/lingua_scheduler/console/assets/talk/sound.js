@@ -5,18 +5,28 @@ import { Player } from "./player.js";
 
 const WAKE_WITHIN_MS = 1_000;
 
+/** @typedef {(loudness: {seconds: number, peak: number}) => void} OnLoudness */
+
 export class Sound {
+  /** @type {AudioContext | null} */
   #context = null;
+  /** @type {Promise<void> | null} */
   #loading = null;
   #onLoudness;
   #isMuted;
+  /** @type {Microphone | null} */
   microphone = null;
+  /** @type {Player | null} */
   player = null;
 
+  /**
+   * @param {boolean} isMuted
+   * @param {OnLoudness} onLoudness
+   */
   constructor(isMuted, onLoudness) {
     this.#isMuted = isMuted;
     this.#onLoudness = onLoudness;
-    // Only a secure page has worklets; the others are told so when they ask for the microphone.
+    // Only a secure page has worklets; other pages show an error when the microphone is requested.
     if (!window.isSecureContext || !window.AudioContext) return;
     this.#loading = this.#load();
     for (const kind of ["pointerup", "click", "keydown"]) document.addEventListener(kind, () => this.wake());
@@ -26,6 +36,7 @@ export class Sound {
     return this.#context;
   }
 
+  /** @param {boolean} muted */
   set isMuted(muted) {
     this.#isMuted = muted;
     if (this.player) this.player.isMuted = muted;
@@ -41,10 +52,11 @@ export class Sound {
   }
 
   async #load() {
-    this.#context = new AudioContext({ latencyHint: "interactive" });
-    await this.#context.audioWorklet.addModule(new URL("./sound.worklet.js", import.meta.url));
-    this.microphone = new Microphone(this.#context);
-    this.player = new Player(this.#context, this.#onLoudness);
+    const context = new AudioContext({ latencyHint: "interactive" });
+    this.#context = context;
+    await context.audioWorklet.addModule(new URL("./sound.worklet.js", import.meta.url));
+    this.microphone = new Microphone(context);
+    this.player = new Player(context, this.#onLoudness);
     this.player.isMuted = this.#isMuted;
   }
 }

@@ -9,7 +9,10 @@ const PASS = 0.9;
 const KAISER_BETA = 8;
 const MAX_PHASES = 4_096;
 
-/** The zeroth modified Bessel function, by its series. */
+/**
+ * The zeroth modified Bessel function, by its series.
+ * @param {number} x
+ */
 function bessel(x) {
   let sum = 1;
   for (let term = 1, k = 1; term > 1e-12 * sum; k++) {
@@ -19,6 +22,11 @@ function bessel(x) {
   return sum;
 }
 
+/**
+ * @param {number} a
+ * @param {number} b
+ * @returns {number}
+ */
 function divisor(a, b) {
   return b === 0 ? a : divisor(b, a % b);
 }
@@ -30,9 +38,10 @@ class Resampler {
   #half;
   #taps;
   #input;
-  #filled;
-  #at; // of the next output sample, in input samples × phases
+  #filled = 0;
+  #at = 0; // of the next output sample, in input samples × phases
 
+  /** @param {number} inputRate */
   constructor(inputRate) {
     const common = divisor(inputRate, RATE);
     this.#phases = Math.min(RATE / common, MAX_PHASES);
@@ -50,6 +59,10 @@ class Resampler {
     this.#at = this.#half * this.#phases;
   }
 
+  /**
+   * @param {number} fraction
+   * @param {number} cutoff
+   */
   #design(fraction, cutoff) {
     const taps = new Float32Array(2 * this.#half);
     let sum = 0;
@@ -64,7 +77,11 @@ class Resampler {
     return taps.map((tap) => tap / sum);
   }
 
-  /** `emit` gets every sample at 16 kHz. */
+  /**
+   * `emit` gets every sample at 16 kHz.
+   * @param {Float32Array} samples
+   * @param {(sample: number) => void} emit
+   */
   push(samples, emit) {
     this.#input.set(samples, this.#filled);
     this.#filled += samples.length;
@@ -84,7 +101,10 @@ class Resampler {
     this.#at -= done * this.#phases;
   }
 
-  /** What is still inside comes out with half a filter of silence. */
+  /**
+   * What is still inside comes out with half a filter of silence.
+   * @param {(sample: number) => void} emit
+   */
   flush(emit) {
     this.push(new Float32Array(this.#half), emit);
     this.reset();
@@ -101,9 +121,10 @@ class Microphone extends AudioWorkletProcessor {
 
   constructor() {
     super();
-    this.port.onmessage = ({ data }) => (data === "start" ? this.#start() : this.#stop());
+    this.port.onmessage = (/** @type {MessageEvent} */ { data }) => (data === "start" ? this.#start() : this.#stop());
   }
 
+  /** @param {Float32Array[][]} inputs */
   process([channels]) {
     if (this.#isOn && channels.length) this.#resampler.push(mono(channels), this.#emit);
     return true;
@@ -122,13 +143,14 @@ class Microphone extends AudioWorkletProcessor {
     this.#post(true);
   }
 
-  #emit = (sample) => {
+  #emit = (/** @type {number} */ sample) => {
     const bounded = Math.max(-1, Math.min(1, sample));
     this.#frame[this.#count++] = Math.round(bounded * 32_767);
     this.#energy += bounded * bounded;
     if (this.#count === FRAME_SAMPLES) this.#post(false);
   };
 
+  /** @param {boolean} isLast */
   #post(isLast) {
     const samples = this.#frame.slice(0, this.#count);
     const level = this.#count ? Math.sqrt(this.#energy / this.#count) : 0;
@@ -137,6 +159,7 @@ class Microphone extends AudioWorkletProcessor {
   }
 }
 
+/** @param {Float32Array[]} channels */
 function mono(channels) {
   if (channels.length === 1) return channels[0];
   return channels[0].map((_, i) => channels.reduce((sum, channel) => sum + channel[i], 0) / channels.length);
@@ -151,6 +174,10 @@ class Loudness extends AudioWorkletProcessor {
   #samples = 0;
   #peak = 0;
 
+  /**
+   * @param {Float32Array[][]} inputs
+   * @param {Float32Array[][]} outputs
+   */
   process([channels], [output]) {
     let loudest = 0;
     channels.forEach((channel, i) => {

@@ -1,29 +1,41 @@
-// The translation's speech, from base64 in whatever format a node has to samples that can be played.
+// Decodes the translation's speech from base64 of any supported format to samples that can be played.
 
 const PCM_RATE = 16_000;
-const OPUS_RATE = 48_000;
-const OPUS_PACKET_SAMPLES = 960; // 20 ms at Opus's own rate
+const OPUS_PACKET_SAMPLES = 960; // 20 ms at 48 kHz, Opus's own rate
+const CONTAINERS = ["RIFF", "OggS", "fLaC", "ID3"];
 // A result is never that long; more is a mistake, and is not played.
 const MAX_CHARS = 24_000_000;
 
-/** Throws when the bytes are not what they should be. */
+/**
+ * Throws when the bytes are not what they should be.
+ * @param {string} base64
+ * @param {string} format
+ * @param {BaseAudioContext} context
+ * @returns {Promise<AudioBuffer>}
+ */
 export async function decode(base64, format, context) {
   if (base64.length > MAX_CHARS) throw new RangeError("the speech is too long");
   const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
-  // Containers say what they are, whatever the label says.
-  if (startsWith(bytes, "RIFF") || startsWith(bytes, "OggS") || startsWith(bytes, "fLaC") || startsWith(bytes, "ID3")) {
-    return context.decodeAudioData(bytes.buffer);
-  }
+  // Containers are detected by their first bytes; the label may be wrong.
+  if (CONTAINERS.some((name) => startsWith(bytes, name))) return context.decodeAudioData(bytes.buffer);
   const packets = format.startsWith("opus") ? opusPackets(bytes) : null;
   if (packets?.length) return context.decodeAudioData(ogg(packets).buffer);
   if (format.startsWith("pcm") || format.startsWith("opus")) return pcm16(bytes, context);
   return context.decodeAudioData(bytes.buffer);
 }
 
+/**
+ * @param {Uint8Array} bytes
+ * @param {string} text
+ */
 function startsWith(bytes, text) {
   return [...text].every((char, i) => bytes[i] === char.charCodeAt(0));
 }
 
+/**
+ * @param {Uint8Array} bytes
+ * @param {BaseAudioContext} context
+ */
 function pcm16(bytes, context) {
   const count = Math.floor(bytes.length / 2);
   const view = new DataView(bytes.buffer);
@@ -33,7 +45,11 @@ function pcm16(bytes, context) {
   return buffer;
 }
 
-/** `[u16 little-endian length][packet]`, repeated; null when the walk does not end exactly at the end. */
+/**
+ * `[u16 little-endian length][packet]`, repeated; null when the walk does not end exactly at the end.
+ * @param {Uint8Array} bytes
+ * @returns {Uint8Array[] | null}
+ */
 function opusPackets(bytes) {
   const packets = [];
   let at = 0;
@@ -46,7 +62,10 @@ function opusPackets(bytes) {
   return at === bytes.length ? packets : null;
 }
 
-/** Browsers decode Opus in an Ogg container only: one page for each packet, as RFC 7845 wants it. */
+/**
+ * Browsers decode Opus in an Ogg container only: one page for each packet, as RFC 7845 wants it.
+ * @param {Uint8Array[]} packets
+ */
 function ogg(packets) {
   const head = new Uint8Array(19);
   const view = new DataView(head.buffer);
@@ -69,6 +88,12 @@ function ogg(packets) {
   return whole;
 }
 
+/**
+ * @param {Uint8Array} packet
+ * @param {number} number
+ * @param {number} granule
+ * @param {number} flags
+ */
 function page(packet, number, granule, flags) {
   const segments = Math.floor(packet.length / 255) + 1;
   const bytes = new Uint8Array(27 + segments + packet.length);
@@ -87,7 +112,10 @@ function page(packet, number, granule, flags) {
   return bytes;
 }
 
-/** Ogg's CRC-32: polynomial 0x04c11db7, nothing reflected. */
+/**
+ * Ogg's CRC-32: polynomial 0x04c11db7, nothing reflected.
+ * @param {Uint8Array} bytes
+ */
 function checksum(bytes) {
   let sum = 0;
   for (const byte of bytes) {
@@ -97,6 +125,7 @@ function checksum(bytes) {
   return sum >>> 0;
 }
 
+/** @param {string} text */
 function ascii(text) {
   return Uint8Array.from(text, (char) => char.charCodeAt(0));
 }

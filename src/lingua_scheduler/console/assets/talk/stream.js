@@ -1,12 +1,26 @@
 // One half's view of the conversation: what was said in its own language large, the other beside it.
 
+/** @import {Sentence} from "./conversation.js" */
+/** @import {Side} from "./page.js" */
+/** @import {Word} from "./words.js" */
+
+/** @typedef {{item: HTMLElement, heard: HTMLElement, translated: HTMLElement, replay: HTMLElement}} Line */
+
 export class Stream {
   #list;
   #viewer;
   #words;
   #onReplay;
+  /** @type {Map<number, Line>} */
+  #lines = new Map();
 
-  /** `viewer` is the side that reads it; `words(key)` speaks its language. */
+  /**
+   * `viewer` is the side that reads it; `words(key)` speaks its language.
+   * @param {HTMLElement} list
+   * @param {Side} viewer
+   * @param {(key: Word) => string} words
+   * @param {(id: number) => void} onReplay
+   */
   constructor(list, viewer, words, onReplay) {
     this.#list = list;
     this.#viewer = viewer;
@@ -14,32 +28,45 @@ export class Stream {
     this.#onReplay = onReplay;
   }
 
-  /** One sentence has changed; null means that anything may have. */
+  /**
+   * One sentence has changed; null means that anything may have.
+   * @param {Sentence[]} sentences
+   * @param {Sentence | null} changed
+   */
   show(sentences, changed) {
-    const isNew = changed && sentences.includes(changed) && !this.#find(changed.id);
-    if (changed === null || (changed && !sentences.includes(changed)) || sentences.length < this.#list.children.length) {
-      const kept = new Set(sentences.map(({ id }) => String(id)));
-      [...this.#list.children].filter(({ dataset }) => !kept.has(dataset.id)).forEach((item) => item.remove());
-    }
-    for (const sentence of changed ? [changed] : sentences) {
-      if (!sentences.includes(sentence)) continue;
-      const item = this.#find(sentence.id) ?? this.#list.appendChild(this.#make(sentence));
-      this.#fill(item, sentence);
-    }
-    if (isNew || changed === null || changed?.id === sentences.at(-1)?.id) this.#list.scrollTop = this.#list.scrollHeight;
+    this.#forget(sentences);
+    const filled = changed ? sentences.filter((one) => one === changed) : sentences;
+    const hasNew = filled.some(({ id }) => !this.#lines.has(id));
+    for (const sentence of filled) this.#fill(this.#lines.get(sentence.id) ?? this.#make(sentence), sentence);
+    const isAtEnd = changed === null || changed === sentences.at(-1);
+    if (hasNew || isAtEnd) this.#list.scrollTop = this.#list.scrollHeight;
   }
 
-  #find(id) {
-    return this.#list.querySelector(`[data-id="${id}"]`);
+  /** @param {Sentence[]} sentences */
+  #forget(sentences) {
+    const kept = new Set(sentences.map(({ id }) => id));
+    for (const [id, { item }] of this.#lines) {
+      if (kept.has(id)) continue;
+      item.remove();
+      this.#lines.delete(id);
+    }
   }
 
+  /**
+   * @param {Sentence} sentence
+   * @returns {Line}
+   */
   #make({ id }) {
     const item = document.createElement("li");
-    item.dataset.id = id;
-    item.append(line("heard"), line("translated"), this.#button(id));
-    return item;
+    const made = { item, heard: line("heard"), translated: line("translated"), replay: this.#button(id) };
+    item.dataset.id = String(id);
+    item.append(made.heard, made.translated, made.replay);
+    this.#list.append(item);
+    this.#lines.set(id, made);
+    return made;
   }
 
+  /** @param {number} id */
   #button(id) {
     const button = document.createElement("button");
     button.type = "button";
@@ -49,20 +76,29 @@ export class Stream {
     return button;
   }
 
-  #fill(item, sentence) {
-    const { side, state, source, target, reason } = sentence;
-    const isMine = side === this.#viewer;
-    item.className = `${isMine ? "mine" : "theirs"} ${state}`;
-    item.classList.toggle("playing", Boolean(sentence.isPlaying));
-    const [heard, translated, replay] = item.children;
-    put(heard, sentence.heard || (state === "listening" ? this.#words("listening") : ""), source);
-    const waiting = state === "pending" || state === "partial" ? this.#words("translating") : "";
-    put(translated, state === "missing" ? this.#words(reason) : sentence.translated || waiting, target);
+  /**
+   * @param {Line} line
+   * @param {Sentence} sentence
+   */
+  #fill({ item, heard, translated, replay }, sentence) {
+    item.className = `${sentence.side === this.#viewer ? "mine" : "theirs"} ${sentence.state}`;
+    item.classList.toggle("playing", sentence.isPlaying);
+    const isHeard = sentence.heard || sentence.state !== "listening";
+    put(heard, isHeard ? sentence.heard : this.#words("listening"), sentence.source);
+    put(translated, this.#translated(sentence), sentence.target);
     replay.hidden = !sentence.clip;
     replay.setAttribute("aria-label", this.#words("replay"));
   }
+
+  /** @param {Sentence} sentence */
+  #translated({ state, reason, translated }) {
+    if (state === "missing") return reason && this.#words(reason);
+    const isWaiting = state === "pending" || state === "partial";
+    return translated || (isWaiting ? this.#words("translating") : "");
+  }
 }
 
+/** @param {string} name */
 function line(name) {
   const paragraph = document.createElement("p");
   paragraph.className = name;
@@ -70,13 +106,19 @@ function line(name) {
   return paragraph;
 }
 
+/**
+ * @param {HTMLElement} element
+ * @param {string} text
+ * @param {string} language
+ */
 function put(element, text, language) {
   if (element.textContent !== text) element.textContent = text;
   element.lang = language;
   element.hidden = !text;
 }
 
-export function icon(name) {
+/** @param {string} name */
+function icon(name) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
   svg.setAttribute("class", "icon");

@@ -3,17 +3,48 @@
 import { Gate } from "./gate.js";
 import { NoMicrophone } from "./microphone.js";
 
-// Until then nobody knows whether it is a tap or a hold.
+/** @import {Conversation, Sentence} from "./conversation.js" */
+/** @import {Direction} from "./directions.js" */
+/** @import {Frame} from "./gate.js" */
+/** @import {Phase} from "./half.js" */
+/** @import {Reason} from "./microphone.js" */
+/** @import {Side} from "./page.js" */
+/** @import {Sound} from "./sound.js" */
+/** @import {Word} from "./words.js" */
+
+// A shorter press is a tap, a longer one a hold.
 const DECIDED_AFTER_MS = 350;
 const MAX_TALK_MS = 300_000;
+
+/**
+ * @typedef {object} Press
+ * @property {Side} side
+ * @property {Direction} direction
+ * @property {boolean} isLatched
+ * @property {Gate} gate
+ * @property {Frame[]} undecided
+ * @property {Sentence | null} sentence
+ * @property {number} startedAt 0 until the microphone is on
+ */
+/**
+ * @typedef {object} TalkerEvents
+ * @property {(side: Side, phase: Phase) => void} phase
+ * @property {(side: Side, level: number) => void} level 0…1
+ * @property {(side: Side, key: Word | null) => void} notice
+ */
 
 export class Talker {
   #sound;
   #conversation;
   #on;
+  /** @type {Press | null} */
   #press = null;
 
-  /** `on` hears: phase(side, word), level(side, 0…1) and notice(side, key). */
+  /**
+   * @param {Sound} sound
+   * @param {Conversation} conversation
+   * @param {TalkerEvents} on
+   */
   constructor(sound, conversation, on) {
     this.#sound = sound;
     this.#conversation = conversation;
@@ -24,63 +55,91 @@ export class Talker {
     return this.#press?.side ?? null;
   }
 
+  /**
+   * @param {Side} side
+   * @param {Direction} direction
+   */
   async start(side, direction) {
     this.stop();
-    const press = { side, direction, isLatched: false, gate: new Gate(), undecided: [], sentence: null };
+    /** @type {Press} */
+    const press = { side, direction, isLatched: false, gate: new Gate(), undecided: [], sentence: null, startedAt: 0 };
     this.#press = press;
     this.#on.notice(side, null);
     this.#on.phase(side, "opening");
     this.#sound.player?.hold();
-    let isAwake = false;
     try {
-      isAwake = await this.#sound.wake();
-      if (!this.#sound.microphone) throw new NoMicrophone("insecure");
-      await this.#sound.microphone.open();
-      // Many browsers let a page that listens make a sound.
-      isAwake ||= await this.#sound.wake();
+      const isAwake = await this.#open();
+      if (isAwake && this.#press === press) this.#listen(press);
+      else this.#ready(press);
     } catch (error) {
       this.#failed(press, error instanceof NoMicrophone ? error.reason : "failed");
-      return;
     }
-    if (this.#press !== press || !isAwake) {
-      // Let go before the microphone was there: the browser may have asked, and covered the button.
-      if (this.#press === press) this.stop();
-      if (!this.#press) this.#sound.microphone.stop();
-      this.#on.notice(side, "mic_ready");
-      return;
-    }
+  }
+
+  /** Whether there is sound now. */
+  async #open() {
+    const isAwake = await this.#sound.wake();
+    if (!this.#sound.microphone) throw new NoMicrophone("insecure");
+    await this.#sound.microphone.open();
+    // Many browsers let a page that listens make a sound.
+    return isAwake || this.#sound.wake();
+  }
+
+  /** @param {Press} press */
+  #listen(press) {
     press.startedAt = performance.now();
-    press.sentence = this.#conversation.begin(direction, side);
-    this.#sound.player.hold();
-    this.#sound.microphone.start((frame) => this.#took(press, frame));
-    this.#on.phase(side, press.isLatched ? "listening_tap" : "listening");
+    press.sentence = this.#conversation.begin(press.direction, press.side);
+    this.#sound.player?.hold();
+    this.#sound.microphone?.start((frame) => this.#took(press, frame));
+    this.#on.phase(press.side, press.isLatched ? "listening_tap" : "listening");
     navigator.vibrate?.(15);
   }
 
-  /** Nobody holds the button any more, but the person wants to go on. */
+  /**
+   * Let go before the microphone was there: the browser may have asked, and covered the button.
+   * @param {Press} press
+   */
+  #ready(press) {
+    if (this.#press === press) this.stop();
+    if (!this.#press) this.#sound.microphone?.stop();
+    this.#on.notice(press.side, "mic_ready");
+  }
+
+  /** The button was released, but the person wants to continue. */
   latch() {
     if (!this.#press) return;
     this.#press.isLatched = true;
     if (this.#press.sentence) this.#on.phase(this.#press.side, "listening_tap");
   }
 
-  /** The sentence ends here; what the microphone has taken so far is still sent. */
+  /**
+   * The sentence ends here; what the microphone has taken so far is still sent.
+   * @param {Word | null} [notice]
+   */
   stop(notice = null) {
     const press = this.#press;
     if (!press) return;
     this.#press = null;
-    if (press.startedAt) this.#sound.microphone.stop();
+    if (press.startedAt) this.#sound.microphone?.stop();
     this.#sound.player?.release();
     this.#on.phase(press.side, "idle");
     this.#on.level(press.side, 0);
     if (notice) this.#on.notice(press.side, notice);
   }
 
+  /**
+   * @param {Press} press
+   * @param {Reason} reason
+   */
   #failed(press, reason) {
     if (this.#press === press) this.stop();
     this.#on.notice(press.side, `mic_${reason}`);
   }
 
+  /**
+   * @param {Press} press
+   * @param {Frame} frame
+   */
   #took(press, frame) {
     const age = performance.now() - press.startedAt;
     if (this.#press === press) this.#on.level(press.side, frame.level);
@@ -91,10 +150,23 @@ export class Talker {
       for (const { samples, isFinal } of passed) this.#send(press, samples, isFinal);
     }
     if (frame.isLast) this.#ended(press);
-    else if (this.#press === press && press.gate.isForgotten) this.stop("forgotten");
-    else if (this.#press === press && age > MAX_TALK_MS) this.stop("too_long");
+    else if (this.#press === press) this.#limit(press, age);
   }
 
+  /**
+   * @param {Press} press
+   * @param {number} ageMs
+   */
+  #limit(press, ageMs) {
+    if (press.gate.isForgotten) this.stop("forgotten");
+    else if (ageMs > MAX_TALK_MS) this.stop("too_long");
+  }
+
+  /**
+   * @param {Press} press
+   * @param {Int16Array} samples
+   * @param {boolean} isFinal
+   */
   #send(press, samples, isFinal) {
     // A long speech is several sentences: the next begins when the one before has its translation.
     if (!press.sentence || press.sentence.state === "done" || press.sentence.state === "missing") {
@@ -108,8 +180,12 @@ export class Talker {
     press.sentence = null;
   }
 
+  /** @param {Press} press */
   #ended(press) {
-    if (press.sentence && !press.sentence.wasSent) this.#conversation.remove(press.sentence);
-    else if (press.sentence?.state === "listening") this.#conversation.change(press.sentence, { state: "pending" });
+    if (press.sentence && !press.sentence.wasSent) {
+      this.#conversation.remove(press.sentence);
+      // Otherwise the notice says that it was stopped after a long silence.
+      if (!press.gate.isForgotten && !this.#press) this.#on.notice(press.side, "missing_no_text");
+    } else if (press.sentence?.state === "listening") this.#conversation.change(press.sentence, { state: "pending" });
   }
 }

@@ -1,9 +1,12 @@
 // Keeps a phone's screen on while people talk, where the browser can.
 
 const LINGER_MS = 60_000;
+/** @type {WakeLockSentinel | null | undefined} */
 let lock = null;
-let timer = 0;
+/** @type {number | undefined} */
+let timer;
 
+/** @param {boolean} isTalking */
 export async function keepAwake(isTalking) {
   clearTimeout(timer);
   if (!isTalking) {

@@ -1,13 +1,14 @@
-"""Nodes that are driven over HTTP: registered and judged like all others, with a mailbox for a socket."""
+"""Nodes that use HTTP: treated like all others, with a mailbox instead of a socket."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from functools import partial
 from itertools import count
-from time import monotonic, thread_time
+from time import thread_time
 from typing import NamedTuple
 
+from lingua_scheduler.clock import LEAST_WAIT_S, SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.guards.destinations import Destinations
@@ -16,19 +17,20 @@ from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import Message
+from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.services.attempts.recovery import Recovery
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.capabilities import is_new
+from lingua_scheduler.services.nodes.connected import ConnectedNodes
 from lingua_scheduler.services.nodes.http.messages import (
-    Claim,
+    HttpNodeClaim,
     complaint_about,
     complaint_about_languages,
     heartbeat_of,
     registration_of,
 )
 from lingua_scheduler.services.nodes.http.outbox import Mail, Mailbox
-from lingua_scheduler.services.nodes.registry import NodeLink, Registry
+from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
@@ -43,13 +45,15 @@ CLOSE_TIMEOUT_S = 1.0
 # Until one that changed its lists too often may try again.
 READ_AGAIN_S = 15
 
-TOO_MANY = "this address has too many nodes and connections; the setting server.max_sockets_per_address limits it"
+TOO_MANY = "this address has too many nodes and connections (server.max_sockets_per_address); close some"
+# Of connections over HTTP; those of sockets begin with another letter.
+_LINK = "h"
 
 Carry = Callable[[str, Message], Awaitable[bool]]
 
 
 class Stranger(Enum):
-    """Why somebody who claims to be a node is not believed."""
+    """Why a request in the name of a node is rejected."""
 
     UNKNOWN = auto()
     ELSEWHERE = auto()  # the id has another connection by now
@@ -62,11 +66,11 @@ class TooFast(NamedTuple):
 
 
 class HttpNode:
-    """A registered node: its link, how it is reached, and what it said of itself."""
+    """A registered node: its link, how it is reached, and its declared capabilities."""
 
     __slots__ = ("address", "beaten_at", "box", "claim", "hands", "link", "meter", "turn")
 
-    def __init__(self, link: NodeLink, box: Mailbox, claim: Claim, caller: Caller) -> None:
+    def __init__(self, link: NodeLink, box: Mailbox, claim: HttpNodeClaim, caller: Caller, now_s: float) -> None:
         self.link = link
         self.address = caller.address
         # Under which it takes a place of its address, as a socket does.
@@ -74,7 +78,7 @@ class HttpNode:
         self.box = box
         self.claim = claim
         # When Redis heard of it last.
-        self.beaten_at = monotonic()
+        self.beaten_at = now_s
         # Beats of one node are handled one after the other, as on a socket.
         self.turn = asyncio.Lock()
         self.hands = asyncio.Semaphore(CALLBACKS_AT_ONCE)
@@ -83,16 +87,18 @@ class HttpNode:
 class HttpNodes:
     def __init__(
         self,
-        registry: Registry,
-        recovery: Recovery,
+        connected: ConnectedNodes,
+        endings: Endings,
         carry: Carry,
         destinations: Destinations,
         addresses: AddressBook,
         settings: Settings,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        self._registry = registry
+        self._clock = clock
+        self._connected = connected
         self._addresses = addresses
-        self._recovery = recovery
+        self._endings = endings
         self._carry = carry
         self._destinations = destinations
         self._missed_heartbeats = settings.nodes.missed_heartbeats
@@ -110,12 +116,27 @@ class HttpNodes:
         """The node that speaks: it repeats its boot_id, or comes from where it registered."""
         node = self._nodes.get(node_id)
         if node is None:
-            return Stranger.UNKNOWN if self._registry.find(node_id) is None else Stranger.ELSEWHERE
+            return Stranger.UNKNOWN if self._connected.links.find(node_id) is None else Stranger.ELSEWHERE
         if boot_id is not None and boot_id[:64] != node.link.profile.boot_id:
             return Stranger.ELSEWHERE
         if boot_id is None and caller.address != node.address:
             return Stranger.ELSEWHERE
         return node
+
+    async def elsewhere(self, node_id: str, boot_id: str | None) -> str | Stranger:
+        """The other instance with which the node registered; empty if it is connected here, or unknown.
+
+        What cannot be of the node is not sent there: it may be large, and everyone knows the id. Whether a node that
+        has no boot_id comes from its address is known there alone.
+        """
+        if node_id in self._nodes:
+            return ""
+        holder = await self._connected.registry.held_elsewhere(node_id)
+        if holder is None:
+            return ""
+        if not holder.owner.link.startswith(_LINK) or (boot_id is not None and boot_id[:64] != holder.boot_id):
+            return Stranger.ELSEWHERE
+        return holder.owner.instance
 
     async def register(self, says: NodeRegistration, caller: Caller = NOBODY) -> HttpNode | Refusal:
         place = self._addresses.enter(caller.meter)
@@ -131,7 +152,7 @@ class HttpNodes:
                 self._addresses.leave(caller.meter)
         if isinstance(registered, HttpNode) and not registered.claim.is_healthy:
             link = registered.link
-            await self._registry.heartbeat(link, heartbeat_of(link.node_id, says, registered.claim))
+            await self._connected.heartbeats.take(link, heartbeat_of(link.node_id, says, registered.claim))
         return registered
 
     async def _register(self, says: NodeRegistration, caller: Caller) -> HttpNode | Refusal:
@@ -139,7 +160,11 @@ class HttpNodes:
             return Refusal(ErrorCode.NODE_UNAVAILABLE, "the scheduler is stopping; try again shortly")
         if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
-        claim, box, toll = Claim().changed_by(says), Mailbox(self._max_bytes), Toll(self._addresses, caller.meter)
+        claim, box, toll = (
+            HttpNodeClaim().changed_by(says),
+            Mailbox(self._max_bytes, self._clock),
+            Toll(self._addresses, caller.meter, self._clock),
+        )
         if refusal := await toll.wait():
             return refusal
         began_s = thread_time()
@@ -148,10 +173,11 @@ class HttpNodes:
         if refusal is not None:
             return refusal
         former = self._nodes.get(says.node_id or "")
-        link = await self._registry.register(box, f"h{next(self._serials):x}", registration_of(says, claim))
+        register = registration_of(says, claim, caller.address)
+        link = await self._connected.registry.register(box, f"{_LINK}{next(self._serials):x}", register)
         if isinstance(link, Refusal):
             return link
-        node = self._nodes[link.node_id] = HttpNode(link, box, claim, caller)
+        node = self._nodes[link.node_id] = HttpNode(link, box, claim, caller, self._clock())
         box.interval_s = self.interval_ms(link) / 1000
         box.closed = partial(self._box_closed, node)
         self._route(node, says.callback_url)
@@ -174,16 +200,16 @@ class HttpNodes:
                 return refusal
         async with node.turn:
             node.claim = node.claim.changed_by(says)
-            outcome = await self._registry.heartbeat(node.link, heartbeat_of(says.node_id, says, node.claim))
-        node.beaten_at = monotonic()
+            outcome = await self._connected.heartbeats.take(node.link, heartbeat_of(says.node_id, says, node.claim))
+        node.beaten_at = self._clock()
         node.box.interval_s = self.interval_ms(node.link) / 1000
         if says.callback_url is not None:
             self._route(node, says.callback_url)
         return None if outcome in (BeatOutcome.ALIVE, BeatOutcome.PUT_OFF) else _why_closed(node.box)
 
     async def poll(self, node: HttpNode, wait_s: float, is_connected: Callable[[], bool]) -> list[Mail] | Stranger:
-        """What there is to do, as soon as there is something; a caller who waits is alive."""
-        box, clock = node.box, asyncio.get_running_loop().time
+        """Long poll: messages as soon as there are any. A node that polls counts as alive."""
+        box, clock = node.box, self._clock
         number = box.begin_poll()
         deadline = clock() + wait_s
         while is_connected() and box.is_last_poll(number):
@@ -191,7 +217,7 @@ class HttpNodes:
             if box.close_code is not None:
                 return _why_closed(box)
             left_s = deadline - clock()
-            if len(box) or left_s <= 0:
+            if len(box) or left_s < LEAST_WAIT_S:
                 return box.take()
             await box.wait(min(left_s, box.interval_s / 2))
         # What waits is for the next poll, not for a caller who left.
@@ -201,7 +227,7 @@ class HttpNodes:
         return link.alive_ms // self._missed_heartbeats
 
     async def sweep(self) -> None:
-        """Nodes that neither beat nor polled in time are gone, and their mail with them."""
+        """Remove nodes that neither sent a heartbeat nor polled in time, with their messages."""
         for node in list(self._nodes.values()):
             if node.box.silent_s() * 1000 > node.link.alive_ms:
                 _log.info("node.silent", node_id=node.link.node_id)
@@ -212,11 +238,11 @@ class HttpNodes:
         await self._errands.close()
 
     async def _show_life(self, node: HttpNode) -> None:
-        """Redis need not hear of every poll, only often enough."""
+        """Write a heartbeat to Redis for some polls only, often enough to stay alive."""
         node.box.show_life()
-        if monotonic() - node.beaten_at >= node.box.interval_s / 2:
-            await self._registry.show_life(node.link)
-            node.beaten_at = monotonic()
+        if self._clock() - node.beaten_at >= node.box.interval_s / 2:
+            await self._connected.heartbeats.show_life(node.link)
+            node.beaten_at = self._clock()
 
     def _route(self, node: HttpNode, callback_url: str | None) -> None:
         """From now on mail is carried to this address, or waits to be polled."""
@@ -245,7 +271,7 @@ class HttpNodes:
         link = node.link
         _log.warning("callback.failed", node_id=link.node_id, job_id=message.job_id)
         try:
-            await self._recovery.end_unsent(Attempt(message.job_id, message.attempt_id, link.node_id, link.shard))
+            await self._endings.end_unsent(Attempt(message.job_id, message.attempt_id, link.node_id, link.shard))
         except RedisAway:
             # It is never acknowledged, so its reservation ends by itself.
             _log.warning("attempt.left_behind", node_id=link.node_id, job_id=message.job_id)
@@ -254,7 +280,7 @@ class HttpNodes:
         if self._nodes.get(node.link.node_id) is node:
             del self._nodes[node.link.node_id]
         self._addresses.leave(node.meter)
-        self._errands.start(self._registry.gone(node.link))
+        self._errands.start(self._connected.departures.gone(node.link))
 
 
 def _why_closed(box: Mailbox) -> Stranger:

@@ -1,9 +1,9 @@
-"""The other end of a node that is driven over HTTP: messages wait here, bounded, until they are fetched or carried."""
+"""The mailbox of a node that uses HTTP: a bounded queue of messages until they are polled or posted to its callback."""
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, NodeHeartbeatAck, ResultAck
 from lingua_scheduler.protocol.shapes import Message
@@ -18,18 +18,19 @@ _ENVELOPE_BYTES = 2_048
 
 
 class Mailbox:
-    """A peer for services. Nothing waits for the node: what does not fit is refused, and goes elsewhere."""
+    """Implements the peer that services write to. It never blocks: a job that does not fit goes to another node."""
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._max_bytes = max_bytes
         self._waiting: list[Mail] = []
         self._bytes = 0
         self._bell = asyncio.Event()
         self._polls = 0
-        self._seen_at = monotonic()
+        self._seen_at = self._clock()
         # How often the node promised to call.
         self.interval_s = 0.0
-        # Set when somebody else delivers what comes; otherwise it waits for a poll.
+        # Set when messages are posted to a callback; otherwise they wait for a poll.
         self.forward: Callable[[], None] | None = None
         self.closed: Callable[[], None] | None = None
         self.close_code: CloseCode | None = None
@@ -59,7 +60,7 @@ class Mailbox:
         message = codec.decode_for_node(payload)
         return message is not None and self.post(message)
 
-    def close(self, code: CloseCode, reason: str) -> None:  # noqa: ARG002 (a peer is told; here it has to ask)
+    def close(self, code: CloseCode, reason: str) -> None:  # noqa: ARG002 (an HTTP node learns it from its next request)
         if self.close_code is None:
             self.close_code = code
             self._bell.set()
@@ -80,13 +81,13 @@ class Mailbox:
         return self.close_code is None and self.silent_s() < self.interval_s
 
     def show_life(self) -> None:
-        self._seen_at = monotonic()
+        self._seen_at = self._clock()
 
     def silent_s(self) -> float:
-        return monotonic() - self._seen_at
+        return self._clock() - self._seen_at
 
     def take(self) -> list[Mail]:
-        """Everything that waits; whoever carries it on keeps it accounted for with `hold`."""
+        """All waiting messages. A caller that delivers them keeps them counted with `hold`."""
         taken, self._waiting = self._waiting, []
         self._bytes -= sum(map(weight, taken))
         self._bell.clear()
@@ -118,7 +119,7 @@ class Mailbox:
                 pass
 
     def _withdraw(self, job_id: str) -> bool:
-        """An order that nobody fetched yet needs no cancel."""
+        """A job that was not fetched yet needs no cancel message."""
         for order in self._waiting:
             if isinstance(order, JobAssign) and order.job_id == job_id:
                 self._waiting.remove(order)

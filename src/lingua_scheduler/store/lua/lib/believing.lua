@@ -7,7 +7,16 @@ local function bring_back(node, past, is_back, trust, sick, trouble)
   if is_back and was_trouble ~= '' then redis.call('HSETNX', trouble, node, was_trouble) end
 end
 
--- How many of the slots a node claims are believed: `first` at the beginning (0: all), then more with every so many good
+-- A node that registers again may be mended, so the probe of a quarantined one comes sooner: `probe_ms` after its quarantine
+-- began, times how often it was quarantined. A node that only restarts and fails is asked less and less often.
+local function hasten_probe(node, probe_ms, sick, trouble)
+  local ends_at = redis.call('ZSCORE', sick, node)
+  local times, since = string.match(redis.call('HGET', trouble, node) or '', '^[ox]* (%d+) (%d+)$')
+  if not ends_at or not times then return end
+  redis.call('ZADD', sick, math.min(tonumber(ends_at), since + probe_ms * times), node)
+end
+
+-- How many of the slots a node claims are believed: `first` at the beginning (0: all), then more after a number of good
 -- results (lib/growing). Only nodes that claim more have an entry.
 local function believe(node, claimed, first, trust)
   claimed, first = tonumber(claimed), tonumber(first)

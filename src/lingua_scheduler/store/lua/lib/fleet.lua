@@ -30,7 +30,7 @@ local function look_at(names, fleet)
   local quarantined, due, lacking = NONE, NONE, NONE
   if fleet.sick then quarantined, due, lacking = ailing(strange, fleet.needs, fleet.moment, fleet.sick) end
   for i, name in ipairs(strange) do
-    -- A limit that cannot be read says nothing; free slots that cannot be are none; a count that got lost is what is taken.
+    -- Unreadable limits are ignored, unreadable free slots count as 0, a missing count is derived from the others.
     local open = SLOTS[slots[i]]
     local most = SLOTS[limit[i]] or open or 0
     if open and open > most then open = most end
@@ -50,7 +50,7 @@ end
 -- Take a slot of a node. Only a probe is written at once; `write_slots` writes the slots of all nodes together.
 local function take_slot(name, run_ms, fleet)
   local node = fleet.nodes[name]
-  -- The one probe: nobody else gets this node before there is a verdict, or its time is up.
+  -- The one probe: no other job gets this node before there is a verdict, or its time is up.
   if node.is_due then
     redis.call('ZADD', fleet.sick, fleet.moment + run_ms, name)
     node.is_due, node.is_quarantined = false, true

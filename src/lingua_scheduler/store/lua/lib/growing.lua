@@ -1,4 +1,4 @@
--- Twice as many of a node's slots are believed after so many good results without a bad one between them.
+-- Double a node's usable slots after a number of successful jobs without a failure between them.
 local function grow(node, is_good, after, trust, free, held, limits)
   local believed, good, claimed = string.match(redis.call('HGET', trust, node) or '', '^(%d+) (%d+) (%d+)$')
   believed, good, claimed = read_slots(believed), read_number(good, 9), read_slots(claimed)

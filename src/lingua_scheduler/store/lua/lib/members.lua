@@ -5,7 +5,7 @@ local function some_members(pools, most)
   return redis.call('SRANDMEMBER', pools.sets[1], most)
 end
 
--- As many as the largest shard has: beyond that there are strangers among them, of whom nobody knows anything, and members
+-- As many as the largest shard has: beyond that there are foreign entries among them, which are not nodes, and members
 -- are looked for among the nodes that were seen. Lua hands a command 8000 words at most, and some take five for a node.
 local MOST_MEMBERS = 1000
 local function seen_members(pools, seen)

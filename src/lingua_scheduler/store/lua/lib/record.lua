@@ -11,7 +11,7 @@ local function read_record(job_key)
     utterance = utterance, owner = owner, pool = pool, session = session, rest = rest}
 end
 
--- With a lifetime, or else the one it has goes on.
+-- With an expiry; without one the existing expiry is kept.
 local function write_record(job_key, job, keep_ms)
   local text = job.state .. ' ' .. job.attempt .. ' ' .. job.node .. ' ' .. job.epoch .. ' ' .. job.run_ms .. ' '
     .. job.dispatched_ms .. ' ' .. job.utterance .. ' ' .. job.owner .. ' ' .. job.pool .. ' ' .. job.session .. job.rest

@@ -1,0 +1,3 @@
+module example.org/lingua-node
+
+go 1.19

@@ -1,0 +1,83 @@
+"""Every setting as a value: its name, type, limits, default and documentation, read from the structs."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from lingua_scheduler.settings import Settings
+
+_EXPECTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a string",
+    "list": "a list of strings",
+}
+_META_KEYS = ("description", "ge", "le", "extra")
+_TRUTH = dict.fromkeys(("true", "1", "yes", "on"), True) | dict.fromkeys(("false", "0", "no", "off"), False)
+
+
+class Field(NamedTuple):
+    name: str
+    type_name: str
+    default: object
+    description: str
+    variable: str
+    minimum: int | float | None
+    maximum: int | float | None
+    choices: tuple[str, ...]
+
+
+class KnownField(NamedTuple):
+    field: Field
+    annotation: Any
+    parse: Callable[[str], object]
+    expected: str
+
+
+def fields() -> Iterator[Field]:
+    """Every setting, in order of declaration."""
+    return (known.field for known in KNOWN.values())
+
+
+def shown_value(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _truth(text: str) -> bool:
+    return _TRUTH[text.strip().lower()]
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """A comma-separated list, as written in the environment and in flags."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _read_structs() -> Iterator[KnownField]:
+    for section, struct in get_type_hints(Settings).items():
+        for key, annotation in get_type_hints(struct, include_extras=True).items():
+            kind, *metas = get_args(annotation)
+            choices = get_args(kind) if get_origin(kind) is Literal else ()
+            is_list = get_origin(kind) is tuple
+            kind = str if choices else list if is_list else kind
+            told = {k: v for meta in metas for k in _META_KEYS if (v := getattr(meta, k)) is not None}
+            field = Field(
+                name=f"{section}.{key}",
+                type_name=kind.__name__,
+                default=getattr(struct(), key),
+                description=told["description"],
+                variable=f"LINGUA_{section}_{key}".upper(),
+                minimum=told.get("ge"),
+                maximum=told.get("le"),
+                choices=choices,
+            )
+            parse = _truth if kind is bool else _listed if is_list else kind
+            expected = told.get("extra", {}).get("expected", _EXPECTED[field.type_name])
+            if choices:
+                expected = "one of " + ", ".join(map(shown_value, choices))
+            elif "ge" in told:
+                expected += f" from {field.minimum} to {field.maximum}"
+            yield KnownField(field, annotation, parse, expected)
+
+
+KNOWN = {known.field.name: known for known in _read_structs()}

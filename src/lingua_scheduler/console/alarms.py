@@ -1,0 +1,72 @@
+"""HTTP: alarms, and what people do about them."""
+
+from collections.abc import Iterable
+
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.domain.watching.handling import HandleOutcome
+from lingua_scheduler.protocol.http_watching import AlarmChoice, AlarmHandled, AlarmList
+from lingua_scheduler.services.watching.alarm_handling import AlarmDesk, ListedPair
+from lingua_scheduler.services.watching.snapshot import Snapshots
+
+_TAG = "watching"
+_AWAY = KnownProblem(
+    503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable; for the list: and no state is known yet"
+)
+
+
+def alarm_operations(desk: AlarmDesk, snapshots: Snapshots) -> Iterable[Operation]:
+    async def list_alarms(_: Call[None, None]) -> AlarmList:
+        return AlarmList(alarms=(await snapshots.read()).alarms)
+
+    async def handle(call: Call[AlarmChoice, None]) -> AlarmHandled:
+        choice = call.body
+        if not f"{choice.alarm}{choice.by}".isprintable():
+            raise Problem(400, ErrorCode.INVALID_MESSAGE, "alarm and by must be printable text")
+        try:
+            outcome = await desk.handle(choice.alarm, choice.action, choice.for_ms, choice.by)
+        except ListedPair:
+            detail = f"{choice.alarm} is about a pair of pools.wanted; remove it from that list, or silence the alarm"
+            raise Problem(409, HttpCode.ALARM_KEPT, detail) from None
+        match outcome:
+            case HandleOutcome.GONE:
+                detail = f"no alarm {choice.alarm} is raised; lingua alarms lists them, and GET /v1/alarms"
+                raise Problem(404, HttpCode.UNKNOWN_ALARM, detail)
+            case HandleOutcome.FULL:
+                raise Problem(409, HttpCode.ALARM_KEPT, "too many alarms are silenced; reset some first")
+        return AlarmHandled(alarm=choice.alarm, action=choice.action)
+
+    return (
+        Operation(
+            method="GET",
+            path="/v1/alarms",
+            tag=_TAG,
+            summary="List the alarms that are raised, and what was done about them",
+            handle=list_alarms,
+            answer=AlarmList,
+            problems=(_AWAY,),
+        ),
+        Operation(
+            method="POST",
+            path="/v1/alarms",
+            tag=_TAG,
+            summary="Acknowledge, silence or forget an alarm",
+            description=(
+                "`acknowledge`: a person works on it; it stays in the list and in the verdict. `silence`: it does not "
+                "count in the verdict, in `lingua status --check` and in gauges for `for_ms`; an alarm that may come "
+                "can be silenced before. `forget`: it is not shown until it is raised anew; of `pair.lost`, the pair "
+                "does not count as wanted until it is asked for again. `reset` undoes all of these. All instances "
+                "that share the Redis follow, each with its next picture."
+            ),
+            handle=handle,
+            body=AlarmChoice,
+            answer=AlarmHandled,
+            problems=(
+                _AWAY,
+                KnownProblem(404, HttpCode.UNKNOWN_ALARM.value, "No such alarm is raised"),
+                KnownProblem(
+                    409, HttpCode.ALARM_KEPT.value, "The pair is listed in `pools.wanted`, or too many are silenced"
+                ),
+            ),
+        ),
+    )

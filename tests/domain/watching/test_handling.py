@@ -1,0 +1,51 @@
+"""What people did about alarms, put onto the alarms."""
+
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.domain.watching.handling import Handling, alarm_id, code_and_subject, handled
+from tests.support.pictures import AT_MS, alarm
+
+LOST = alarm("pair.lost", subject="en:ko", since_ms=AT_MS)
+
+
+def after(**done: Any) -> Any:
+    return handled([LOST], {"pair.lost/en:ko": Handling(AT_MS - 9, AT_MS)._replace(**done)}, AT_MS)
+
+
+def test_an_alarm_that_nobody_handled_is_as_it_was_and_as_old_as_any_instance_knows() -> None:
+    assert handled([LOST], {}, AT_MS) == [LOST]
+    (found,) = after()
+    assert (found.since_ms, found.acknowledged_at_ms, found.silenced_until_ms) == (AT_MS - 9, 0, 0)
+
+
+def test_who_acknowledged_it_is_told() -> None:
+    (found,) = after(acknowledged_at_ms=AT_MS - 1, by="ada")
+    assert (found.acknowledged_at_ms, found.handled_by) == (AT_MS - 1, "ada")
+
+
+@pytest.mark.parametrize(("until_ms", "shown_ms"), [(AT_MS + 1, AT_MS + 1), (AT_MS, 0)])
+def test_a_silence_ends_by_itself(until_ms: int, shown_ms: int) -> None:
+    (found,) = after(silenced_until_ms=until_ms)
+    assert found.silenced_until_ms == shown_ms
+
+
+def test_a_silence_on_a_code_holds_for_all_its_subjects() -> None:
+    (found,) = handled([LOST], {"pair.lost": Handling(0, 0, silenced_until_ms=AT_MS + 5)}, AT_MS)
+    assert found.silenced_until_ms == AT_MS + 5
+
+
+def test_what_was_forgotten_is_not_shown_until_there_is_a_new_reason() -> None:
+    assert after(forgotten_at_ms=AT_MS - 1) == []
+    known = {"pair.lost/en:ko": Handling(AT_MS - 9, AT_MS, forgotten_at_ms=AT_MS - 5)}
+    assert handled([LOST], known, AT_MS, {"pair.lost/en:ko": AT_MS - 6}) == []
+    assert len(handled([LOST], known, AT_MS, {"pair.lost/en:ko": AT_MS - 5})) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "subject", "name"), [("redis.full", "", "redis.full"), ("node.lost", "a/b", "node.lost/a/b")]
+)
+def test_an_id_is_read_as_it_was_made(code: str, subject: str, name: str) -> None:
+    assert alarm_id(code, subject) == name
+    assert code_and_subject(name) == (code, subject)

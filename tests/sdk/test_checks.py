@@ -1,0 +1,87 @@
+"""Mistakes in engines are named in a sentence."""
+
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.checks import checked, checked_batch
+from lingua_scheduler.sdk.engines import Abilities
+from lingua_scheduler.sdk.failures import BrokenContract
+from lingua_scheduler.sdk.node import Node
+from lingua_scheduler.sdk.pipeline import Pipeline
+from tests.support.toys import Ears, Mind, Voice
+
+
+def with_(engine: Any, **attributes: Any) -> Any:
+    for name, value in attributes.items():
+        setattr(engine, name, value)
+    return engine
+
+
+@pytest.mark.parametrize(
+    ("languages", "said"),
+    [
+        ("en", 'Ears.languages is the text "en"; write a list of languages: ["en"]'),
+        (7, "Ears.languages must be a list of languages"),
+        (["English"], "Ears.languages has 'English', which is not a language tag"),
+    ],
+)
+def test_languages_must_be_a_list_of_tags(languages: Any, said: str) -> None:
+    with pytest.raises(BrokenContract) as found:
+        Pipeline(with_(Ears(), languages=languages))
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Pipeline(Ears(), translator=with_(Mind(), pairs="en:pt")), "Mind.pairs must be a list of pairs"),
+        (lambda: Pipeline(Ears(), translator=with_(Mind(), pairs=["en:pt"])), "Mind.pairs has 'en:pt'"),
+        (lambda: Pipeline(Ears(), speaker=with_(Mind())), "Mind has no method speak()"),
+        (lambda: Pipeline(with_(Ears)), "Ears is a class; pass an object: Ears()"),
+        (lambda: Pipeline(Ears(), speaker=type("Mute", (), {"speak": print})()), "Mute has no attribute languages"),
+    ],
+)
+def test_what_an_engine_declares_must_be_readable(make: Any, said: str) -> None:
+    with pytest.raises(BrokenContract) as found:
+        make()
+    assert said in str(found.value)
+
+
+def test_languages_that_become_unreadable_later_are_named_too() -> None:
+    ears = Ears()
+    pipeline = Pipeline(ears, translator=Mind(), speaker=Voice())
+    ears.languages = "en"
+    with pytest.raises(BrokenContract, match="is the text"):
+        pipeline.abilities()
+
+
+def test_abilities_that_are_given_are_checked() -> None:
+    engine: Any = with_(Ears(), name="whole")
+    with pytest.raises(BrokenContract, match=r"Abilities\.recognises is the text"):
+        Node("ws://127.0.0.1:1", engine, Abilities(recognises="en", repairs=["en"], speaks=["en"]))
+    with pytest.raises(BrokenContract, match=r"Abilities\.translates has"):
+        Node("ws://127.0.0.1:1", engine, Abilities(["en"], ["en"], ["en"], translates=[("en",)]))  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("method", "made", "said"),
+    [
+        ("translate", None, "translate() must return str, got None"),
+        ("recognise", b"hello", "recognise() must return str, got bytes"),
+        ("speak", b"", "speak() must return Audio, got bytes"),
+    ],
+)
+def test_what_a_method_returns_must_be_of_its_type(method: str, made: Any, said: str) -> None:
+    with pytest.raises(BrokenContract) as found:
+        checked(method, made)
+    assert str(found.value) == said
+    assert checked("speak", Audio(b"")) == Audio(b"")
+
+
+def test_a_batch_has_one_result_for_each_input() -> None:
+    assert checked_batch("translate", ["a", "b"], 2) == ["a", "b"]
+    for made, said in (("ab", "must return a list, got str"), (["a"], "of 2 inputs, got 1"), (["a", None], "got None")):
+        with pytest.raises(BrokenContract, match=said):
+            checked_batch("translate", made, 2)

@@ -1,0 +1,80 @@
+"""The engine of a file: from the node it runs, its variable, or its classes."""
+
+from pathlib import Path
+
+import pytest
+
+from lingua_scheduler.sdk.failures import BrokenContract
+from lingua_scheduler.sdk.loading import NoEngine, load_engine
+from lingua_scheduler.sdk.pipeline import Pipeline
+from tools.docs import ROOT
+
+CLASSES = """
+class Ears:
+    languages = ["en"]
+    def recognise(self, audio, language, partial):
+        return "hello"
+
+class Mind:
+    pairs = [("en", "pt")]
+    def translate(self, text, source, target):
+        return text
+"""
+
+
+def made_of(folder: Path, code: str) -> Path:
+    path = folder / "my_engines.py"
+    path.write_text(code, "utf-8")
+    return path
+
+
+def test_the_example_node_is_loaded_and_not_run() -> None:
+    engine, given = load_engine(ROOT / "examples" / "node.py")
+    assert isinstance(engine, Pipeline)
+    assert engine.abilities().translates == [("en", "pt")]
+    assert given is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "",
+        "from lingua_scheduler.sdk.node import Pipeline\nengine = Pipeline(Ears(), translator=Mind())",
+        "if __name__ == '__main__':\n"
+        "    from lingua_scheduler.sdk.node import Node, Pipeline, run_node\n"
+        "    run_node(Node('ws://127.0.0.1:1', Pipeline(Ears(), translator=Mind())))",
+    ],
+)
+def test_engines_are_found_as_they_are_written(tmp_path: Path, more: str) -> None:
+    engine, _ = load_engine(made_of(tmp_path, CLASSES + more))
+    assert isinstance(engine, Pipeline)
+    assert engine.abilities().translates == [("en", "pt")]
+
+
+def test_a_file_without_engines_is_told_what_would_do(tmp_path: Path) -> None:
+    with pytest.raises(NoEngine, match=r"my_engines\.py makes no engine: end it with run_node"):
+        load_engine(made_of(tmp_path, "x = 1"))
+    with pytest.raises(BrokenContract, match="engine is a int without a method abilities"):
+        load_engine(made_of(tmp_path, "engine = 7"))
+
+
+def test_a_method_that_is_spelt_another_way_is_named(tmp_path: Path) -> None:
+    """American spelling, and any other near miss, also of a class without which the file has engines enough."""
+    american = r"Ears has `languages` but no `recognise`, .* or `speak`; did you mean `recognise` for `recognize`\?"
+    with pytest.raises(NoEngine, match=american):
+        load_engine(made_of(tmp_path, CLASSES.replace("recognise", "recognize")))
+    with pytest.raises(NoEngine, match=r"Mind has `pairs` but no .*; did you mean `translate` for `translates`"):
+        load_engine(made_of(tmp_path, CLASSES.replace("def translate", "def translates")))
+
+
+def test_a_class_with_no_method_of_an_engine_is_named_if_engines_are_missing(tmp_path: Path) -> None:
+    with pytest.raises(NoEngine, match=r"Ears has `languages` but no `recognise`.*; docs/sdk\.md"):
+        load_engine(made_of(tmp_path, CLASSES.replace("recognise", "listen")))
+
+
+def test_a_base_class_of_engines_is_no_mistake(tmp_path: Path) -> None:
+    code = CLASSES.replace(
+        "class Ears:", "class English:\n    languages = ['en']\n    def speaks(self): ...\nclass Ears(English):"
+    )
+    engine, _ = load_engine(made_of(tmp_path, code))
+    assert isinstance(engine, Pipeline)
