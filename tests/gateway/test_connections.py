@@ -6,10 +6,13 @@ from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from lingua_scheduler.gateway import connections
+from lingua_scheduler.gateway.socket_pump import Sockets
+from lingua_scheduler.gateway.valve import SocketRates
 from lingua_scheduler.telemetry import metrics
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
@@ -169,3 +172,27 @@ async def test_what_is_no_http_is_counted_and_not_logged_with_a_traceback(
         assert (status, await reader.read()) == (400, b"")
         await hang_up(writer)
     assert counted() == before + 1
+
+
+@pytest.mark.parametrize("path", ["/ws/session", "/ws/node"])
+async def test_a_peer_that_leaves_during_its_handshake_is_no_error(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    left: list[asyncio.Task[Any]] = []
+    accept = Sockets.accept
+
+    async def accept_late(self: Sockets, request: web.Request, rates: SocketRates) -> Any:
+        assert request.transport is not None
+        request.transport.abort()
+        await until(lambda: request.transport is None)
+        if task := asyncio.current_task():
+            left.append(task)
+        return await accept(self, request, rates)
+
+    monkeypatch.setattr(Sockets, "accept", accept_late)
+    async with scheduler_on(server.url) as (scheduler, _), aiohttp.ClientSession() as http, asyncio.timeout(90):
+        with pytest.raises(aiohttp.ClientError):
+            await http.ws_connect(f"http://127.0.0.1:{scheduler.port}{path}")
+        # aiohttp's client tries a second time.
+        await until(lambda: left and all(task.done() for task in left))
+    assert not [record.getMessage() for record in caplog.records if record.name == "aiohttp.server"]

@@ -238,10 +238,14 @@ class Connection(web.RequestHandler):
             return resp, True
 
     def log_exception(self, *told: Any, **more: Any) -> None:
-        """What is no HTTP is the peer's fault, and answered with 400: it is counted. A traceback would cost more."""
-        if isinstance(more.get("exc_info"), HttpProcessingError):
+        """What is no HTTP is the peer's fault, and answered with 400: it is counted. A traceback would cost more.
+
+        A peer that has disconnected, perhaps during its handshake, hears no answer and is no error.
+        """
+        error = more.get("exc_info")
+        if isinstance(error, HttpProcessingError):
             _CUT["malformed"].inc()
-        else:
+        elif not (isinstance(error, ConnectionError) and self.transport is None):
             super().log_exception(*told, **more)
 
     def _look_for_headers(self) -> None:
