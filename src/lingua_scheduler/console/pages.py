@@ -23,7 +23,7 @@ _PAGES = (
     ("GET", "/talk", "speak and hear the translation, in a browser"),
     ("GET", "/dashboard", "dashboard for people on call"),
     ("GET", "/health", "liveness: OK while the process runs"),
-    ("GET", "/health/ready", "readiness: 200 if Redis accepts writes and scripts are loaded, else 503"),
+    ("GET", "/health/ready", "readiness: 200 if Redis accepts writes, else 503"),
     ("GET", "/metrics", "metrics for Prometheus"),
     ("GET", "/v1/watch", "live changes (server-sent events); ?only=events omits the picture"),
     ("GET", "/docs", "reference of the operations below"),

@@ -78,7 +78,9 @@ class Scripts:
     def ask(self, name: str, shard: ShardKeys | None, values: dict[str, Value], *, with_source: bool = False) -> Waiter:
         """As `run`, for callers that decode the reply themselves.
 
-        A restarted or failed-over server has forgotten its scripts, and says NoScriptError; the source brings it back.
+        A server that does not have a script yet, or forgot it in a restart or failover, says NoScriptError; the source
+        loads it. Scripts that nobody calls are not loaded: they would make the memory larger that every call of a
+        script walks through.
         """
         script = self._library[name]
         if CLOCK in script.arguments:
@@ -89,10 +91,10 @@ class Scripts:
         return self._line.call("EVALSHA", script.sha, key_count, *rest)
 
 
-async def load(line: ServerLine, library: dict[str, Script]) -> None:
-    """Load every script; done on each new connection before callers may use it."""
-    digests = await asyncio.gather(*(line.prepare_call("SCRIPT", "LOAD", s.source) for s in library.values()))
-    for script, digest in zip(library.values(), digests, strict=True):
+async def load(line: ServerLine, scripts: Sequence[Script]) -> None:
+    """Load them before callers may use a new connection."""
+    digests = await asyncio.gather(*(line.prepare_call("SCRIPT", "LOAD", script.source) for script in scripts))
+    for script, digest in zip(scripts, digests, strict=True):
         if digest != script.sha:
             raise ScriptError(f"{script.name}: the server gave it another digest than we did")
 

@@ -1,4 +1,4 @@
-"""The store: one connection to Redis, checked, with scripts loaded."""
+"""The store: one connection to Redis, checked, and what is kept behind it."""
 
 import asyncio
 import re
@@ -14,11 +14,13 @@ from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.cluster.alarms import KnownAlarms
+from lingua_scheduler.store.cluster.inbox import BATCHED as INBOX_BATCHES
 from lingua_scheduler.store.cluster.inbox import Inboxes
 from lingua_scheduler.store.cluster.instances import Instances
 from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.store.connection import RedisAway, RedisLine, ServerLine, WritesRefused
 from lingua_scheduler.store.jobs.affinity import Affinity
+from lingua_scheduler.store.jobs.jobs import BATCHED as JOB_BATCHES
 from lingua_scheduler.store.jobs.jobs import Jobs
 from lingua_scheduler.store.jobs.requests import Requests
 from lingua_scheduler.store.keys import Keys
@@ -256,7 +258,8 @@ class Store:
                 "lingua redis acl prints the required permissions"
             )
         try:
-            await lua.load(line, self._library)
+            # All others are loaded when they are first called. What batches send together has to keep its order.
+            await lua.load(line, [self._library[name] for name in JOB_BATCHES + INBOX_BATCHES])
         except RedisError as error:
             raise StoreError(f"Redis at {self.url} rejected the scripts: {error}") from error
 

@@ -221,7 +221,7 @@ FORGOTTEN = Counter(
     registry=REGISTRY,
 )
 RESULTS_BYTES = Gauge("lingua_results_kept_bytes", "Results kept for HTTP callers", registry=REGISTRY)
-REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers and scripts are loaded", registry=REGISTRY)
+REDIS_UP = Gauge("lingua_redis_up", "1 while Redis answers", registry=REGISTRY)
 REDIS_SECONDS = Histogram(
     "lingua_redis_round_trip_seconds",
     "Time from writing a batch of commands to Redis to its last reply, sampled",

@@ -140,7 +140,7 @@ def _show(about: dict[str, Any], found: list[Finding], left: list[Finding], repa
             ("keeps data", f"{facts.persistence}: {facts.promise}"),
             ("replicas", f"{facts.replicas}" + ("; a failover may lose the last writes" if facts.replicas else "")),
             ("memory", f"{facts.memory} of {facts.memory_limit}, when full: {facts.maxmemory_policy}"),
-            ("scripts", f"{facts.scripts_loaded} of {facts.scripts} loaded"),
+            ("scripts", f"{facts.scripts_loaded} of {facts.scripts} loaded; each is loaded when it is first called"),
         ):
             facts_shown.add_row(name, value)
     facts_shown.add_row("data", f"version {about['data_version'] or 'none yet'}; this release knows {DATA_VERSION}")

@@ -255,6 +255,7 @@ def _of_posts(inbox: str, limits: Limits, _uids: list[str], letters: list[tuple[
 
 _POST_OUTCOMES = {outcome.value: outcome for outcome in PostOutcome}
 _POST = BatchedScript("inbox_post", _of_posts, _POST_OUTCOMES.__getitem__)
+BATCHED = (_POST.script,)
 
 
 def _entry(entry_id: str | bytes, fields: Sequence[Any], deliveries: int = 1) -> InboxEntry:

@@ -365,3 +365,4 @@ _ADVANCE = BatchedScript("attempt_advance", _of_advances, _ADVANCE_OUTCOMES.__ge
 _EXTEND = BatchedScript("attempt_extend", _of_extensions, _ADVANCE_OUTCOMES.__getitem__)
 _DISPATCH = BatchedScript("job_dispatch", _of_dispatches, _dispatched)
 _END = BatchedScript("attempt_end", _of_ends, _ended)
+BATCHED = tuple(kind.script for kind in (_ADVANCE, _EXTEND, _DISPATCH, _END))

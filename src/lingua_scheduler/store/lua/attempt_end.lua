@@ -70,10 +70,11 @@ end
 if #over > 0 then redis.call('ZREM', leases, unpack(over)) end
 give_back(given, lost, free, held, limits, leases)
 local at_ms = string.format('%.0f', moment)
--- Usually no node has failures, and a success changes nothing then.
-local is_judged = mark ~= '' and (mark ~= 'o' or redis.call('EXISTS', trouble) == 1)
+-- Usually no node has failures, and none announces many slots: a success changes nothing then.
+local is_usual = mark == '' or mark == 'o' and redis.call('EXISTS', trouble, trust) == 0
+local is_judged = not is_usual and (mark ~= 'o' or redis.call('EXISTS', trouble) == 1)
 local grows_after = tonumber(string.match(rules, ' (%d+)$') or 0)
-local is_trusted_more = mark ~= '' and grows_after > 0 and redis.call('EXISTS', trust) == 1
+local is_trusted_more = not is_usual and grows_after > 0 and redis.call('EXISTS', trust) == 1
 for i, job_key in ipairs(job_keys) do
   local job = known[i]
   if job then

@@ -55,8 +55,10 @@ local orders     = {unpack(ARGV, 17)}  -- of each job: job attempt run_ms uttera
 math.randomseed(dice)
 local moment = clock(now_ms)
 local at_ms, first_wide = string.format('%.0f', moment), #job_keys - wides + 1
-local some_are_sick, some_queue = redis.call('EXISTS', sick) == 1, redis.call('EXISTS', queues) == 1
-local some_are_known = redis.call('EXISTS', unpack(job_keys, 1, #orders)) > 0
+-- Usually none of these exists, and one call says so.
+local found = redis.call('EXISTS', sick, queues, unpack(job_keys, 1, #orders))
+local some_are_sick, some_queue = found > 0 and redis.call('EXISTS', sick) == 1, found > 0 and redis.call('EXISTS', queues) == 1
+local some_are_known = found > (some_are_sick and 1 or 0) + (some_queue and 1 or 0)
 local pools = {sets = {pool, unpack(job_keys, first_wide)}, also = {unpack(job_keys, #orders + 1, first_wide - 1)},
   in_wide = {}, sample = tonumber(sample), sample_k = tonumber(sample_k), orders = #orders}
 local fleet = {nodes = {}, taken = {}, moment = moment,
@@ -64,23 +66,25 @@ local fleet = {nodes = {}, taken = {}, moment = moment,
   queues = some_queue and queues, sick = some_are_sick and sick, needs = some_are_sick and words(needs)}
 
 local replies, records, leased, begun = {}, {}, {}, {}
+local order, record = {}, {state = state, dispatched_ms = at_ms, owner = instance, pool = pool_name}
 for i, text in ipairs(orders) do
-  local order, known = read_order(text), some_are_known and read_record(job_keys[i])
+  read_order(text, order)
+  local known = some_are_known and read_record(job_keys[i])
   local chosen, reply = nil, known and reply_again(order, known, before, live, owners, leases)
   if not reply then chosen, reply = choose(order, fleet, pools, last == '1') end
   if chosen then
-    local attempt, run_ms = order.attempt, order.run_ms
-    local node = take_slot(chosen, run_ms, fleet)
+    local attempt, run_ms, node = order.attempt, order.run_ms, take_slot(chosen, order.run_ms, fleet)
     leased[#leased + 1] = moment + (node.acks == '1' and ack_ms or run_ms)
     leased[#leased + 1] = order.job .. '#' .. attempt .. '#' .. chosen
     -- It is here (again), wherever it was meanwhile.
-    local rest = known and with_line(known.rest, 'moved_to', '') or also_names == '' and '' or '\nalso ' .. also_names
-    records[i] = {state = state, attempt = attempt, node = chosen, epoch = node.epoch, run_ms = run_ms, dispatched_ms = at_ms,
-      utterance = order.utterance, owner = instance, pool = pool_name, session = order.session, rest = rest}
-    move(records[i], state, at_ms, '')
+    record.rest = known and with_line(known.rest, 'moved_to', '') or also_names == '' and '' or '\nalso ' .. also_names
+    record.attempt, record.node, record.epoch, record.run_ms = attempt, chosen, node.epoch, run_ms
+    record.utterance, record.session = order.utterance, order.session
+    move(record, state, at_ms, '')
+    records[i] = record_text(record)
     if not known and attempt == '1' then
-      begun[#begun + 1], begun[#begun + 2] = 'job', order.job
-      begun[#begun + 1], begun[#begun + 2] = 'session', order.session
+      local at = #begun
+      begun[at + 1], begun[at + 2], begun[at + 3], begun[at + 4] = 'job', order.job, 'session', order.session
     end
     reply = 'dispatched ' .. chosen .. ' ' .. node.owner
   end
@@ -90,7 +94,7 @@ if #leased == 0 then return replies end
 
 redis.call('ZADD', leases, unpack(leased))
 write_slots(fleet)
-for i, record in pairs(records) do write_record(job_keys[i], record, keep_ms) end
+for i, text in pairs(records) do redis.call('SET', job_keys[i], text, 'PX', keep_ms) end
 -- For people alone: a list that takes no more entries must not undo what is done.
 if #begun > 0 then redis.pcall('XADD', recent, 'MAXLEN', '~', most, '*', unpack(begun)) end
 return replies

@@ -1,8 +1,10 @@
 -- What is asked for one job, as `store/jobs/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session.
 -- The wish is empty, or the preferred node (- for none), then 1 if it is that node or none, then the excluded nodes.
+-- One table serves all orders of a batch: a table for each would be most of what has to be collected.
 local NO_NODES = {}
-local function read_order(text)
-  local job, attempt, run_ms, utterance, wish, session = string.match(text,
+local function read_order(text, order)
+  local wish
+  order.job, order.attempt, order.run_ms, order.utterance, wish, order.session = string.match(text,
     '^(%S+) (%S+) (%S+) (%S+) ([^\n]*)\n(.*)$')
   local preferred, is_only, excluded = nil, false, NO_NODES
   if wish ~= '' then
@@ -17,8 +19,7 @@ local function read_order(text)
       end
     end
   end
-  return {job = job, attempt = attempt, run_ms = run_ms, utterance = utterance, session = session,
-    preferred = preferred, is_only = is_only, excluded = excluded}
+  order.preferred, order.is_only, order.excluded, order.is_any_well = preferred, is_only, excluded, false
 end
 
 -- The reply to an order for a job that has a record: the same attempt again, whose reply got lost, or a job that is over.

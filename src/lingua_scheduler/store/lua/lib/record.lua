@@ -11,10 +11,14 @@ local function read_record(job_key)
     utterance = utterance, owner = owner, pool = pool, session = session, rest = rest}
 end
 
+local function record_text(job)
+  return job.state .. ' ' .. job.attempt .. ' ' .. job.node .. ' ' .. job.epoch .. ' ' .. job.run_ms .. ' '
+    .. job.dispatched_ms .. ' ' .. job.utterance .. ' ' .. job.owner .. ' ' .. job.pool .. ' ' .. job.session .. job.rest
+end
+
 -- With an expiry; without one the existing expiry is kept.
 local function write_record(job_key, job, keep_ms)
-  local text = job.state .. ' ' .. job.attempt .. ' ' .. job.node .. ' ' .. job.epoch .. ' ' .. job.run_ms .. ' '
-    .. job.dispatched_ms .. ' ' .. job.utterance .. ' ' .. job.owner .. ' ' .. job.pool .. ' ' .. job.session .. job.rest
+  local text = record_text(job)
   if keep_ms then redis.call('SET', job_key, text, 'PX', keep_ms) else redis.call('SET', job_key, text, 'KEEPTTL') end
 end
 
