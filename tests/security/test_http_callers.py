@@ -1,4 +1,4 @@
-"""What came of an HTTP call is for its caller alone (ACCESS.md 6, E66 and E67), and touches nobody's session."""
+"""Attacks E66 and E67: what came of an HTTP call is for its caller alone, and touches nobody's session."""
 
 import asyncio
 

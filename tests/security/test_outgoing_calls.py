@@ -1,4 +1,4 @@
-"""Addresses that callers give us cannot be used to reach what stands behind the scheduler (ACCESS.md 4.5)."""
+"""Addresses that callers give us cannot be used to reach what stands behind the scheduler (attack F90)."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""A session belongs to who opened it (ACCESS.md 1.6 and 6: D56, D58, D60)."""
+"""Attacks D56, D58 and D60: a session belongs to who opened it."""
 
 import asyncio
 import re
