@@ -22,10 +22,10 @@ from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
 from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.forwarded import Forwarder
+from lingua_scheduler.console.http_nodes import NodeOperations
 from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
-from lingua_scheduler.console.nodes import NodeOperations
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.siblings import Siblings

@@ -183,7 +183,7 @@ async def test_what_a_node_says_of_one_job_in_one_breath_counts_in_its_order(
             server.command("SCRIPT", "FLUSH")
             library = read_library()
             del library["attempt_advance"]
-            await load(on.store.line.servers()[0], library)
+            await load(on.store.line.servers()[0], list(library.values()))
         said = (on.node.about("job_ack", job), on.node.about("job_started", job), on.node.results([job]))
         on.node.writer.write(b"".join(said))
         heard = [await on.node.next_of("job_grant", "result_ack") for _ in range(2)]

@@ -238,12 +238,8 @@ class Connection(web.RequestHandler):
             return resp, True
 
     def log_exception(self, *told: Any, **more: Any) -> None:
-        """What is no HTTP is the peer's fault, and answered with 400: it is counted. A traceback would cost more.
-
-        A peer that has disconnected, perhaps during its handshake, hears no answer and is no error.
-        """
-        error = more.get("exc_info")
-        if isinstance(error, HttpProcessingError):
+        """Input that is no HTTP is counted; a peer that disconnected, perhaps in its handshake, is no error at all."""
+        if isinstance(error := more.get("exc_info"), HttpProcessingError):
             _CUT["malformed"].inc()
         elif not (isinstance(error, ConnectionError) and self.transport is None):
             super().log_exception(*told, **more)

@@ -79,8 +79,7 @@ class Scripts:
         """As `run`, for callers that decode the reply themselves.
 
         A server that does not have a script yet, or forgot it in a restart or failover, says NoScriptError; the source
-        loads it. Scripts that nobody calls are not loaded: they would make the memory larger that every call of a
-        script walks through.
+        loads it. Unused scripts are not loaded: Lua's garbage collector would go through them during every call.
         """
         script = self._library[name]
         if CLOCK in script.arguments:

@@ -13,7 +13,6 @@ from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
-from lingua_scheduler.store.cluster.alarms import KnownAlarms
 from lingua_scheduler.store.cluster.inbox import BATCHED as INBOX_BATCHES
 from lingua_scheduler.store.cluster.inbox import Inboxes
 from lingua_scheduler.store.cluster.instances import Instances
@@ -52,6 +51,7 @@ from lingua_scheduler.store.unreadable import UnreadableKeys
 from lingua_scheduler.store.versions import Versions
 from lingua_scheduler.store.watching.chronicle import ChronicleStore
 from lingua_scheduler.store.watching.failures import FailureHistory
+from lingua_scheduler.store.watching.known_alarms import KnownAlarms
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ import pytest
 from lingua_scheduler.domain.cluster.instances import Instance
 from lingua_scheduler.services.cluster import adoption
 from lingua_scheduler.services.cluster.adoption import Adopter
-from lingua_scheduler.services.cluster.inbox_reader import Desk
+from lingua_scheduler.services.cluster.letter_desk import Desk
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.store.cluster.inbox import InboxEntry
 from lingua_scheduler.store.connection import RedisAway

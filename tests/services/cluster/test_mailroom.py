@@ -11,7 +11,7 @@ from lingua_scheduler.domain.cluster.instances import PresenceOutcome
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, encode
 from lingua_scheduler.protocol.sealing import OtherKey
-from lingua_scheduler.services.cluster import dead_letters, inbox_reader, presence, pulse
+from lingua_scheduler.services.cluster import dead_letters, letter_desk, presence, pulse
 from lingua_scheduler.services.cluster import mailroom as mailrooms
 from lingua_scheduler.services.cluster.letters import Letter
 from lingua_scheduler.services.cluster.mailroom import Posted
@@ -184,7 +184,7 @@ async def _is_depth(store: Store, instance: str, expected: tuple[int, ...]) -> b
 
 
 async def test_only_so_many_letters_are_in_hand(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox_reader, "MOST_IN_HAND", 10)
+    monkeypatch.setattr(letter_desk, "MOST_IN_HAND", 10)
     async with office(store, "a", inbox__handle_timeout_ms=10_000, inbox__retry_ms=10_000) as here:
         here.go_on.clear()
         posted = [await here.mailroom.post("a", lost(number)) for number in range(15)]
@@ -515,7 +515,7 @@ async def test_letters_in_progress_are_acknowledged_before_an_instance_stops(
 async def test_what_was_done_while_redis_was_away_is_told_when_it_is_back(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inbox_reader, "TRY_AGAIN_S", 0.0)
+    monkeypatch.setattr(letter_desk, "TRY_AGAIN_S", 0.0)
     done, tries = store.inboxes.done, 0
 
     async def away_twice(*given: Any) -> Any:

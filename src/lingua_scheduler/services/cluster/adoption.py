@@ -3,7 +3,7 @@
 import asyncio
 
 from lingua_scheduler.domain.cluster.instances import InboxClaimOutcome, InboxReleaseOutcome, Instance
-from lingua_scheduler.services.cluster.inbox_reader import Desk
+from lingua_scheduler.services.cluster.letter_desk import Desk
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.cluster.inbox import FIRST, Adoption

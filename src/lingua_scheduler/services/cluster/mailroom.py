@@ -8,7 +8,7 @@ from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.cluster.instances import PostOutcome
 from lingua_scheduler.protocol.bus import AnyMessage, BusMessage, encode
 from lingua_scheduler.services.cluster.adoption import Adopter
-from lingua_scheduler.services.cluster.inbox_reader import Desk, Handler, OnDead
+from lingua_scheduler.services.cluster.letter_desk import Desk, Handler, OnDead
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.settings import Settings

@@ -4,8 +4,8 @@ import pytest
 
 from lingua_scheduler.domain.watching import handling
 from lingua_scheduler.domain.watching.handling import OVER_MS, AlarmAction, HandleOutcome, Handling
-from lingua_scheduler.store.cluster import alarms
 from lingua_scheduler.store.store import Store
+from lingua_scheduler.store.watching import known_alarms
 from tests.support.clocks import Clock
 
 NAME = "pair.lost/en:ko"
@@ -80,7 +80,7 @@ async def test_what_is_not_raised_cannot_be_handled(store: Store, clock: Clock, 
 
 
 async def test_only_so_many_are_known(store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alarms, "KNOWN_MAX", 2)
+    monkeypatch.setattr(known_alarms, "KNOWN_MAX", 2)
     assert handling.KNOWN_MAX > 2
     found = await store.alarms.note([(f"node.lost/n{number}", clock.now_ms) for number in range(5)])
     assert len(found) == 2
@@ -90,7 +90,7 @@ async def test_only_so_many_are_known(store: Store, clock: Clock, monkeypatch: p
 async def test_silencing_ahead_leaves_room_for_what_is_raised(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alarms, "KNOWN_MAX", 4)
+    monkeypatch.setattr(known_alarms, "KNOWN_MAX", 4)
     outcomes = [await store.alarms.handle(f"node.lost/n{n}", AlarmAction.SILENCE, HOUR_MS, "") for n in range(3)]
     assert outcomes == [HandleOutcome.HANDLED, HandleOutcome.HANDLED, HandleOutcome.FULL]
     await raised(store, clock)
@@ -100,7 +100,7 @@ async def test_silencing_ahead_leaves_room_for_what_is_raised(
 async def test_a_new_alarm_displaces_one_that_nobody_raises_or_handled(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(alarms, "KNOWN_MAX", 3)
+    monkeypatch.setattr(known_alarms, "KNOWN_MAX", 3)
     for number in range(3):
         clock.now_ms += 1
         await store.alarms.note([(f"pair.lost/n{number}", clock.now_ms)])
