@@ -13,7 +13,7 @@ from tests.support.talking import Recorder, recording_node
 from tests.support.tones import tone, write_wav
 
 # A page that is drawn on a busy machine takes its time.
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=90_000)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

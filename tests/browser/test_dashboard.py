@@ -17,7 +17,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 # A shared machine may be slow, and a picture comes once in 200 ms at best.
-WITHIN_MS = 30_000
+WITHIN_MS = 90_000
 QUICK = ("--set", "watch.watched_interval_ms=200", "--set", "watch.interval_ms=500")
 
 
@@ -32,7 +32,6 @@ async def talk(client: FakeClient, first: int, count: int) -> None:
         await client.outcome()
 
 
-@pytest.mark.timeout(180)
 async def test_the_person_on_call_sees_and_steers_a_living_scheduler(
     server: RedisProcess, tmp_path: Path, opened: Browser
 ) -> None:
@@ -45,7 +44,6 @@ async def test_the_person_on_call_sees_and_steers_a_living_scheduler(
             await a_killed_node_raises_an_alarm(peers, opened)
 
 
-@pytest.mark.timeout(180)
 async def test_a_lost_redis_and_a_lost_scheduler_are_told_apart(tmp_path: Path, opened: Browser) -> None:
     redis = RedisProcess(str(binaries()["valkey"]))
     try:

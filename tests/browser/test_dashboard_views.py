@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WITHIN_MS = 30_000
+WITHIN_MS = 90_000
 JOB = "job-0-i-1-7"
 ROUTES = (
     *("overview", "pairs?as=matrix", "pairs?as=list", "pairs/fr:de", "nodes", "nodes/gpu-1", "nodes/gone", "jobs"),
@@ -100,7 +100,6 @@ async def open_at(page: Page, shown: Watched, route: str) -> None:
 # For everybody
 
 
-@pytest.mark.timeout(180)
 async def test_no_view_keeps_anybody_out(opened: Browser) -> None:
     """axe-core finds nothing serious in any view in either theme, and nothing is wider than a phone."""
     checker = axe()
@@ -313,7 +312,6 @@ BUSY_MS = 150
 MOST_ELEMENTS = 4_000
 
 
-@pytest.mark.timeout(180)
 async def test_a_thousand_nodes_stay_smooth(opened: Browser, capsys: pytest.CaptureFixture[str]) -> None:
     """Counted in CPU time of the page's main thread, so that a busy machine does not count."""
     nodes = scenes.many_nodes(1000)

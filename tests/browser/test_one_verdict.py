@@ -18,13 +18,12 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-WITHIN_MS = 30_000
+WITHIN_MS = 90_000
 QUICK = ("--set", "watch.watched_interval_ms=200", "--set", "watch.interval_ms=200")
 GAUGE = {None: 0, "notice": 1, "warning": 2, "critical": 3}
 MARK = {None: "good", "notice": "good", "warning": "warning", "critical": "critical"}
 
 
-@pytest.mark.timeout(180)
 async def test_dashboard_terminal_http_and_gauges_agree(server: RedisProcess, tmp_path: Path, opened: Browser) -> None:
     async with serve_process(tmp_path, "--redis-url", server.url, *QUICK) as serving:
         await until(lambda: serving.port, START_WITHIN_S, "a scheduler")

@@ -30,7 +30,7 @@ RATE = 16_000
 CAPTURE_RATE = 48_000
 
 # One loop for all, because it is one browser: what takes longest is to start it.
-pytestmark = [pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from tests.support.waiting import until
 RATE = 16_000
 
 # One loop for all, because it is one browser: what takes longest is to start it.
-pytestmark = [pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_killed_scheduler_loses_no_speech_and_hears_none_twice(

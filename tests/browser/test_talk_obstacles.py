@@ -11,7 +11,7 @@ from tests.support.talking import PHONE, Recorder, TalkPage, recording_node, tal
 from tests.support.waiting import until
 
 # One loop for all, because it is one browser: what takes longest is to start it.
-pytestmark = [pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_microphone_that_is_not_allowed_is_explained(port: int) -> None:

@@ -9,7 +9,7 @@ from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.talking import talk_page
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_any_two_languages_of_a_wide_node_can_be_chosen(opened: Browser, server: RedisProcess) -> None:

@@ -18,7 +18,6 @@ RUN = (
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(170)
 def test_a_short_run_loses_nothing_and_says_so(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     root = Path(__file__).parents[2]

@@ -123,7 +123,6 @@ async def talking(peers: Field) -> AsyncIterator[tuple[Talk, list[FakeNode]]]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.timeout(180)
 async def test_every_kind_of_key_may_be_lost(redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "STOCK_S", 0.2)
     monkeypatch.setattr(app, "DATA_VERSION_S", 0.5)

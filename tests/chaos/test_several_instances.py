@@ -79,7 +79,6 @@ async def test_an_instance_killed_while_people_talk_costs_nobody_a_sentence(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 async def test_what_an_instance_is_sent_while_it_is_frozen_is_answered_once(
     server: RedisProcess, store: Store, tmp_path: Path
 ) -> None:
@@ -122,7 +121,6 @@ async def test_what_an_instance_is_sent_while_it_is_frozen_is_answered_once(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
 async def test_when_redis_loses_everything_nobody_has_to_reconnect(
     server: RedisProcess, store: Store, tmp_path: Path
 ) -> None:

@@ -164,7 +164,6 @@ async def test_what_two_watchers_get_is_encoded_once(server: RedisProcess, monke
     assert len(encoded) == len(set(encoded)) >= 3
 
 
-@pytest.mark.timeout(180)
 async def test_a_slow_reader_gets_a_whole_picture_again_and_holds_up_nobody(server: RedisProcess) -> None:
     async with scheduler_on(server.url, **QUICK) as (scheduler, _), field(scheduler.port) as peers:
         await peers.get("/v1/picture")

@@ -238,7 +238,6 @@ def complaint(node: FakeNode, service_id: str) -> Frame:
     return about | {"details": details}
 
 
-@pytest.mark.timeout(60)
 async def test_a_storm_of_complaints_neither_slows_dispatch_nor_grows_memory(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,7 +176,6 @@ async def torn(wires: list[Wire], seconds: float) -> None:
     await cut_for(wires, seconds)
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("harm", "seconds"),
     [(cut_for, 2.0), (torn, 2.0), pytest.param(cut_for, 10.0, marks=pytest.mark.slow)],

@@ -32,7 +32,6 @@ from tests.support.waiting import until
 from tools import docs
 
 SOURCE = docs.ROOT / "src" / "lingua_scheduler"
-pytestmark = pytest.mark.timeout(180)
 
 
 def named(call: str) -> set[str]:

@@ -90,7 +90,6 @@ async def prometheus(folder: Path, scheduler_port: int) -> AsyncIterator[Prometh
         await stop(process, 15.0)
 
 
-@pytest.mark.timeout(180)
 async def test_prometheus_scrapes_a_scheduler_and_tells_when_a_pair_loses_its_last_node(tmp_path: Path) -> None:
     async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
         port = await until(lambda: serving.port, 60)

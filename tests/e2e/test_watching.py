@@ -6,8 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from lingua_scheduler.domain.nodes.nodes import MachineLoad
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.store.nodes.fleet_columns import digest_of, look_of
@@ -124,7 +122,6 @@ def lost_in(picture: Any) -> list[str]:
     return [alarm["subject"] for alarm in picture["alarms"] if alarm["code"] == "node.lost"]
 
 
-@pytest.mark.timeout(180)
 async def test_a_thousand_nodes_are_a_few_kilobytes_a_second(server: RedisProcess) -> None:
     """Printed rather than judged closely: each beats every 15 s, as nodes do, and one in a hundred changes its load."""
     async with scheduler_on(server.url) as (scheduler, store):

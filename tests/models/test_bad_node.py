@@ -6,8 +6,6 @@ from collections import Counter
 from itertools import count
 from typing import NamedTuple
 
-import pytest
-
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
@@ -120,7 +118,6 @@ async def figures(server: RedisProcess, jobs: int, rules: QuarantineRules | None
         await store.close()
 
 
-@pytest.mark.timeout(120)
 async def test_a_node_that_fails_fast_draws_next_to_nothing(shipped_server: RedisProcess) -> None:
     settings = NodesSettings()
     rules = QuarantineRules(

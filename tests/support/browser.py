@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
 
+from tests.support.waiting import PATIENCE_S
+
 DESKTOP = (1440, 900)
 PHONE = (360, 740)
 
@@ -48,6 +50,7 @@ async def page_of(
         color_scheme="dark" if theme == "dark" else "light",
         locale=language,
     )
+    context.set_default_timeout(PATIENCE_S * 1000)
     wrong: list[str] = []
     page = await context.new_page()
     page.on("pageerror", lambda error: wrong.append(str(error)))

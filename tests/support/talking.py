@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Locator, Page, ViewportSize
 
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.node import Abilities, Node, Translation
+from tests.support.waiting import PATIENCE_S
 
 # Samples as they are, without what a browser does for people's ears, and a copy of every one that was taken.
 UNTOUCHED = """
@@ -143,6 +144,7 @@ async def is_served(port: int, pair: str) -> bool:
 async def talk_page(browser: Browser, size: ViewportSize = PHONE, **more: Any) -> AsyncIterator[TalkPage]:
     """In a context of its own, which remembers nothing."""
     context = await browser.new_context(viewport=size, **more)
+    context.set_default_timeout(PATIENCE_S * 1000)
     try:
         yield TalkPage(await context.new_page())
     finally:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 # On a busy machine a second may take ten: what comes at all is waited for, and no test measures time by that.
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 async def until(condition: Callable[[], Any], within_s: float = PATIENCE_S, what: str = "") -> Any:

@@ -121,7 +121,6 @@ async def nodes(peers: Field, times: int) -> None:
         await client.socket.close()
 
 
-@pytest.mark.timeout(120)
 async def test_no_session_job_or_node_leaves_a_cycle(server: RedisProcess) -> None:
     async with watched(server.url) as scheduler, field(scheduler.port) as peers:
         await peers.node(node_id="good", max_concurrent_jobs=50)
