@@ -25,6 +25,7 @@ class Counted:
     """Stands for a node whose data is whole; counts how often one is looked at."""
 
     looks = 0
+    is_silent = False
 
     def __init__(self, serial: int, shard: int) -> None:
         self.node_id, self.place = f"n{serial}", Place(shard, 1)
@@ -127,6 +128,22 @@ async def test_a_node_that_redis_lost_is_written_again_when_its_pair_is_asked_fo
     await store.line.call("FLUSHALL")
     assert await connected.reassertion.recall((POOL,))
     assert await ledger(store, "n1") == (0, 4, 0)
+
+
+async def test_a_silent_node_that_the_sweep_removed_is_not_put_back_until_it_beats_again(store: Store) -> None:
+    """A frozen node keeps its socket. Put back, it would be given jobs that are all lost."""
+    connected = connected_to(store)
+    link = await registered(connected)
+    link.beaten_at_s -= link.alive_ms / 1000 + 1
+    await store.line.call("ZADD", store.keys.shard(link.shard).seen, 1, "n1")
+    await connected.departures.remove_overdue(link.shard, "n1")
+    assert not await store.node_views.all()
+    await connected.reassertion.take_stock()
+    assert not await connected.reassertion.recall((POOL,))
+    assert not await store.node_views.all()
+    await connected.heartbeats.show_life(link)
+    assert [view.node_id for view in await store.node_views.all()] == ["n1"]
+    assert not link.is_silent
 
 
 @pytest.mark.parametrize("lost", ["free", "placement"])

@@ -64,7 +64,8 @@ class Heartbeats:
                 await self._heed(link, message)
 
     async def _heed(self, link: NodeLink, message: NodeHeartbeat) -> BeatOutcome:
-        read_at = self._clock()
+        # Before Redis is asked for anything, which may be away.
+        read_at = link.beaten_at_s = self._clock()
         message = link.pace.catch_up(message)
         if message.heartbeat_interval_ms is not None:
             link.alive_ms = alive_ms(message.heartbeat_interval_ms, self._settings)

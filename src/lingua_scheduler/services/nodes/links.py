@@ -121,6 +121,11 @@ class NodeLink:
             self._in_doubt_until_s = 0.0
         return bool(self._in_doubt_until_s)
 
+    @property
+    def is_silent(self) -> bool:
+        """Its heartbeats have stopped for so long that a sweep removes it from Redis, though its socket is open."""
+        return self._clock() - self.beaten_at_s > self.alive_ms / 1000
+
     def remember(self, attempt: Attempt) -> None:
         """An order leaves for the node."""
         if len(self.sent) > 4 * self.profile.max_jobs:

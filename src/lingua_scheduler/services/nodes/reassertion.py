@@ -56,7 +56,9 @@ class Reassertion:
         now_s = self._clock()
         if now_s < self._nothing_lost_until.get(pools, 0.0):
             return False
-        mine = [link for link in self._links.all() if all(pool in link.serves for pool in pools)]
+        mine = [
+            link for link in self._links.all() if all(pool in link.serves for pool in pools) and not link.is_silent
+        ]
         if not mine:
             return False
         is_own_look = not self.recalling.is_running
@@ -106,7 +108,8 @@ class Reassertion:
         """Look up a node of each shard: where Redis lacks something of one, it may lack the same of all."""
         if self._clock() < self._reassert_from_s:
             return
-        some = _one_a_shard(self._links.all())
+        # A silent node is rightly gone: that is no loss of data.
+        some = [link for link in _one_a_shard(self._links.all()) if not link.is_silent]
         if not some:
             return
         torn, misplaced = await asyncio.gather(
