@@ -36,6 +36,9 @@ async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, 
         assert await talk.speak("a").is_disabled()
         hint = talk.half("a").locator(".hint")
         assert await hint.text_content() == "You cannot talk right now"
+        # The command is for who set the page up, not for the person on the other side.
+        assert await talk.half("b").locator(".notice").is_hidden()
+        assert await talk.half("b").locator(".hint").text_content() == "You cannot talk right now"
         how = talk.half("a").locator("[data-word=empty_hint]")
         assert await how.is_hidden(), "how to talk, while one cannot"
         assert await talk.page.locator("#state").text_content() == "No languages yet"

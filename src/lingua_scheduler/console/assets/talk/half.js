@@ -111,6 +111,8 @@ export class Half {
     const key = this.#obstacle();
     if (key === "") return "";
     if (key === null) return this.#notice ? this.word(this.#notice.key, this.#notice.values) : "";
+    // The command is for who set this up; the person on the other side is told by the hint.
+    if (key === "no_nodes" && this.side === "b") return "";
     if (key === "no_nodes") return this.word(key, { command: nodeCommand(location) });
     const { source, target } = this.#speakers.pair(this.side);
     return sentence(this.reads, key, { source, target });
