@@ -178,7 +178,7 @@ TABLE = (
     KeyDoc(
         "…:{node:<id>}:past",
         "string",
-        "of a node that left: earned slots, end of quarantine, last outcomes; restored when it reconnects; expires",
+        "of a node that left: earned slots, quarantine, last outcomes, drain; restored when it reconnects; expires",
     ),
     KeyDoc(
         "…:{s7}:owners", "hash", "node → epoch, instance, connection, announced features: 1 if it acknowledges jobs"

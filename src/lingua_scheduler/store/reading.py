@@ -10,7 +10,9 @@ from lingua_scheduler.domain.pools.pools import Languages
 _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
-_PAST = re.compile(r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d{1,18} \d{1,18})?", re.ASCII)
+_PAST = re.compile(
+    r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d{1,18} \d{1,18})?(?:\|[0-9a-f]{40})?", re.ASCII
+)
 # The first line of a job's record, before the session, which may be more than a word.
 _ATTEMPT = re.compile(r"\d{1,9}", re.ASCII)
 _RECORD = ("state", "attempt", "node", "epoch", "run_ms", "dispatched_ms", "utterance", "owner", "pool")

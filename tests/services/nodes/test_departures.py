@@ -318,3 +318,22 @@ async def test_a_node_whose_time_is_up_goes_also_where_it_is_not_placed(store: S
     await departures.remove_overdue(0, link.node_id)
     assert await store.node_views.all() == []
     assert released == [Place(0)]
+
+
+@pytest.mark.parametrize("way", ["its socket closed", "it was evicted", "it was sent elsewhere"])
+async def test_a_drained_node_that_connects_again_takes_no_jobs(store: Store, way: str) -> None:
+    connected = connected_to(store)
+    link = await registered(connected, Ear(), boot_id="b1")
+    await connected.departures.drain("n1")
+    match way:
+        case "its socket closed":
+            await connected.departures.gone(link)
+        case "it was evicted":
+            await connected.departures.evict("n1")
+        case _:
+            assert await connected.departures.send_elsewhere(link, "to spread nodes")
+    assert not await store.node_views.all()
+    await registered(connected, Ear(), link_id="c2", boot_id="b1")
+    assert [(view.state, view.pools) for view in await store.node_views.all()] == [("draining", ())]
+    await connected.departures.drain("n1", resume=True)
+    assert [view.state for view in await store.node_views.all()] == ["ready"]

@@ -202,6 +202,31 @@ async def test_draining_lasts_for_the_life_of_the_process(store: Store) -> None:
     assert await summary(store) == {POOL: {0: 1}}
 
 
+@pytest.mark.parametrize(("boot_id", "stays"), [("b1", True), ("b2", False), ("", False)])
+async def test_a_node_that_left_and_comes_back_is_drained_as_long_as_it_is_the_same_process(
+    store: Store, boot_id: str, stays: bool
+) -> None:
+    """Its instance was stopped, or it was evicted: that is no reason to give a broken node jobs again."""
+    await join(store, entry("n1", boot_id="b1"))
+    await store.nodes.drain("n1")
+    for _ in range(2):
+        await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+        await join(store, entry("n1", boot_id=boot_id))
+        assert await summary(store) == ({} if stays else {POOL: {0: 1}})
+    await store.nodes.drain("n1", resume=True)
+    await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+    await join(store, entry("n1", boot_id=boot_id))
+    assert await summary(store) == {POOL: {0: 1}}
+
+
+async def test_a_drained_node_without_a_name_for_its_process_takes_jobs_when_it_comes_back(store: Store) -> None:
+    await join(store, entry("n1", boot_id=""))
+    await store.nodes.drain("n1")
+    await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+    await join(store, entry("n1", boot_id=""))
+    assert await summary(store) == {POOL: {0: 1}}
+
+
 async def test_draining_a_node_that_is_not_there_says_so(store: Store) -> None:
     assert await store.nodes.drain("nobody") == (DrainOutcome.GONE, 0)
     await store.placements.assign("placed-only", 100, 1000)

@@ -186,3 +186,15 @@ async def test_a_node_that_recovered_is_not_reminded(store: Store, work: Work, c
     await work.do("o")
     await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
     assert await store.line.call("EXISTS", store.keys.past("n1")) == 0
+
+
+async def test_a_drain_is_remembered_besides_all_else(store: Store, work: Work, clock: Clock) -> None:
+    await join(store, process("first"))
+    await work.do("xxx")
+    await store.nodes.drain("n1")
+    await store.nodes.remove(0, HERE, "n1", frozenset({POOL}))
+    assert await store.line.call("GET", store.keys.past("n1"))
+    await join(store, process("first"))
+    assert await sick_for_ms(store, clock) is not None
+    assert [view.state for view in await store.node_views.all()] == ["draining"]
+    assert store.unreadable.lately == []

@@ -7,7 +7,7 @@
 -- epoch its connection had, so that its leases and messages still count.
 -- Jobs it runs without a lease are adopted before any of its slots is offered.
 -- A quarantined node that comes back, not on a new connection of a known process, gets its probe sooner.
--- A draining node stays out of the pools until it is resumed or registers again.
+-- A draining node stays out of the pools until it is resumed or another process registers as it.
 -- Replies: registered epoch adopted (job ids in one word list) quarantined until (or empty) lease…
 --          | moved pools (it is in other pools than the caller expected; repeat with these)
 --          | held instance connection (a registration while another live process has the node)
@@ -55,7 +55,7 @@ local former   = ARGV[18]            -- to restore: the epoch its connection had
 local running  = ARGV[19]            -- jobs it runs, as far as is known
 local bound_ms = ARGV[20]            -- how long what is adopted holds its slot
 local believed = ARGV[21]            -- slots of a new node; 0: all it announces
-local past     = ARGV[22]            -- what is remembered of it: slots believed, quarantine, last outcomes; or empty
+local past     = ARGV[22]            -- what is remembered of it: slots believed, quarantine, last outcomes, drain; or empty
 local probe_ms = ARGV[23]            -- how soon a new process of a quarantined node gets its probe; 0: as any other
 local now_ms   = ARGV[24]
 local profile  = {unpack(ARGV, 25)}  -- field, value, …
@@ -89,7 +89,7 @@ end
 if verb == 'restore' and not epoch then epoch = former ~= '' and former or string.format('%.0f', moment) end
 reply[2] = epoch
 redis.call('HSET', owners, node, epoch .. ' ' .. instance .. ' ' .. link .. ' ' .. features)
-bring_back(node, past, not owner, trust, sick, trouble)
+if bring_back(node, past, not owner, boot_id, trust, sick, trouble) then drain = '1' end
 if verb == 'register' and not is_same_process and boot_id ~= '' and tonumber(probe_ms) > 0 then
   hasten_probe(node, probe_ms, sick, trouble)
 end

@@ -1,6 +1,6 @@
 -- node_remove: remove a node completely. Its leases become overdue: the caller or any sweep ends them.
 -- `link` names the connection that must still own it; empty: only if its heartbeats have stopped.
--- Replies: removed past lease… (what is remembered of it: slots earned, quarantine, last outcomes; or empty) | moved pools (repeat with these) | gone | superseded | alive | busy (it has leases, and was to be removed only if it has none)
+-- Replies: removed past lease… (what is remembered of it: slots earned, quarantine, last outcomes, and of a drained node its process; or empty) | moved pools (repeat with these) | gone | superseded | alive | busy (it has leases, and was to be removed only if it has none)
 -- include: clock
 -- include: words
 -- include: moving
@@ -47,6 +47,8 @@ if if_idle == '1' and #held > 0 then return {'busy'} end
 
 local past = (redis.call('HGET', trust, node) or '') .. '|' .. (redis.call('ZSCORE', sick, node) or '')
   .. '|' .. (redis.call('HGET', trouble, node) or '')
+local drain, boot_id = unpack(redis.call('HMGET', node_key, 'drain', 'boot_id'))
+if drain == '1' and (boot_id or '') ~= '' then past = past .. '|' .. redis.sha1hex(boot_id) end
 local reply = {'removed', past == '||' and '' or past}
 for _, lease in ipairs(held) do
   redis.call('ZADD', leases, 0, lease)

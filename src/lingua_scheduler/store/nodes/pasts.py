@@ -1,4 +1,4 @@
-"""What is remembered of a node that left: its quarantine, and the slots that were believed."""
+"""What is remembered of a node that left: its quarantine, its drain, and the slots that were believed."""
 
 from lingua_scheduler.store.connection import Argument, RedisAway, RedisLine, Reply
 from lingua_scheduler.store.keys import Keys

@@ -1,10 +1,12 @@
 -- What is remembered of a node counts again: slots believed, and when it comes back, its quarantine and last outcomes.
-local function bring_back(node, past, is_back, trust, sick, trouble)
-  local was_believed, was_sick, was_trouble = string.match(past, '^(.-)|(.-)|(.*)$')
-  if not was_believed then return end
+-- The reply is whether it comes back drained: an operator's drain lasts as long as the process (`boot_id`).
+local function bring_back(node, past, is_back, boot_id, trust, sick, trouble)
+  local was_believed, was_sick, was_trouble, was_drained = string.match(past, '^([^|]*)|([^|]*)|([^|]*)|?(.*)$')
+  if not was_believed then return false end
   if string.match(was_believed, '^%d+ %d+ %d+$') then redis.call('HSETNX', trust, node, was_believed) end
   if is_back and tonumber(was_sick) then redis.call('ZADD', sick, 'NX', was_sick, node) end
   if is_back and was_trouble ~= '' then redis.call('HSETNX', trouble, node, was_trouble) end
+  return is_back and boot_id ~= '' and was_drained == redis.sha1hex(boot_id)
 end
 
 -- A node that registers again may be mended, so the probe of a quarantined one comes sooner: `probe_ms` after its quarantine
