@@ -124,7 +124,8 @@ class LedgerMachine(RuleBasedStateMachine):
             handed_back = self.world.hand_back(node_id)
             assert before is None or int(registered.epoch) > int(before.epoch)
         assert set(registered.handed_back) == handed_back
-        drained = is_same and before is not None and before.is_drained
+        was_drained = self.world.drained.pop(node_id, "") == boot_id != "" if before is None else before.is_drained
+        drained = was_drained if before is None else is_same and was_drained
         self.world.nodes[node_id] = ModelNode(
             registered.epoch, boot_id, link, limit, pools, acknowledges, takes, self.now + 10_000, drained
         )

@@ -55,6 +55,8 @@ class World:
     sick: dict[str, int] = field(default_factory=dict)
     # Of nodes that left: their trouble, and until when they are quarantined.
     past: dict[str, tuple[Trouble | None, int | None]] = field(default_factory=dict)
+    # Of nodes that left drained: which process it was.
+    drained: dict[str, str] = field(default_factory=dict)
 
     def held(self, node_id: str) -> int:
         return sum(attempt.node_id == node_id for attempt in self.leases)
@@ -95,7 +97,8 @@ class World:
         return fit - quarantined if well else fit
 
     def remove(self, node_id: str) -> None:
-        del self.nodes[node_id]
+        gone = self.nodes.pop(node_id)
+        self.drained[node_id] = gone.boot_id if gone.is_drained else ""
         self.past[node_id] = self.trouble.pop(node_id, None), self.sick.pop(node_id, None)
 
     def come_back(self, node_id: str) -> None:
