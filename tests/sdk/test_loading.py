@@ -1,11 +1,12 @@
 """The engine of a file: from the node it runs, its variable, or its classes."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from lingua_scheduler.sdk.failures import BrokenContract
-from lingua_scheduler.sdk.loading import NoEngine, load_engine
+from lingua_scheduler.sdk.loading import NoEngine, importing_beside, load_engine
 from lingua_scheduler.sdk.pipeline import Pipeline
 from tools.docs import ROOT
 
@@ -78,3 +79,20 @@ def test_a_base_class_of_engines_is_no_mistake(tmp_path: Path) -> None:
     )
     engine, _ = load_engine(made_of(tmp_path, code))
     assert isinstance(engine, Pipeline)
+
+
+def test_modules_beside_the_file_are_found_first_while_it_loads(tmp_path: Path) -> None:
+    (tmp_path / "my_words_beside.py").write_text("PAIRS = [('en', 'es')]\n", "utf-8")
+    code = "import my_words_beside\n" + CLASSES.replace('[("en", "pt")]', "my_words_beside.PAIRS")
+    before = list(sys.path)
+    engine, _ = load_engine(made_of(tmp_path, code))
+    assert isinstance(engine, Pipeline)
+    assert engine.abilities().translates == [("en", "es")]
+    assert sys.path == before
+
+
+def test_while_a_file_is_used_its_folder_is_where_python_looks_first(tmp_path: Path) -> None:
+    before = list(sys.path)
+    with importing_beside(tmp_path / "my_engines.py"):
+        assert sys.path == [str(tmp_path.resolve()), *before]
+    assert sys.path == before

@@ -2,7 +2,9 @@
 
 import inspect
 import runpy
+import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ def load_engine(path: Path) -> tuple[Engine, Abilities | None]:
     Raises NoEngine, BrokenContract, and whatever the file raises.
     """
     nodes: list[Node] = []
-    with catching(nodes.append):
+    with importing_beside(path), catching(nodes.append):
         made = runpy.run_path(str(path), run_name="__main__")
     if nodes:
         return nodes[0].engine, nodes[0].given_abilities
@@ -45,6 +47,17 @@ def load_engine(path: Path) -> tuple[Engine, Abilities | None]:
     if "recogniser" not in kinds:
         raise NoEngine(f"{path.name} makes no engine: {_HOW}")
     return Pipeline(**kinds, name=path.stem), None
+
+
+@contextmanager
+def importing_beside(path: Path) -> Iterator[None]:
+    """Modules beside the file can be imported, as if Python ran it: engines may import some only when they work."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
 
 
 def _engines(classes: list[type]) -> Iterator[tuple[str, Any]]:
