@@ -96,3 +96,52 @@ def test_while_a_file_is_used_its_folder_is_where_python_looks_first(tmp_path: P
     with importing_beside(tmp_path / "my_engines.py"):
         assert sys.path == [str(tmp_path.resolve()), *before]
     assert sys.path == before
+
+
+TWO_EARS = """
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+class Listening(ABC):
+    languages = ["xx"]
+    @abstractmethod
+    def recognise(self, audio, language, partial): ...
+
+class Base:
+    languages = ["yy"]
+    def recognise(self, audio, language, partial):
+        return self.languages[0]
+
+class Ears(Base):
+    languages = ["en"]
+
+class Oreilles(Base):
+    languages = ["fr"]
+
+class Shape(Protocol):
+    languages: list[str]
+    def recognise(self, audio, language, partial): ...
+
+Alias = Ears
+"""
+
+
+def test_all_classes_of_a_kind_are_used_in_the_order_of_the_file(tmp_path: Path) -> None:
+    engine, _ = load_engine(
+        made_of(tmp_path, TWO_EARS + CLASSES.partition("class Mind")[1] + CLASSES.partition("class Mind")[2])
+    )
+    assert isinstance(engine, Pipeline)
+    able = engine.abilities()
+    assert able.recognises == ["en", "fr"]
+    assert [one.service_id for one in able.services or ()][:2] == ["ears-asr", "oreilles-asr"]
+
+
+def test_a_class_of_two_kinds_is_made_once(tmp_path: Path) -> None:
+    code = (
+        CLASSES
+        + "\n    made = []\n    languages = ['en']\n    def __init__(self): assert not self.made.append(1) and len(self.made) == 1"
+    )
+    code += "\n    def repair(self, text, language): return text"
+    engine, _ = load_engine(made_of(tmp_path, code))
+    assert isinstance(engine, Pipeline)
+    assert {one.service_id for one in engine.abilities().services or ()} == {"ears-asr", "mind-semantic", "mind-nmt"}

@@ -40,8 +40,8 @@ def load_engine(path: Path) -> tuple[Engine, Abilities | None]:
         raise BrokenContract(f"engine is a {type(engine).__name__} without a method abilities(); use a Pipeline")
     if engine is not None:
         return engine, None  # type: ignore[return-value]  # what it must do is tried by the self-test
-    classes = [found for found in made.values() if inspect.isclass(found) and found.__module__ == "__main__"]
-    kinds = dict(_engines(classes))
+    classes = _classes(made)
+    kinds = _engines(classes)
     if complaint := _misspelt(classes, is_enough="recogniser" in kinds):
         raise NoEngine(f"{path.name}: {complaint}")
     if "recogniser" not in kinds:
@@ -60,11 +60,27 @@ def importing_beside(path: Path) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def _engines(classes: list[type]) -> Iterator[tuple[str, Any]]:
+def _classes(made: dict[str, Any]) -> list[type]:
+    """Those that the file itself defines, each once; not those that only others of the file build on."""
+    found = [one for one in made.values() if inspect.isclass(one) and one.__module__ == "__main__"]
+    defined = list(dict.fromkeys(found))
+    bases = {base for one in defined for base in one.__mro__[1:]}
+    return [one for one in defined if one not in bases and not _is_abstract(one)]
+
+
+def _is_abstract(found: type) -> bool:
+    return inspect.isabstract(found) or getattr(found, "_is_protocol", False)
+
+
+def _engines(classes: list[type]) -> dict[str, list[Any]]:
+    """An engine of each class, by its kinds, in the order of the file."""
+    kinds: dict[str, list[Any]] = {}
     for found in classes:
-        for method, kind in _KINDS.items():
-            if _has(found, method):
-                yield kind, found()
+        mine = [kind for method, kind in _KINDS.items() if _has(found, method)]
+        engine = found() if mine else None
+        for kind in mine:
+            kinds.setdefault(kind, []).append(engine)
+    return kinds
 
 
 def _misspelt(classes: list[type], is_enough: bool) -> str:
@@ -74,8 +90,7 @@ def _misspelt(classes: list[type], is_enough: bool) -> str:
     """
     for found in classes:
         declared = [name for name in ("languages", "pairs") if hasattr(found, name)]
-        is_base = any(other is not found and issubclass(other, found) for other in classes)
-        if not declared or is_base or any(_has(found, method) for method in _KINDS):
+        if not declared or any(_has(found, method) for method in _KINDS):
             continue
         hint = meant(found, list(_KINDS))
         if hint or not is_enough:
