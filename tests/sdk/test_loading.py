@@ -69,7 +69,7 @@ def test_a_method_that_is_spelt_another_way_is_named(tmp_path: Path) -> None:
 
 
 def test_a_class_with_no_method_of_an_engine_is_named_if_engines_are_missing(tmp_path: Path) -> None:
-    with pytest.raises(NoEngine, match=r"Ears has `languages` but no `recognise`.*; docs/sdk\.md"):
+    with pytest.raises(NoEngine, match=r"Ears has `languages` but no `recognise`.*docs/sdk\.md"):
         load_engine(made_of(tmp_path, CLASSES.replace("recognise", "listen")))
 
 
@@ -145,3 +145,20 @@ def test_a_class_of_two_kinds_is_made_once(tmp_path: Path) -> None:
     engine, _ = load_engine(made_of(tmp_path, code))
     assert isinstance(engine, Pipeline)
     assert {one.service_id for one in engine.abilities().services or ()} == {"ears-asr", "mind-semantic", "mind-nmt"}
+
+
+@pytest.mark.parametrize("method", ["say", "synthesize", "tts"])
+def test_a_voice_without_a_method_of_engines_is_an_error_also_if_the_file_could_do_without(
+    tmp_path: Path, method: str
+) -> None:
+    voice = f"\nclass Voice:\n    languages = ['pt']\n    def {method}(self, text, language): ..."
+    with pytest.raises(NoEngine, match=r"Voice has `languages` but no `recognise`, `repair` or `speak`; .*`_Voice`"):
+        load_engine(made_of(tmp_path, CLASSES + voice))
+    engine, _ = load_engine(made_of(tmp_path, CLASSES + voice.replace("Voice", "_Voice")))
+    assert isinstance(engine, Pipeline)
+
+
+def test_a_class_that_only_annotates_its_pairs_is_meant_as_an_engine_too(tmp_path: Path) -> None:
+    other = "\nclass Other:\n    pairs: list\n    def convert(self, text, source, target): ..."
+    with pytest.raises(NoEngine, match=r"Other has `pairs` but no `translate`; "):
+        load_engine(made_of(tmp_path, CLASSES + other))

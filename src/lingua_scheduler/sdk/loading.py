@@ -3,7 +3,7 @@
 import inspect
 import runpy
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from lingua_scheduler.sdk.pipeline import Pipeline
 # The methods by which classes of a file are known as engines.
 _KINDS = {"recognise": "recogniser", "repair": "repairer", "translate": "translator", "speak": "speaker"}
 _HOW = "end it with run_node(Node(…)), set engine = Pipeline(…), or define classes of engines (docs/sdk.md)"
-
-_METHODS = "docs/sdk.md has the methods of each kind of engine"
+# What a class may declare, and the methods of which it then has one.
+_DECLARED = {"pairs": ("translate",), "languages": ("recognise", "repair", "speak")}
+_OTHERWISE = "; name its method so (docs/sdk.md), or the class `_{name}` if it is no engine"
 
 
 class NoEngine(Exception):
@@ -41,9 +42,9 @@ def load_engine(path: Path) -> tuple[Engine, Abilities | None]:
     if engine is not None:
         return engine, None  # type: ignore[return-value]  # what it must do is tried by the self-test
     classes = _classes(made)
-    kinds = _engines(classes)
-    if complaint := _misspelt(classes, is_enough="recogniser" in kinds):
+    if complaint := _misspelt(classes):
         raise NoEngine(f"{path.name}: {complaint}")
+    kinds = _engines(classes)
     if "recogniser" not in kinds:
         raise NoEngine(f"{path.name} makes no engine: {_HOW}")
     return Pipeline(**kinds, name=path.stem), None
@@ -83,20 +84,25 @@ def _engines(classes: list[type]) -> dict[str, list[Any]]:
     return kinds
 
 
-def _misspelt(classes: list[type], is_enough: bool) -> str:
-    """What is wrong with a class that declares what an engine declares, and has no method of an engine.
-
-    If the file has engines enough without it, it is only named when the name of a method is almost right.
-    """
+def _misspelt(classes: list[type]) -> str:
+    """What is wrong with a class that declares what an engine declares, and has no method of an engine."""
     for found in classes:
-        declared = [name for name in ("languages", "pairs") if hasattr(found, name)]
-        if not declared or any(_has(found, method) for method in _KINDS):
+        declared = next((name for name in _DECLARED if _declares(found, name)), None)
+        if declared is None or found.__name__.startswith("_") or any(_has(found, method) for method in _KINDS):
             continue
         hint = meant(found, list(_KINDS))
-        if hint or not is_enough:
-            *most, last = (f"`{method}`" for method in _KINDS)
-            return f"{found.__name__} has `{declared[0]}` but no {', '.join(most)} or {last}{hint or f'; {_METHODS}'}"
+        name = found.__name__
+        return f"{name} has `{declared}` but no {_either(_DECLARED[declared])}{hint or _OTHERWISE.format(name=name)}"
     return ""
+
+
+def _declares(found: type, name: str) -> bool:
+    return hasattr(found, name) or name in inspect.get_annotations(found)
+
+
+def _either(methods: Sequence[str]) -> str:
+    *most, last = (f"`{method}`" for method in methods)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _has(found: type, method: str) -> bool:
