@@ -137,10 +137,8 @@ def test_all_classes_of_a_kind_are_used_in_the_order_of_the_file(tmp_path: Path)
 
 
 def test_a_class_of_two_kinds_is_made_once(tmp_path: Path) -> None:
-    code = (
-        CLASSES
-        + "\n    made = []\n    languages = ['en']\n    def __init__(self): assert not self.made.append(1) and len(self.made) == 1"
-    )
+    code = CLASSES + "\n    made = []\n    languages = ['en']"
+    code += "\n    def __init__(self): assert not self.made.append(1) and len(self.made) == 1"
     code += "\n    def repair(self, text, language): return text"
     engine, _ = load_engine(made_of(tmp_path, code))
     assert isinstance(engine, Pipeline)

@@ -73,9 +73,9 @@ def _is_abstract(found: type) -> bool:
     return inspect.isabstract(found) or getattr(found, "_is_protocol", False)
 
 
-def _engines(classes: list[type]) -> dict[str, list[Any]]:
+def _engines(classes: list[type]) -> dict[str, Any]:
     """An engine of each class, by its kinds, in the order of the file."""
-    kinds: dict[str, list[Any]] = {}
+    kinds: dict[str, Any] = {}
     for found in classes:
         mine = [kind for method, kind in _KINDS.items() if _has(found, method)]
         engine = found() if mine else None

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.speech.own_engines import OwnEngine
 from lingua_scheduler.cli.speech.sample import spoken_sample
 from lingua_scheduler.cli.wording import counted, plain_lines
 from lingua_scheduler.domain.jobs.losses import STAGES
@@ -18,11 +19,11 @@ from lingua_scheduler.sdk.loading import NoEngine, load_engine
 from lingua_scheduler.sdk.self_test import MAX_PAIRS, PairTest, pairs_of, problems_of, try_pair
 
 
-def check(path: Path, as_json: bool) -> None:
+def check(path: Path, own: OwnEngine, as_json: bool) -> None:
     """Load the engines, try every pair, say what will be served. Ends with an exit code if something fails."""
-    engine, given = loaded(path)
+    engine = own.engine
     try:
-        able, tests = asyncio.run(_tried(path.name, engine, given))
+        able, tests = asyncio.run(_tried(path.name, own))
     except Exception as error:
         fail(f"{path.name}: {_told(error)}", Exit.ENGINES)
     failed = problems_of(tests)
@@ -44,11 +45,12 @@ def loaded(path: Path) -> tuple[Engine, Abilities | None]:
         fail(f"{path.name}: {_told(error)}", Exit.ENGINES)
 
 
-async def _tried(name: str, engine: Engine, given: Abilities | None) -> tuple[Abilities, list[PairTest]]:
+async def _tried(name: str, own: OwnEngine) -> tuple[Abilities, list[PairTest]]:
+    engine = own.engine
     if callable(load := getattr(engine, "load", None)):
         click.echo(f"loading {name} …", err=True)
         await load()
-    able: Abilities = given or engine.abilities()  # type: ignore[attr-defined]  # a file without abilities is refused
+    able = own.abilities()
     speech = spoken_sample().samples
     silence = bytes(2 * SAMPLE_RATE)
     pairs = pairs_of(able)[:MAX_PAIRS]
