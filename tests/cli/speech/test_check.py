@@ -71,7 +71,7 @@ def test_as_json(tmp_path: Path) -> None:
     [
         ('"en"', 'Ears.languages is the text "en"; write a list of languages: ["en"]'),
         ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("[]", "no language pair would be served"),
+        ("[]", "my_engines.py serves nothing: no recogniser knows a language (Ears: none)"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_a_sentence(tmp_path: Path, languages: str, said: str) -> None:

@@ -67,7 +67,7 @@ def test_without_options_a_file_is_served_as_it_says(tmp_path: Path, served: lis
 def test_a_check_says_what_the_options_would_leave(tmp_path: Path) -> None:
     shown = node(tmp_path, CLASSES, "--check", "--slots", "6", "--languages", "en,es")
     assert "would serve en → es; 6 at once" in shown.stdout
-    assert "pt" not in shown.stdout
+    assert "→ pt" not in shown.stdout
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,48 @@ def test_an_engine_may_import_what_lies_beside_its_file_when_it_loads(tmp_path: 
     (tmp_path / "beside_when_loading.py").write_text("x = 1\n", "utf-8")
     shown = node(tmp_path, CLASSES + "\n    def load(self):\n        import beside_when_loading\n")
     assert (shown.exit_code, len(served)) == (0, 1), shown.output
+
+
+DEAF = CLASSES.replace('[("en", "pt"), ("en", "es")]', '[("fr", "de")]')
+WHY_DEAF = "batch.py serves nothing: Mind translates from fr, but no recogniser knows fr (Ears: en)"
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_a_file_that_can_serve_nothing_ends_with_the_reason(
+    tmp_path: Path, served: list[Abilities], options: tuple[str, ...]
+) -> None:
+    refused = node(tmp_path, DEAF, *options)
+    assert (refused.exit_code, served) == (ENGINES, [])
+    assert WHY_DEAF in refused.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_languages_that_leave_nothing_are_told_from_engines_that_serve_nothing(
+    tmp_path: Path, served: list[Abilities], options: tuple[str, ...]
+) -> None:
+    refused = node(tmp_path, CLASSES, "--languages", "pt,es", *options)
+    assert (refused.exit_code, served) == (ENGINES, [])
+    assert "--languages pt,es leaves no language pair to serve; without it: en → pt, en → es" in refused.stderr
+
+
+def test_languages_that_cannot_be_read_after_loading_are_an_error(tmp_path: Path, served: list[Abilities]) -> None:
+    code = CLASSES.replace("class Voice:", "    def load(self):\n        self.pairs = 'en'\n\nclass Voice:")
+    refused = node(tmp_path, code)
+    assert (refused.exit_code, served) == (ENGINES, [])
+    assert "batch.py: Mind.pairs must be a list of pairs" in refused.stderr
+
+
+def test_a_model_that_cannot_be_loaded_ends_the_node(tmp_path: Path, served: list[Abilities]) -> None:
+    refused = node(tmp_path, CLASSES + "\n    def load(self):\n        raise OSError('weights are cut short')\n")
+    assert (refused.exit_code, served) == (ENGINES, [])
+    assert "load: OSError: weights are cut short" in refused.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("--check",)])
+def test_why_a_pair_is_text_only_is_said(tmp_path: Path, served: list[Abilities], options: tuple[str, ...]) -> None:
+    code = CLASSES.replace(
+        "...", "\n        from lingua_scheduler.sdk.node import Audio\n        return Audio(bytes(32000))"
+    )
+    shown = node(tmp_path, code, *options)
+    assert shown.exit_code == 0, shown.output
+    assert "text only (no voice speaks es; Voice speaks pt)" in shown.output

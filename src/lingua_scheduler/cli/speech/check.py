@@ -10,11 +10,11 @@ import click
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.speech.own_engines import OwnEngine
 from lingua_scheduler.cli.speech.sample import spoken_sample
+from lingua_scheduler.cli.speech.shortcomings import told, why_nothing, why_text_only
 from lingua_scheduler.cli.wording import counted, plain_lines
 from lingua_scheduler.domain.jobs.losses import STAGES
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.engines import Abilities, Engine
-from lingua_scheduler.sdk.failures import BrokenContract, whole_description_of
 from lingua_scheduler.sdk.loading import NoEngine, load_engine
 from lingua_scheduler.sdk.self_test import MAX_PAIRS, PairTest, pairs_of, problems_of, try_pair
 
@@ -25,15 +25,16 @@ def check(path: Path, own: OwnEngine, as_json: bool) -> None:
     try:
         able, tests = asyncio.run(_tried(path.name, own))
     except Exception as error:
-        fail(f"{path.name}: {_told(error)}", Exit.ENGINES)
+        fail(f"{path.name}: {told(error)}", Exit.ENGINES)
     failed = problems_of(tests)
     if as_json:
         click.echo(json.dumps(_as_json(engine, able, tests), ensure_ascii=False))
     else:
-        _show(able, tests)
-    if failed or not tests:
-        what = f"{counted(len(failed), 'pair')} failed" if tests else "no language pair would be served"
-        fail(f"{path.name}: {what}", Exit.ENGINES)
+        _show(own, able, tests)
+    if not tests:
+        fail(f"{path.name} serves nothing: {why_nothing(own)}", Exit.ENGINES)
+    if failed:
+        fail(f"{path.name}: {counted(len(failed), 'pair')} failed", Exit.ENGINES)
 
 
 def loaded(path: Path) -> tuple[Engine, Abilities | None]:
@@ -42,7 +43,7 @@ def loaded(path: Path) -> tuple[Engine, Abilities | None]:
     except NoEngine as error:
         fail(str(error), Exit.ENGINES)
     except (Exception, SystemExit) as error:
-        fail(f"{path.name}: {_told(error)}", Exit.ENGINES)
+        fail(f"{path.name}: {told(error)}", Exit.ENGINES)
 
 
 async def _tried(name: str, own: OwnEngine) -> tuple[Abilities, list[PairTest]]:
@@ -57,15 +58,11 @@ async def _tried(name: str, own: OwnEngine) -> tuple[Abilities, list[PairTest]]:
     return able, [await try_pair(engine, pair, able, speech if pair[0].startswith("en") else silence) for pair in pairs]
 
 
-def _told(error: BaseException) -> str:
-    return str(error) if isinstance(error, BrokenContract) else whole_description_of(error)
-
-
-def _show(able: Abilities, tests: list[PairTest]) -> None:
+def _show(own: OwnEngine, able: Abilities, tests: list[PairTest]) -> None:
     for test in tests:
         stages = ", ".join(f"{STAGES.get(stage, stage)} {took_ms:.0f} ms" for stage, took_ms in test.stage_ms.items())
         result = "FAILED" if test.problem else "ok"
-        how = "spoken" if test.is_spoken else "text only"
+        how = "spoken" if test.is_spoken else f"text only ({why_text_only(own, test.target)})"
         unheard = "" if test.heard or test.problem else "; no speech was recognised in the sample"
         line = f"{test.source} → {test.target}  {result}, {how}, {test.took_ms:.0f} ms"
         click.echo(line + (f" ({stages})" if stages else "") + unheard)

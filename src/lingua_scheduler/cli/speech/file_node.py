@@ -8,22 +8,45 @@ from pathlib import Path
 
 import click
 
-from lingua_scheduler.cli.speech.own_engines import OwnEngine, named
+from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
+from lingua_scheduler.cli.speech.shortcomings import told, why_nothing, why_text_only
 from lingua_scheduler.cli.wording import stamp
 from lingua_scheduler.sdk.node import Node
-from lingua_scheduler.sdk.self_test import pairs_of
+from lingua_scheduler.sdk.self_test import MAX_PAIRS, pairs_of
 from lingua_scheduler.telemetry import logs, traces
 
 
 def serve(file: Path, own: OwnEngine, node: Callable[[], Node]) -> None:
-    asyncio.run(_serve(own, node()))
+    """Until it is told to leave; ends with an exit code if it cannot load, or has nothing to serve."""
+    asyncio.run(_serve(file, own, node()))
 
 
-async def _serve(own: OwnEngine, worker: Node) -> None:
-    if await _loaded(worker):
-        able = own.abilities()
-        click.echo(f"{stamp()} serving {named(pairs_of(able))}; {able.slots} at once", err=True)
+async def _serve(file: Path, own: OwnEngine, worker: Node) -> None:
+    try:
+        is_loaded = await _loaded(worker)
+    except Exception:
+        # The node has told of it.
+        fail(f"{file.name}: its engines cannot be loaded", Exit.ENGINES)
+    if is_loaded:
+        for line in _served(file, own):
+            click.echo(f"{stamp()} {line}", err=True)
         await serving(worker)
+
+
+def _served(file: Path, own: OwnEngine) -> list[str]:
+    """What is served, in words."""
+    try:
+        able = own.abilities()
+        pairs = pairs_of(able)
+    except Exception as error:
+        fail(f"{file.name}: {told(error)}", Exit.ENGINES)
+    if not pairs:
+        fail(f"{file.name} serves nothing: {why_nothing(own)}", Exit.ENGINES)
+    spoken = set(map(tag, able.speaks))
+    silent = [(source, target) for source, target in pairs if target not in spoken][:MAX_PAIRS]
+    lines = [f"serving {named(pairs)}; {able.slots} at once"]
+    return lines + [f"{named([pair])} is text only ({why_text_only(own, pair[1])})" for pair in silent]
 
 
 async def _loaded(worker: Node) -> bool:

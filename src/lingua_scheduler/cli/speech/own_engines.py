@@ -61,10 +61,10 @@ def _resize(pipeline: Pipeline, slots: int) -> None:
 
 
 def _narrowed(able: Abilities, languages: Sequence[str]) -> Abilities:
-    wanted = set(map(_tag, languages))
+    wanted = set(map(tag, languages))
 
     def among(listed: Iterable[str]) -> list[str]:
-        return [language for language in listed if _tag(language) in wanted]
+        return [language for language in listed if tag(language) in wanted]
 
     pairs = able.translates
     return able._replace(
@@ -75,7 +75,7 @@ def _narrowed(able: Abilities, languages: Sequence[str]) -> Abilities:
     )
 
 
-def _tag(language: str) -> str:
+def tag(language: str) -> str:
     return tag_of(language) or language
 
 
