@@ -31,7 +31,7 @@ SIM_DELAY_MS = 120
 MOST_SLOTS = 4
 MOST_PAIRS_NAMED = 20
 # Options that make sense for engines of a file; the others choose or configure the installed ones.
-GO_WITH_FILE = ("url", "languages", "slots", "node_id", "only_check", "as_json")
+GO_WITH_FILE = ("url", "languages", "slots", "node_id", "only_check", "timeout_s", "as_json")
 NODE_ID_RULE = "1 to 64 letters, digits and . _ : -, with a letter or a digit first"
 
 
@@ -93,6 +93,14 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--check", "only_check", is_flag=True, help="With FILE: try every pair of its engines, then exit. Alone: --list."
 )
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1, 3600),
+    default=60,
+    show_default=True,
+    help="With --check FILE: maximum seconds for each pair.",
+)
 @click.option("--json", "as_json", is_flag=True, help="With --list or --check: output JSON.")
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False, exists=True))
 def node(
@@ -105,6 +113,7 @@ def node(
     delay_ms: float | None,
     only_list: bool,
     only_check: bool,
+    timeout_s: float,
     as_json: bool,
     **brought: Any,
 ) -> None:
@@ -125,16 +134,15 @@ def node(
     SIGTERM or Ctrl-C stops it after its running jobs have finished.
     """
     codes = _codes(languages)
-    if as_json and not only_list and not only_check:
-        fail("--json goes with --list or --check", Exit.SETTINGS)
+    _must_be_of_a_check(as_json, only_list or only_check, only_check and file is not None)
     _must_be_node_id(node_id)
     if file is not None:
-        _must_go_with_file(click.get_current_context())
+        _must_go_with_file()
         _must_be_address(url)
         with importing_beside(file):
             own = OwnEngine(*check.loaded(file), codes, slots)
             if only_check:
-                check.check(file, own, as_json)
+                check.check(file, own, timeout_s, as_json)
             else:
                 file_node.serve(file, own, lambda: Node(url, own, node_id=node_id, on_event=_tell))
         return
@@ -200,11 +208,22 @@ def _must_be_node_id(node_id: str | None) -> None:
         fail(f"--id {node_id!r} cannot be a node id: {NODE_ID_RULE}", Exit.SETTINGS)
 
 
-def _must_go_with_file(context: click.Context) -> None:
-    for option in context.command.params:
+def _must_be_of_a_check(as_json: bool, is_shown: bool, is_tried: bool) -> None:
+    """Refuse what has no effect without --list or --check."""
+    if as_json and not is_shown:
+        fail("--json goes with --list or --check", Exit.SETTINGS)
+    if _is_given("timeout_s") and not is_tried:
+        fail("--timeout goes with --check FILE", Exit.SETTINGS)
+
+
+def _is_given(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _must_go_with_file() -> None:
+    for option in click.get_current_context().command.params:
         name = option.name or ""
-        is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if isinstance(option, click.Option) and is_given and option.expose_value and name not in GO_WITH_FILE:
+        if isinstance(option, click.Option) and option.expose_value and name not in GO_WITH_FILE and _is_given(name):
             hint = "; --check tries those of FILE" if name == "only_list" else ""
             fail(f"{option.opts[0]} is for installed engines and does not go with FILE{hint}", Exit.SETTINGS)
 

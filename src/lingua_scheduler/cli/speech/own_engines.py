@@ -1,6 +1,7 @@
 """The engines of a node owner's file, as far as the command line wants them served."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
 
 from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.protocol.node import JobAssign
@@ -15,7 +16,7 @@ class OwnEngine:
     """An engine with fewer languages or other slots than its file says; what it can do is asked for every heartbeat."""
 
     # Only if the engine has one.
-    load: Callable[[], Awaitable[None]]
+    load: Callable[[], Coroutine[Any, Any, None]]
 
     def __init__(
         self,
