@@ -1,11 +1,12 @@
 """The engine of a file: from the node it runs, its variable, or its classes."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
 from lingua_scheduler.sdk.failures import BrokenContract
-from lingua_scheduler.sdk.loading import NoEngine, load_engine
+from lingua_scheduler.sdk.loading import NoEngine, importing_beside, load_engine
 from lingua_scheduler.sdk.pipeline import Pipeline
 from tools.docs import ROOT
 
@@ -68,7 +69,7 @@ def test_a_method_that_is_spelt_another_way_is_named(tmp_path: Path) -> None:
 
 
 def test_a_class_with_no_method_of_an_engine_is_named_if_engines_are_missing(tmp_path: Path) -> None:
-    with pytest.raises(NoEngine, match=r"Ears has `languages` but no `recognise`.*; docs/sdk\.md"):
+    with pytest.raises(NoEngine, match=r"Ears has `languages` but no `recognise`.*docs/sdk\.md"):
         load_engine(made_of(tmp_path, CLASSES.replace("recognise", "listen")))
 
 
@@ -78,3 +79,84 @@ def test_a_base_class_of_engines_is_no_mistake(tmp_path: Path) -> None:
     )
     engine, _ = load_engine(made_of(tmp_path, code))
     assert isinstance(engine, Pipeline)
+
+
+def test_modules_beside_the_file_are_found_first_while_it_loads(tmp_path: Path) -> None:
+    (tmp_path / "my_words_beside.py").write_text("PAIRS = [('en', 'es')]\n", "utf-8")
+    code = "import my_words_beside\n" + CLASSES.replace('[("en", "pt")]', "my_words_beside.PAIRS")
+    before = list(sys.path)
+    engine, _ = load_engine(made_of(tmp_path, code))
+    assert isinstance(engine, Pipeline)
+    assert engine.abilities().translates == [("en", "es")]
+    assert sys.path == before
+
+
+def test_while_a_file_is_used_its_folder_is_where_python_looks_first(tmp_path: Path) -> None:
+    before = list(sys.path)
+    with importing_beside(tmp_path / "my_engines.py"):
+        assert sys.path == [str(tmp_path.resolve()), *before]
+    assert sys.path == before
+
+
+TWO_EARS = """
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+class Listening(ABC):
+    languages = ["xx"]
+    @abstractmethod
+    def recognise(self, audio, language, partial): ...
+
+class Base:
+    languages = ["yy"]
+    def recognise(self, audio, language, partial):
+        return self.languages[0]
+
+class Ears(Base):
+    languages = ["en"]
+
+class Oreilles(Base):
+    languages = ["fr"]
+
+class Shape(Protocol):
+    languages: list[str]
+    def recognise(self, audio, language, partial): ...
+
+Alias = Ears
+"""
+
+
+def test_all_classes_of_a_kind_are_used_in_the_order_of_the_file(tmp_path: Path) -> None:
+    engine, _ = load_engine(
+        made_of(tmp_path, TWO_EARS + CLASSES.partition("class Mind")[1] + CLASSES.partition("class Mind")[2])
+    )
+    assert isinstance(engine, Pipeline)
+    able = engine.abilities()
+    assert able.recognises == ["en", "fr"]
+    assert [one.service_id for one in able.services or ()][:2] == ["ears-asr", "oreilles-asr"]
+
+
+def test_a_class_of_two_kinds_is_made_once(tmp_path: Path) -> None:
+    code = CLASSES + "\n    made = []\n    languages = ['en']"
+    code += "\n    def __init__(self): assert not self.made.append(1) and len(self.made) == 1"
+    code += "\n    def repair(self, text, language): return text"
+    engine, _ = load_engine(made_of(tmp_path, code))
+    assert isinstance(engine, Pipeline)
+    assert {one.service_id for one in engine.abilities().services or ()} == {"ears-asr", "mind-semantic", "mind-nmt"}
+
+
+@pytest.mark.parametrize("method", ["say", "synthesize", "tts"])
+def test_a_voice_without_a_method_of_engines_is_an_error_also_if_the_file_could_do_without(
+    tmp_path: Path, method: str
+) -> None:
+    voice = f"\nclass Voice:\n    languages = ['pt']\n    def {method}(self, text, language): ..."
+    with pytest.raises(NoEngine, match=r"Voice has `languages` but no `recognise`, `repair` or `speak`; .*`_Voice`"):
+        load_engine(made_of(tmp_path, CLASSES + voice))
+    engine, _ = load_engine(made_of(tmp_path, CLASSES + voice.replace("Voice", "_Voice")))
+    assert isinstance(engine, Pipeline)
+
+
+def test_a_class_that_only_annotates_its_pairs_is_meant_as_an_engine_too(tmp_path: Path) -> None:
+    other = "\nclass Other:\n    pairs: list\n    def convert(self, text, source, target): ..."
+    with pytest.raises(NoEngine, match=r"Other has `pairs` but no `translate`; "):
+        load_engine(made_of(tmp_path, CLASSES + other))

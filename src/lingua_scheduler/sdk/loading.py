@@ -2,7 +2,9 @@
 
 import inspect
 import runpy
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from lingua_scheduler.sdk.pipeline import Pipeline
 # The methods by which classes of a file are known as engines.
 _KINDS = {"recognise": "recogniser", "repair": "repairer", "translate": "translator", "speak": "speaker"}
 _HOW = "end it with run_node(Node(…)), set engine = Pipeline(…), or define classes of engines (docs/sdk.md)"
-
-_METHODS = "docs/sdk.md has the methods of each kind of engine"
+# What a class may declare, and the methods of which it then has one.
+_DECLARED = {"pairs": ("translate",), "languages": ("recognise", "repair", "speak")}
+_OTHERWISE = "; name its method so (docs/sdk.md), or the class `_{name}` if it is no engine"
 
 
 class NoEngine(Exception):
@@ -29,7 +32,7 @@ def load_engine(path: Path) -> tuple[Engine, Abilities | None]:
     Raises NoEngine, BrokenContract, and whatever the file raises.
     """
     nodes: list[Node] = []
-    with catching(nodes.append):
+    with importing_beside(path), catching(nodes.append):
         made = runpy.run_path(str(path), run_name="__main__")
     if nodes:
         return nodes[0].engine, nodes[0].given_abilities
@@ -38,37 +41,68 @@ def load_engine(path: Path) -> tuple[Engine, Abilities | None]:
         raise BrokenContract(f"engine is a {type(engine).__name__} without a method abilities(); use a Pipeline")
     if engine is not None:
         return engine, None  # type: ignore[return-value]  # what it must do is tried by the self-test
-    classes = [found for found in made.values() if inspect.isclass(found) and found.__module__ == "__main__"]
-    kinds = dict(_engines(classes))
-    if complaint := _misspelt(classes, is_enough="recogniser" in kinds):
+    classes = _classes(made)
+    if complaint := _misspelt(classes):
         raise NoEngine(f"{path.name}: {complaint}")
+    kinds = _engines(classes)
     if "recogniser" not in kinds:
         raise NoEngine(f"{path.name} makes no engine: {_HOW}")
     return Pipeline(**kinds, name=path.stem), None
 
 
-def _engines(classes: list[type]) -> Iterator[tuple[str, Any]]:
+@contextmanager
+def importing_beside(path: Path) -> Iterator[None]:
+    """Modules beside the file can be imported, as if Python ran it: engines may import some only when they work."""
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _classes(made: dict[str, Any]) -> list[type]:
+    """Those that the file itself defines, each once; not those that only others of the file build on."""
+    found = [one for one in made.values() if inspect.isclass(one) and one.__module__ == "__main__"]
+    defined = list(dict.fromkeys(found))
+    bases = {base for one in defined for base in one.__mro__[1:]}
+    return [one for one in defined if one not in bases and not _is_abstract(one)]
+
+
+def _is_abstract(found: type) -> bool:
+    return inspect.isabstract(found) or getattr(found, "_is_protocol", False)
+
+
+def _engines(classes: list[type]) -> dict[str, Any]:
+    """An engine of each class, by its kinds, in the order of the file."""
+    kinds: dict[str, Any] = {}
     for found in classes:
-        for method, kind in _KINDS.items():
-            if _has(found, method):
-                yield kind, found()
+        mine = [kind for method, kind in _KINDS.items() if _has(found, method)]
+        engine = found() if mine else None
+        for kind in mine:
+            kinds.setdefault(kind, []).append(engine)
+    return kinds
 
 
-def _misspelt(classes: list[type], is_enough: bool) -> str:
-    """What is wrong with a class that declares what an engine declares, and has no method of an engine.
-
-    If the file has engines enough without it, it is only named when the name of a method is almost right.
-    """
+def _misspelt(classes: list[type]) -> str:
+    """What is wrong with a class that declares what an engine declares, and has no method of an engine."""
     for found in classes:
-        declared = [name for name in ("languages", "pairs") if hasattr(found, name)]
-        is_base = any(other is not found and issubclass(other, found) for other in classes)
-        if not declared or is_base or any(_has(found, method) for method in _KINDS):
+        declared = next((name for name in _DECLARED if _declares(found, name)), None)
+        if declared is None or found.__name__.startswith("_") or any(_has(found, method) for method in _KINDS):
             continue
         hint = meant(found, list(_KINDS))
-        if hint or not is_enough:
-            *most, last = (f"`{method}`" for method in _KINDS)
-            return f"{found.__name__} has `{declared[0]}` but no {', '.join(most)} or {last}{hint or f'; {_METHODS}'}"
+        name = found.__name__
+        return f"{name} has `{declared}` but no {_either(_DECLARED[declared])}{hint or _OTHERWISE.format(name=name)}"
     return ""
+
+
+def _declares(found: type, name: str) -> bool:
+    return hasattr(found, name) or name in inspect.get_annotations(found)
+
+
+def _either(methods: Sequence[str]) -> str:
+    *most, last = (f"`{method}`" for method in methods)
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def _has(found: type, method: str) -> bool:

@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
+from lingua_scheduler.cli.speech import trial
+from lingua_scheduler.settings import JobSettings
 from tools.docs import ROOT
 
 ENGINES = 7
@@ -39,7 +41,7 @@ def mine(folder: Path, languages: str = '["en"]', es: str = "return text") -> Pa
 def test_the_example_of_the_page_would_serve_its_pair() -> None:
     shown = check(ROOT / "examples" / "node.py")
     assert shown.exit_code == 0, shown.output
-    assert "en → pt  ok, spoken" in shown.stdout
+    assert "s of speech spoken" in shown.stdout
     assert "would serve en → pt; 2 at once" in shown.stdout
     # Stages are called as the methods of engines, in errors too.
     assert re.search(r"\(recognise \d+ ms, repair \d+ ms, translate \d+ ms, speak \d+ ms\)", shown.stdout)
@@ -71,7 +73,7 @@ def test_as_json(tmp_path: Path) -> None:
     [
         ('"en"', 'Ears.languages is the text "en"; write a list of languages: ["en"]'),
         ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("[]", "no language pair would be served"),
+        ("[]", "my_engines.py serves nothing: no recogniser knows a language (Ears: none)"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused_with_a_sentence(tmp_path: Path, languages: str, said: str) -> None:
@@ -129,3 +131,58 @@ def test_that_loading_takes_long_is_said_first(tmp_path: Path) -> None:
     shown = check(path, "--json")
     assert shown.stderr.startswith("loading my_engines.py …\n")
     assert shown.exit_code == 0
+
+
+def with_voice(path: Path, speech: str) -> Path:
+    voice = "\nfrom lingua_scheduler.sdk.node import Audio\nclass Voice:\n    languages = ['pt']\n"
+    voice += f"    def speak(self, text, language):\n        return Audio({speech})\n"
+    path.write_text(path.read_text("utf-8") + voice, "utf-8")
+    return path
+
+
+def test_how_much_speech_came_out_is_said(tmp_path: Path) -> None:
+    path = with_voice(mine(tmp_path), "bytes(80_000)")
+    assert "en → pt  ok, 2.5 s of speech spoken, " in check(path).stdout
+    assert [one["speech_s"] for one in json.loads(check(path, "--json").stdout)["pairs"]] == [2.5, 0.0]
+
+
+def test_a_voice_that_returns_no_speech_is_warned_of(tmp_path: Path) -> None:
+    shown = check(with_voice(mine(tmp_path), "b''"))
+    assert "spoken" not in shown.stdout
+    assert "en → pt  ok, no speech, " in shown.stdout
+    assert "    warning: the voice returned no speech for pt" in shown.stdout
+    assert shown.exit_code == 0
+
+
+def test_each_pair_is_named_before_it_is_tried(tmp_path: Path) -> None:
+    lines = check(mine(tmp_path)).stdout.splitlines()
+    assert lines[0] == "en → pt  trying …"
+    assert lines[1].startswith("en → pt  ok")
+    assert lines[2] == "en → es  trying …"
+    shown = check(mine(tmp_path), "--json")
+    assert "en → es  trying …" in shown.stderr
+    assert json.loads(shown.stdout)
+
+
+def test_an_endless_engine_fails_after_the_time_limit(tmp_path: Path) -> None:
+    shown = check(mine(tmp_path, es="import time; time.sleep(5)"), "--timeout", "0.2")
+    assert shown.exit_code == ENGINES
+    assert "en → es  FAILED" in shown.stdout
+    assert "not done after 0.2 s (--timeout)" in shown.stdout
+    assert "would serve en → pt; 2 at once" in shown.stdout
+
+
+def test_a_pair_that_takes_longer_than_a_job_may_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "JOB", JobSettings(timeout_base_ms=1, timeout_factor=0.001))
+    path = mine(tmp_path, es="import time; time.sleep(0.1)")
+    lines = check(path).stdout.splitlines()
+    late = lines[next(place for place, line in enumerate(lines) if line.startswith("en → es  ok")) + 1]
+    assert re.match(r" +warning: a job with [\d.]+ s of audio is given up after 0\.0 s by default", late)
+    assert "job.timeout_base_ms" in late
+    told = json.loads(check(path, "--json").stdout)
+    assert told["pairs"][1]["took_ms"] > told["pairs"][1]["allowed_ms"]
+
+
+def test_a_time_limit_goes_with_a_check_alone(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(main, ["node", str(mine(tmp_path)), "--timeout", "5"])
+    assert (refused.exit_code, "--timeout goes with --check FILE" in refused.stderr) == (2, True)

@@ -2,15 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import url_option
-from lingua_scheduler.cli.speech import check, engines
+from lingua_scheduler.cli.speech import check, engines, file_node
+from lingua_scheduler.cli.speech.own_engines import OwnEngine, named
 from lingua_scheduler.cli.wording import PlainConsole, plain_lines, stamp, table_console
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
 from lingua_scheduler.domain.pools.languages import is_code
@@ -20,14 +22,16 @@ from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
 from lingua_scheduler.sdk.address import BadAddress, socket_url
 from lingua_scheduler.sdk.engines import Abilities
+from lingua_scheduler.sdk.loading import importing_beside
 from lingua_scheduler.sdk.node import Node
-from lingua_scheduler.telemetry import logs, traces
 
 SIM_SLOTS = 4
 SIM_DELAY_MS = 120
 # A recogniser takes a core while it listens, and memory for each utterance at once.
 MOST_SLOTS = 4
 MOST_PAIRS_NAMED = 20
+# Options that make sense for engines of a file; the others choose or configure the installed ones.
+GO_WITH_FILE = ("url", "languages", "slots", "node_id", "only_check", "timeout_s", "as_json")
 NODE_ID_RULE = "1 to 64 letters, digits and . _ : -, with a letter or a digit first"
 
 
@@ -76,7 +80,9 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--languages", help="Serve only these languages, comma-separated.  [default: all supported]")
 @click.option(
-    "--slots", type=click.IntRange(1, 256), help="Concurrent jobs.  [default: one per CPU core, at most 4; sim: 4]"
+    "--slots",
+    type=click.IntRange(1, 256),
+    help="Concurrent jobs.  [default: one per CPU core, at most 4; sim: 4; FILE: as it says]",
 )
 @click.option("--id", "node_id", help="Node id, kept over restarts.  [default: assigned by the scheduler]")
 @click.option(
@@ -86,6 +92,14 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--list", "only_list", is_flag=True, help="Show the installed engines, then exit.")
 @click.option(
     "--check", "only_check", is_flag=True, help="With FILE: try every pair of its engines, then exit. Alone: --list."
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(0.1, 3600),
+    default=60,
+    show_default=True,
+    help="With --check FILE: maximum seconds for each pair.",
 )
 @click.option("--json", "as_json", is_flag=True, help="With --list or --check: output JSON.")
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False, exists=True))
@@ -99,6 +113,7 @@ def node(
     delay_ms: float | None,
     only_list: bool,
     only_check: bool,
+    timeout_s: float,
     as_json: bool,
     **brought: Any,
 ) -> None:
@@ -119,11 +134,17 @@ def node(
     SIGTERM or Ctrl-C stops it after its running jobs have finished.
     """
     codes = _codes(languages)
-    if as_json and not only_list and not only_check:
-        fail("--json goes with --list or --check", Exit.SETTINGS)
+    _must_be_of_a_check(as_json, only_list or only_check, only_check and file is not None)
     _must_be_node_id(node_id)
     if file is not None:
-        _of_file(file, url, node_id, as_json if only_check else None)
+        _must_go_with_file()
+        _must_be_address(url)
+        with importing_beside(file):
+            own = OwnEngine(*check.loaded(file), codes, slots)
+            if only_check:
+                check.check(file, own, timeout_s, as_json)
+            else:
+                file_node.serve(file, own, lambda: Node(url, own, node_id=node_id, on_event=_tell))
         return
     only_list = only_list or only_check
     if delay_ms is not None and engine != "sim":
@@ -137,7 +158,7 @@ def node(
         sim = SimEngine(base_ms=SIM_DELAY_MS if delay_ms is None else delay_ms)
         worker = Node(url, sim, abilities, node_id=node_id, on_event=_tell)
         click.echo(f"{stamp()} This node is simulated: it measures the audio and invents the words.", err=True)
-        asyncio.run(_serve(worker))
+        asyncio.run(file_node.serving(worker))
         return
     choices = _choices(codes, brought)
     found = catalogue.survey(choices)
@@ -170,8 +191,8 @@ def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             fail(f"cannot load {loading} ({why}); choose other engines with --recogniser or --translator", Exit.ENGINES)
-    click.echo(f"{stamp()} serving {_named(crew.pairs)}; {slots} at once", err=True)
-    asyncio.run(_serve(worker))
+    click.echo(f"{stamp()} serving {named(crew.pairs)}; {slots} at once", err=True)
+    asyncio.run(file_node.serving(worker))
 
 
 def _must_be_address(url: str) -> None:
@@ -187,14 +208,24 @@ def _must_be_node_id(node_id: str | None) -> None:
         fail(f"--id {node_id!r} cannot be a node id: {NODE_ID_RULE}", Exit.SETTINGS)
 
 
-def _of_file(file: Path, url: str, node_id: str | None, check_as_json: bool | None) -> None:
-    """Serve the engines of a file, or check them."""
-    _must_be_address(url)
-    if check_as_json is not None:
-        check.check(file, check_as_json)
-        return
-    engine, given = check.loaded(file)
-    asyncio.run(_serve(Node(url, engine, given, node_id=node_id, on_event=_tell)))
+def _must_be_of_a_check(as_json: bool, is_shown: bool, is_tried: bool) -> None:
+    """Refuse what has no effect without --list or --check."""
+    if as_json and not is_shown:
+        fail("--json goes with --list or --check", Exit.SETTINGS)
+    if _is_given("timeout_s") and not is_tried:
+        fail("--timeout goes with --check FILE", Exit.SETTINGS)
+
+
+def _is_given(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def _must_go_with_file() -> None:
+    for option in click.get_current_context().command.params:
+        name = option.name or ""
+        if isinstance(option, click.Option) and option.expose_value and name not in GO_WITH_FILE and _is_given(name):
+            hint = "; --check tries those of FILE" if name == "only_list" else ""
+            fail(f"{option.opts[0]} is for installed engines and does not go with FILE{hint}", Exit.SETTINGS)
 
 
 def _tell(event: str, detail: str) -> None:
@@ -207,8 +238,8 @@ def _codes(languages: str | None) -> list[str] | None:
     codes = [code.strip() for code in languages.split(",") if code.strip()]
     wrong = [code for code in codes if not is_code(code)]
     if wrong or not codes:
-        named = f"{wrong[0]!r} is not a language code" if wrong else "no language is named"
-        fail(f"{named}; for example: --languages en,zh", Exit.SETTINGS)
+        what = f"{wrong[0]!r} is not a language code" if wrong else "no language is named"
+        fail(f"{what}; for example: --languages en,zh", Exit.SETTINGS)
     return codes
 
 
@@ -227,26 +258,10 @@ def _choices(codes: list[str] | None, brought: dict[str, Any]) -> Choices:
 
 def _nothing_to_do(crew: Crew, codes: list[str] | None) -> str:
     if codes is not None and crew.possible:
-        others = _named(crew.possible[:MOST_PAIRS_NAMED]) + (", …" if len(crew.possible) > MOST_PAIRS_NAMED else "")
+        others = named(crew.possible[:MOST_PAIRS_NAMED]) + (", …" if len(crew.possible) > MOST_PAIRS_NAMED else "")
         return f"--languages {','.join(codes)} leaves no language pair to serve; without it: {others}"
     return (
         f"no translation is possible with the installed engines: {crew.lacks}. For English to Portuguese: "
         f"{catalogue.get_first()} "
         "(in a checkout: make speech). Without engines: lingua node --engine sim"
     )
-
-
-def _named(pairs: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(f"{source} → {target}" for source, target in pairs)
-
-
-async def _serve(worker: Node) -> None:
-    logs.configure("info", "auto")
-    tracing = traces.configure(traces.NODE, os.environ)
-    if tracing is not None:
-        tracing.install()
-    try:
-        await worker.serve()
-    finally:
-        if tracing is not None:
-            await tracing.close()
