@@ -48,6 +48,18 @@ async def node_ids(peers: Field) -> set[str]:
     return {node["node_id"] for node in (await peers.get("/v1/nodes"))[1]["nodes"]}
 
 
+# Registration
+
+
+async def test_a_node_that_can_get_no_jobs_is_told_what_is_missing(peers: Field) -> None:
+    says = {"node_id": "node-bare", "asr_langs": ["en"], "tts_langs": ["fr"], "nmt_pairs": ["en:fr"]}
+    status, body = await peers.post("/v1/node/register", says)
+    assert (status, body["state"]) == (200, "registering")
+    assert body["hint"] == "no jobs until it declares semantic_langs (pools.admission)"
+    status, body = await peers.post("/v1/node/heartbeat", {"node_id": "node-bare", "semantic_langs": ["en"]})
+    assert (status, body["state"], "hint" in body) == (200, "ready", False)
+
+
 # Work
 
 

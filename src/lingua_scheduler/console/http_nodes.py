@@ -225,6 +225,7 @@ class NodeOperations:
             node_id=link.node_id,
             state=link.profile.state(bool(link.pools)).value,
             heartbeat_interval_ms=self._nodes.interval_ms(link),
+            hint=self._nodes.hint_about(link),
         )
 
 

@@ -288,13 +288,20 @@ class NodeBeat(NodeSays, kw_only=True):
     node_id: Annotated[NodeId, _told("As registered", "node-http-1")]
 
 
-class NodeWelcome(Answer, kw_only=True):
+class NodeWelcome(Answer, kw_only=True, omit_defaults=True):
     ok: bool
     node_id: str
     state: Annotated[str, _told("registering (no pair can be served yet), ready or degraded", "ready")]
     heartbeat_interval_ms: Annotated[
         int, _told("Send a heartbeat or poll at least this often; after three times this without one it counts as gone")
     ]
+    hint: Annotated[
+        str | None,
+        _told(
+            "Why the node gets no jobs; absent if it serves a pair",
+            "no jobs until it declares semantic_langs (pools.admission)",
+        ),
+    ] = None
 
 
 class NodePoll(Body, kw_only=True):

@@ -88,3 +88,15 @@ async def test_one_node_is_shown_in_words(server: RedisProcess, node: str, words
     shown = await lingua(server, "node-info", node)
     for word in words:
         assert word in " ".join(shown.split())
+
+
+async def test_a_node_without_a_list_that_admission_needs_is_shown_with_the_reason(
+    server: RedisProcess, store: Store
+) -> None:
+    said = json.dumps({"languages": [["en"], [], ["fr"], None]})
+    await join(store, saying(entry("n1", pools=frozenset()), said))
+    await join(store, entry("n2"))
+    reason = "no jobs until it declares semantic languages (pools.admission)"
+    assert reason in await lingua(server, "node-info", "n1")
+    assert json.loads(await lingua(server, "node-info", "n1", "--json"))["hint"] == reason
+    assert "hint" not in json.loads(await lingua(server, "node-info", "n2", "--json"))

@@ -11,6 +11,7 @@ from lingua_scheduler.domain.pools.pools import (
     Languages,
     membership_of,
     missing_abilities,
+    why_unpooled,
 )
 
 
@@ -260,3 +261,25 @@ def test_what_is_said_to_be_missing_is_missing(fleet: list[Languages], admission
 )
 def test_every_rule_names_what_it_needs(admission: Admission, facet: str, sentence: str) -> None:
     assert why(able(asr="fr"), facet=facet, admission=admission) == sentence
+
+
+@pytest.mark.parametrize(
+    ("admission", "node", "sentence"),
+    [
+        (Admission.STRICT, able(asr="en", tts="fr"), "no jobs until it declares semantic_langs (pools.admission)"),
+        (Admission.STRICT, able(), "no jobs until it declares asr_langs and semantic_langs (pools.admission)"),
+        (
+            Admission.STRICT,
+            able(asr="en", semantic="fr"),
+            "no jobs: no language pair follows from the languages it declares (pools.admission)",
+        ),
+        (Admission.ASR_TTS, able(asr="en", semantic="en"), "no jobs until it declares tts_langs (pools.admission)"),
+        (Admission.ASR_SEMANTIC, able(semantic="en"), "no jobs until it declares asr_langs (pools.admission)"),
+        (Admission.STRICT, able(asr="en fr", semantic="en fr"), None),
+        (Admission.ASR_TTS, able(asr="en", semantic="en", tts="fr"), None),
+    ],
+)
+def test_a_node_in_no_pool_is_told_which_list_is_missing(
+    admission: Admission, node: Languages, sentence: str | None
+) -> None:
+    assert why_unpooled(node, admission, "{}_langs") == sentence

@@ -9,10 +9,11 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import age, node_state, now_ms, short_span, table_console
 from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.pools.pools import Admission, why_unpooled
 from lingua_scheduler.services.watching.fleet import Member, read_member, read_members
 from lingua_scheduler.store.store import Store
 
@@ -84,6 +85,8 @@ def node_info(node_id: str, redis_url: str | None, data_dir: str | None, config:
     lingua node-info node-1A2B3C4D
     """
 
+    admission = Admission(load_settings(config, {}, ()).settings.pools.admission)
+
     async def look(store: Store) -> dict[str, Any] | None:
         member = await read_member(store, node_id)
         if member is None:
@@ -91,7 +94,10 @@ def node_info(node_id: str, redis_url: str | None, data_dir: str | None, config:
         leases = await store.ledger.leases(node_id, member.row.shard)
         reserved = sum(lease.state == JobState.DISPATCHED for lease in leases)
         tally = await store.tallies.read(member.row.shard, node_id, now_ms())
-        return described(member) | {
+        hint = _hint_about(member, admission)
+        return {
+            **described(member),
+            **({} if hint is None else {"hint": hint}),
             "lately": msgspec.to_builtins(tally) | {"failed_percent": tally.failed_percent},
             "reserved": reserved,
             "running": len(leases) - reserved,
@@ -111,6 +117,13 @@ def node_info(node_id: str, redis_url: str | None, data_dir: str | None, config:
     for name, value in about.items():
         table.add_row(Text(LABELS.get(name, name.replace("_", " ")), style="dim"), _shown(name, value))
     table_console().print(table)
+
+
+def _hint_about(member: Member, admission: Admission) -> str | None:
+    """Why it gets no jobs, though it is there; None if it serves a pair, or is not meant to."""
+    if member.pairs or member.wide_pairs or not member.is_pooled:
+        return None
+    return why_unpooled(member.said.languages, admission)
 
 
 def _shown(name: str, value: Any) -> str:

@@ -72,6 +72,22 @@ def reach_of(languages: Languages, admission: Admission) -> Reach:
             return reach_between(languages.asr, languages.semantic, languages.tts, declared=None)
 
 
+def why_unpooled(languages: Languages, admission: Admission, label: str = "{} languages") -> str | None:
+    """Why a node with these languages gets no jobs, and the next step; None if it serves a pair.
+
+    `label` makes the name of a list from its kind, as the node writes it.
+    """
+    if membership_of(languages, admission).pools:
+        return None
+    lists = {"asr": languages.asr, "semantic": languages.semantic}
+    if admission is Admission.ASR_TTS:
+        lists["tts"] = languages.tts
+    empty = [label.format(kind) for kind, codes in lists.items() if not codes]
+    if empty:
+        return f"no jobs until it declares {_listed(empty, 'and')} (pools.admission)"
+    return "no jobs: no language pair follows from the languages it declares (pools.admission)"
+
+
 def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, fleet: Sequence[Languages]) -> str:
     """Why no node serves a pair, and the next step. People read it: clients, operators and callers over HTTP."""
     step = f"start one with: lingua node --languages {','.join(dict.fromkeys((src, tgt)))}"

@@ -14,6 +14,7 @@ from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome
+from lingua_scheduler.domain.pools.pools import Admission, why_unpooled
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import Message
@@ -101,6 +102,7 @@ class HttpNodes:
         self._endings = endings
         self._carry = carry
         self._destinations = destinations
+        self._admission = Admission(settings.pools.admission)
         self._missed_heartbeats = settings.nodes.missed_heartbeats
         self._callback_timeout_s = settings.nodes.callback_timeout_ms / 1000
         self._max_bytes = settings.server.outbox_max_bytes
@@ -222,6 +224,12 @@ class HttpNodes:
             await box.wait(min(left_s, box.interval_s / 2))
         # What waits is for the next poll, not for a caller who left.
         return []
+
+    def hint_about(self, link: NodeLink) -> str | None:
+        """Why the node gets no jobs, in the names of its fields; None if it serves a pair."""
+        if link.pools or not link.profile.takes_jobs:
+            return None
+        return why_unpooled(link.profile.declared, self._admission, "{}_langs")
 
     def interval_ms(self, link: NodeLink) -> int:
         return link.alive_ms // self._missed_heartbeats
