@@ -158,3 +158,30 @@ def test_unknown_keys_of_old_sections_are_named_together(tmp_path: Path) -> None
 def test_every_translation_leads_to_a_setting_that_exists() -> None:
     assert {name for translation in TRANSLATED.values() for name in translation.names} <= KNOWN.keys()
     assert not TRANSLATED.keys() & NOT_USED.keys()
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("job_timeout_seconds = 30", "is job.timeout_base_ms now; write job.timeout_base_ms = 30000"),
+        ("max_retry = 2", "is job.max_retries now; rename it"),
+        (
+            "node_health.heartbeat_timeout_seconds = 45",
+            "is nodes.missed_heartbeats now; write nodes.missed_heartbeats = 3",
+        ),
+        (
+            "phase3.enable_session_affinity = true",
+            'is selection.affinity now; write selection.affinity = "session"',
+        ),
+    ],
+)
+def test_a_hint_has_the_new_line_where_the_value_changes_too(tmp_path: Path, line: str, step: str) -> None:
+    (hint,) = read(tmp_path, f"[scheduler]\n{line}\n").hints
+    assert hint.endswith(step)
+
+
+def test_a_hint_does_not_repeat_a_password(tmp_path: Path) -> None:
+    text = '[phase2.redis]\nmode = "cluster"\ncluster_urls = ["redis://u:secret@a:7000", "redis://u:secret@b:7001"]\n'
+    hints = read(tmp_path, text).hints
+    assert any("write all addresses as one" in hint for hint in hints)
+    assert not any("secret" in hint for hint in hints)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from lingua_scheduler.configuration.fields import shown_value
+
 Flat = Mapping[str, Any]
 
 SECTIONS = frozenset({"scheduler", "phase2", "phase3", "model_hub"})
@@ -25,6 +27,7 @@ class Translated(NamedTuple):
     name: str
     value: object
     key: str
+    step: str  # what to do in the file
 
 
 class Unused(NamedTuple):
@@ -45,7 +48,7 @@ def _of_key(key: str, canonical: str, value: object, flat: Flat) -> Iterator[Tra
         yield Unused(key, reason)
     elif translation := TRANSLATED.get(canonical):
         converted = _converted(translation, value, flat)
-        yield from (Translated(name, converted, key) for name in translation.names)
+        yield from (Translated(name, converted, key, _step(name, value, converted)) for name in translation.names)
     elif reason := NOT_USED.get(canonical) or _of_section(canonical):
         yield Unused(key, reason)
     else:
@@ -58,6 +61,15 @@ def _converted(translation: Translation, value: object, flat: Flat) -> object:
         return translation.convert(value, flat)
     except (TypeError, ValueError, ArithmeticError):
         return value
+
+
+def _step(name: str, value: object, converted: object) -> str:
+    """The new line, where more than the name changes. An address is not repeated: it may hold a password."""
+    if converted == value:
+        return "rename it"
+    if name == "redis.url":
+        return "write all addresses as one, such as redis+cluster://a:7000,b:7001"
+    return f"write {name} = {shown_value(converted)}"
 
 
 def _flat(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -115,8 +115,8 @@ def _of_file(path: Path, hints: list[str]) -> Iterator[_Given]:
     older = {section: tables.pop(section) for section in earlier.SECTIONS & tables.keys()}
     for found in earlier.translated(older):
         match found:
-            case earlier.Translated(name, value, key):
-                hints.append(f"{key} ({origin}) is {name} now; rename it")
+            case earlier.Translated(name, value, key, _):
+                hints.append(f"{key} ({origin}) is {name} now; {found.step}")
                 yield _Given(name, value, f"{origin}, {key}")
             case earlier.Unused(key, reason):
                 hints.append(f"{key} ({origin}) has no effect any more: {reason}; remove it")
