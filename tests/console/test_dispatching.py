@@ -451,3 +451,25 @@ async def test_no_request_leaves_speech_or_its_reference_in_redis_or_its_names_i
     call = place.scheduler._store.line.call
     (name,) = await call("KEYS", "*{request:*")
     assert "secret" not in str(await call("HGETALL", name))
+
+
+OGG = b"OggS\0\x02" + bytes(1_000)
+
+
+async def test_a_sound_file_is_not_taken_for_samples(place: Place) -> None:
+    await place.peers.node(answer)
+    for declared in ({}, {"audio_format": "pcm16"}):
+        found = await place.caller.dispatch(OGG, **declared)
+        assert problem(found) == (415, "UNSUPPORTED_MEDIA_TYPE")
+        assert "POST /v1/translate" in found.body["detail"]
+    assert (await place.caller.dispatch(OGG, audio_format="opus")).status == 200
+
+
+async def test_a_sound_file_in_an_utterance_is_refused(place: Place) -> None:
+    await place.peers.node(answer)
+    client = await place.peers.client()
+    await client.utterance(0, OGG)
+    refused = await client.socket.next("error")
+    assert (refused["code"], refused["message"][:30]) == ("INVALID_MESSAGE", "utterance: audio is an Ogg fil")
+    await client.utterance(0, OGG, audio_format="opus")
+    await client.socket.next("translation_result")

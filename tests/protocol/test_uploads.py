@@ -9,10 +9,12 @@ from lingua_scheduler.protocol.uploads import (
     JoinOrder,
     Piece,
     SoundFormat,
+    about_file,
     decode_order,
     decode_reply,
     encode_order,
     encode_reply,
+    file_in,
     sniff,
     wav_of,
 )
@@ -45,6 +47,42 @@ from lingua_scheduler.sdk import wav
 )
 def test_a_format_is_known_by_its_first_bytes(head: bytes, found: SoundFormat | None) -> None:
     assert sniff(head) is found
+
+
+# 128 kbit/s at 44.1 kHz has frames of 417 bytes, and of 418 with padding; 64 kbit/s at 22.05 kHz of 208.
+MPEG_1, PADDED, MPEG_2 = b"\xff\xfb\x90\x64", b"\xff\xfb\x92\x64", b"\xff\xf3\x80\xc4"
+
+
+@pytest.mark.parametrize(
+    ("samples", "kind"),
+    [
+        (b"OggS\0\x02" + bytes(20), "Ogg"),
+        (b"fLaC\0\0\0\x22", "FLAC"),
+        (b"\x1a\x45\xdf\xa3\x9f", "WebM"),
+        (b"ID3\x04\0\0", "MP3"),
+        (MPEG_1.ljust(417, b"\0") + MPEG_1, "MP3"),
+        (PADDED.ljust(418, b"\0") + MPEG_1, "MP3"),
+        (MPEG_2.ljust(208, b"\0") + MPEG_2, "MP3"),
+        (b"\0\0\0\x20ftypM4A ", "MP4"),
+        (wav_of(b"\1\0"), ""),
+        # Samples that begin like a frame, and do not go on like one.
+        (MPEG_1 + bytes(1_000), ""),
+        (MPEG_1, ""),
+        (b"ID3\x7f\0\0", ""),
+        (b"\xff\xff" * 500, ""),
+        (b"\0\1" * 500, ""),
+        (b"O", ""),
+        (b"", ""),
+    ],
+)
+def test_a_compressed_file_is_told_from_samples(samples: bytes, kind: str) -> None:
+    assert file_in(samples) == kind
+
+
+def test_a_sender_of_a_file_is_told_where_files_are_accepted() -> None:
+    step = "not pcm16 samples; send WAV, WebM, Ogg, MP3 or MP4 files to POST /v1/translate"
+    assert about_file("Ogg") == f"audio is an Ogg file, {step}"
+    assert about_file("FLAC") == f"audio is a FLAC file, {step}"
 
 
 def test_orders_and_replies_arrive_as_they_left() -> None:

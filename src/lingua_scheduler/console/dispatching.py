@@ -2,9 +2,10 @@
 
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.http_dispatch import F2fDispatch, F2fDispatched, FetchedResult, ResultQuery
 from lingua_scheduler.protocol.shapes import LanguagesUsed
+from lingua_scheduler.protocol.uploads import about_file, file_in
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.http_calls import Calls
@@ -28,6 +29,8 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
         if call.body.audio is not None and len(call.body.audio) > max_audio_bytes:
             detail = f"audio has {len(call.body.audio)} bytes; at most {max_audio_bytes} are allowed"
             raise Problem(413, ErrorCode.INVALID_MESSAGE.value, detail)
+        if call.body.audio and call.body.audio_format != "opus" and (kind := file_in(call.body.audio)):
+            raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, about_file(kind))
         answer = await calls.dispatch(call.body, call.headers)
         if isinstance(answer, Refusal):
             raise problem_of(answer)
@@ -101,6 +104,11 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
                 ),
                 KnownProblem(
                     413, ErrorCode.INVALID_MESSAGE.value, "The audio is larger than `sessions.max_utterance_bytes`"
+                ),
+                KnownProblem(
+                    415,
+                    HttpCode.UNSUPPORTED_MEDIA_TYPE.value,
+                    "The audio is a sound file, not samples; `POST /v1/translate` accepts files",
                 ),
                 KnownProblem(
                     422,

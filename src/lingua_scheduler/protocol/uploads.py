@@ -46,6 +46,25 @@ MEDIA_TYPES = (
 WAV_TYPES = MEDIA_TYPES[:4]
 
 
+FILES = "WAV, WebM, Ogg, MP3 or MP4"
+# The second byte of the version follows, so that samples do not pass for a tag.
+_MAGIC = (
+    (b"OggS\0", "Ogg"),
+    (b"fLaC", "FLAC"),
+    (b"\x1a\x45\xdf\xa3", "WebM"),
+    *((b"ID3" + bytes((version, 0)), "MP3") for version in (2, 3, 4)),
+)
+_ARTICLE = {"Ogg": "an", "MP3": "an", "MP4": "an"}
+# One look at the first byte spares nearly all samples the rest.
+_FIRST_BYTES = frozenset({b"O", b"f", b"\x1a", b"I", b"\xff"})
+# Of layer 3, by the index in the header of a frame; the versions are 1, 2 and 2.5.
+_KILOBITS = (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
+_KILOBITS_LOW = (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
+_SAMPLE_RATES = (44_100, 48_000, 32_000)
+_MPEG_1 = 0b11
+_RATE_DIVISORS = {_MPEG_1: 1, 0b10: 2, 0b00: 4}
+
+
 def sniff(head: bytes) -> SoundFormat | None:
     """By the first bytes; None for everything else, raw samples among them."""
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
@@ -67,6 +86,32 @@ def _is_mpeg_frame(head: bytes) -> bool:
     version, layer = head[1] >> 3 & 0b11, head[1] >> 1 & 0b11
     bit_rate, sample_rate = head[2] >> 4, head[2] >> 2 & 0b11
     return version != 0b01 and layer == _LAYER_3 and bit_rate not in (0, 0b1111) and sample_rate != 0b11
+
+
+def file_in(samples: bytes) -> str:
+    """The kind of a compressed sound file that is passed off as raw samples; empty for everything else.
+
+    A WAV file is left alone: its header is a moment of noise before samples that nodes understand, and clients send it.
+    """
+    if samples[:1] in _FIRST_BYTES:
+        kind = next((kind for magic, kind in _MAGIC if samples.startswith(magic)), "")
+        return kind or ("MP3" if _is_mpeg_stream(samples) else "")
+    return "MP4" if samples[4:8] == b"ftyp" else ""
+
+
+def about_file(kind: str) -> str:
+    return f"audio is {_ARTICLE.get(kind, 'a')} {kind} file, not pcm16 samples; send {FILES} files to POST /v1/translate"
+
+
+def _is_mpeg_stream(samples: bytes) -> bool:
+    """Whether a second frame follows the first: samples may begin like one frame, but not like two."""
+    if not _is_mpeg_frame(samples[:4]):
+        return False
+    is_first_version = samples[1] >> 3 & 0b11 == _MPEG_1
+    kilobits = (_KILOBITS if is_first_version else _KILOBITS_LOW)[(samples[2] >> 4) - 1]
+    sample_rate = _SAMPLE_RATES[samples[2] >> 2 & 0b11] // _RATE_DIVISORS[samples[1] >> 3 & 0b11]
+    length = (144_000 if is_first_version else 72_000) * kilobits // sample_rate + (samples[2] >> 1 & 1)
+    return samples[length : length + 2] == samples[:2] and _is_mpeg_frame(samples[length : length + 4])
 
 
 class DecodeOrder(msgspec.Struct, frozen=True, tag="decode"):

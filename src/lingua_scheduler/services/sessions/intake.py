@@ -15,6 +15,7 @@ from lingua_scheduler.domain.sessions.utterances import PADDING_AUTO_MS, PADDING
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, Utterance
 from lingua_scheduler.protocol.shapes import ErrorMessage
+from lingua_scheduler.protocol.uploads import about_file, file_in
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.services.attempts.work import Binding, Outcome, Refusal, Work, attributes_of
@@ -158,6 +159,8 @@ class Intake:
         if not self.is_open:
             return Refusal(*_REFUSALS[UtteranceEntry.TOO_MANY])
         measured = audio.measure(message.audio, message.sample_rate)
+        if message.audio_format == "pcm16" and (kind := file_in(message.audio)):
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {about_file(kind)}")
         if self._is_piece(session, message, measured[1]):
             return self._piece(session, message)
         if session.piece_terms is not None:
