@@ -27,7 +27,8 @@ expected. All of them are named at once, and end the program with exit code 2. S
 source; add `--json` for scripts.
 
 Units are in the names: `_ms` is milliseconds, `_bytes` is bytes. In the environment, booleans are `true` or `false`
-(`1`, `0`, `yes`, `no`, `on` and `off` work too), and lists are comma-separated: `a,b`. In the file, lists are arrays.
+(`1`, `0`, `yes`, `no`, `on` and `off` work too), and lists are comma-separated, `a,b`, or arrays
+as in the file, `'["a", "b"]'`; the same holds for `--set`.
 """
 
 KEYS = """

@@ -351,11 +351,12 @@ def test_a_given_data_directory_beats_xdg() -> None:
 # Lists
 
 
-def test_a_list_is_an_array_in_the_file_and_has_commas_elsewhere(config: Path) -> None:
+def test_a_list_is_an_array_in_the_file_and_may_have_commas_elsewhere(config: Path) -> None:
     config.write_text('[server]\nallowed_origins = ["https://a.example", "app://b"]\n')
     both = ("https://a.example", "app://b")
     assert loaded(config).settings.server.allowed_origins == both
-    for text in ("https://a.example,app://b", " https://a.example , app://b,"):
+    arrays = ('["https://a.example", "app://b"]', " ['https://a.example','app://b',] ")
+    for text in ("https://a.example,app://b", " https://a.example , app://b,", *arrays):
         assert loaded(environment={"LINGUA_SERVER_ALLOWED_ORIGINS": text}).settings.server.allowed_origins == both
         assert loaded(flags={"server.allowed_origins": text}).settings.server.allowed_origins == both
 
@@ -376,6 +377,19 @@ def test_an_item_that_means_nothing_is_refused(name: str, text: str) -> None:
     assert name in told
     assert f'"{text}"' in told
     assert "expected" in told
+
+
+def test_an_array_without_quotes_is_refused_with_both_ways_to_write_a_list() -> None:
+    told = refusal(flags={"server.allowed_origins": "[https://a.example]"})
+    assert told.endswith("""; write a,b or '["a", "b"]'""")
+    assert "expected a list of strings" in refusal(flags={"server.allowed_origins": "[1, 2]"})
+
+
+def test_brackets_may_belong_to_an_address() -> None:
+    assert loaded(flags={"server.allowed_hosts": "[::1],a.example"}).settings.server.allowed_hosts == (
+        "[::1]",
+        "a.example",
+    )
 
 
 def test_a_text_in_the_file_is_no_list(config: Path) -> None:

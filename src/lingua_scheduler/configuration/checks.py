@@ -53,7 +53,9 @@ def _check_items(
 ) -> None:
     for text in values[name]:
         if not is_fine(text):
-            raise SettingsError(f"{name} holds {shown_value(text)} ({sources[name]}): expected {expected}")
+            # Most shells take the quotes of a TOML list away.
+            step = """; write a,b or '["a", "b"]'""" if text.startswith("[") or text.endswith("]") else ""
+            raise SettingsError(f"{name} holds {shown_value(text)} ({sources[name]}): expected {expected}{step}")
 
 
 def _is_network(text: str) -> bool:

@@ -1,7 +1,9 @@
 """Every setting as a value: its name, type, limits, default and documentation, read from the structs."""
 
 import json
+import tomllib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from lingua_scheduler.settings import Settings
@@ -48,8 +50,12 @@ def _truth(text: str) -> bool:
     return _TRUTH[text.strip().lower()]
 
 
-def _listed(text: str) -> tuple[str, ...]:
-    """A comma-separated list, as written in the environment and in flags."""
+def _listed(text: str) -> object:
+    """A list with commas, or as in TOML, in the environment and in flags."""
+    if text.lstrip().startswith("["):
+        # What is no TOML may be an IPv6 address.
+        with suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"list = {text}")["list"]
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
