@@ -269,6 +269,21 @@ def decode_node(frame: bytes | str, most: bulk.Bulk = bulk.OF_NODES) -> NodeInco
     return _node_reader.read(frame, len(frame) > bulk.SMALL_BYTES and _is_flat(frame, most))
 
 
+def _with_choices(said: str, kind: Any) -> str:
+    """msgspec quotes a value outside a list of allowed ones, and does not name these."""
+    place = _PLACE.search(said)
+    if place is None or "Invalid enum value" not in said:
+        return said
+    info = msgspec.inspect.type_info(kind)
+    for name in place["path"].split("."):
+        found = [field.type for field in getattr(info, "fields", ()) if field.encode_name == name]
+        if not found:
+            return said
+        info = next((one for one in getattr(found[0], "types", ()) if hasattr(one, "values")), found[0])
+    choices = " or ".join(map(str, getattr(info, "values", ())))
+    return said.replace(" - at", f"; send {choices} - at") if choices else said
+
+
 def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk = bulk.OF_CALLERS) -> B:
     """What a caller sends over HTTP; raises UnreadableFrame."""
     try:
@@ -281,7 +296,7 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk =
             return read
         refusal = UnreadableFrame(_TOO_DEEP.format(what="body"))
     except _DECODE_ERRORS as error:
-        said = str(error)
+        said = _with_choices(str(error), decoder.type)
         is_about_a_field = isinstance(error, msgspec.ValidationError) and (
             _PLACE.search(said) or _MISSING_FIELD.fullmatch(said)
         )

@@ -154,6 +154,8 @@ class WebrtcIce(Message, kw_only=True, tag="webrtc_ice"):
 
 
 class SessionInitAck(Message, kw_only=True, tag="session_init_ack"):
+    """`negotiated_codec` is always opus, the recommended format; PCM16 is accepted too, and told from the bytes."""
+
     session_id: str
     message: str
     trace_id: str

@@ -100,7 +100,9 @@ def file_in(samples: bytes) -> str:
 
 
 def about_file(kind: str) -> str:
-    return f"audio is {_ARTICLE.get(kind, 'a')} {kind} file, not pcm16 samples; send {FILES} files to POST /v1/translate"
+    return (
+        f"audio is {_ARTICLE.get(kind, 'a')} {kind} file, not pcm16 samples; send {FILES} files to POST /v1/translate"
+    )
 
 
 def _is_mpeg_stream(samples: bytes) -> bool:
