@@ -154,13 +154,11 @@ class Intake:
             if complaint := terms.complaint():
                 return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
             session.whole_terms, session.whole_pools = terms, terms.pools()
-        if message.audio_format not in ("opus", "pcm16"):
-            return Refusal(ErrorCode.INVALID_MESSAGE, "utterance: unknown audio_format; send opus or pcm16")
+        if complaint := _about_audio(message):
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
         if not self.is_open:
             return Refusal(*_REFUSALS[UtteranceEntry.TOO_MANY])
         measured = audio.measure(message.audio, message.sample_rate)
-        if message.audio_format == "pcm16" and (kind := file_in(message.audio)):
-            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {about_file(kind)}")
         if self._is_piece(session, message, measured[1]):
             return self._piece(session, message)
         if session.piece_terms is not None:
@@ -444,6 +442,14 @@ def _outcome_of(end: Placement | Refusal) -> Outcome:
         return Outcome(JobState.FAILED, "", error=end.code, detail=end.message)
     detail = "this request is already being translated on another connection, which gets the outcome"
     return Outcome(JobState.CANCELLED, end.job_id, error=ErrorCode.PROCESSING_ERROR, detail=detail)
+
+
+def _about_audio(message: Utterance) -> str:
+    """What is wrong with its format; empty if nothing is. Only what is declared as samples may not be a file."""
+    if message.audio_format not in ("opus", "pcm16"):
+        return "unknown audio_format; send opus or pcm16"
+    kind = file_in(message.audio) if message.audio_format == "pcm16" else ""
+    return about_file(kind) if kind else ""
 
 
 def _uplink_ms(client_ms: float | None) -> int | None:
