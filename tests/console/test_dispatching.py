@@ -453,6 +453,12 @@ async def test_no_request_leaves_speech_or_its_reference_in_redis_or_its_names_i
     assert "secret" not in str(await call("HGETALL", name))
 
 
+async def test_an_unknown_audio_format_is_refused_with_those_that_are_known(place: Place) -> None:
+    found = await place.caller.dispatch(audio_format="mp3")
+    assert problem(found) == (400, "INVALID_MESSAGE")
+    assert found.body["detail"] == "invalid field \"audio_format\": invalid enum value 'mp3'; send opus or pcm16"
+
+
 OGG = b"OggS\0\x02" + bytes(1_000)
 
 
