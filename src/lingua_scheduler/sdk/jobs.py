@@ -12,6 +12,7 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.losses import exception_name
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobAssign, JobGrant, JobResult, JobStarted, ResultAck
 from lingua_scheduler.protocol.shapes import JobError, Message
+from lingua_scheduler.sdk.checks import checked_translation
 from lingua_scheduler.sdk.engines import Engine, EngineRefused, ModelNotAvailable, Translation
 from lingua_scheduler.sdk.failures import BrokenContract, description_of, stage_of
 from lingua_scheduler.sdk.partials import Partials
@@ -228,9 +229,7 @@ class NodeJobs:
         }
 
     def _success(self, job: JobAssign, made: Translation, began_s: float) -> JobResult:
-        if not isinstance(made, Translation):
-            got = "None" if made is None else type(made).__name__
-            raise BrokenContract(f"translate() of an engine must return Translation, got {got}")
+        made = checked_translation(made)
         for text in (made.text_source, made.text_translated):
             text.encode()  # what cannot be sent is the engine's failure
         extra: dict[str, Any] = {} if made.text_source else {"reason": "ASR_EMPTY"}

@@ -9,9 +9,9 @@ from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
-from lingua_scheduler.sdk.checks import must_be_abilities
-from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, Translation, to_nobody
-from lingua_scheduler.sdk.failures import BrokenContract, stage_of, whole_description_of
+from lingua_scheduler.sdk.checks import checked_translation, must_be_abilities
+from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, to_nobody
+from lingua_scheduler.sdk.failures import stage_of, whole_description_of
 from lingua_scheduler.sdk.pipeline import Pipeline
 
 # A node may translate thousands of pairs.
@@ -55,9 +55,7 @@ async def try_pair(engine: Engine, pair: tuple[str, str], able: Abilities, sampl
     job = _job(source, target, is_spoken, samples)
     began_s = time.monotonic()
     try:
-        made = await engine.translate(job, to_nobody)
-        if not isinstance(made, Translation):
-            raise BrokenContract("translate() of an engine must return Translation")
+        made = checked_translation(await engine.translate(job, to_nobody))
         heard = bool(made.text_source)
         if not heard and isinstance(engine, Pipeline):
             # The sample is of another language, or the recogniser ignores it; the other stages are tried all the same.

@@ -56,9 +56,7 @@ class Reassertion:
         now_s = self._clock()
         if now_s < self._nothing_lost_until.get(pools, 0.0):
             return False
-        mine = [
-            link for link in self._links.all() if all(pool in link.serves for pool in pools) and not link.is_silent
-        ]
+        mine = [link for link in self._links.all() if all(pool in link.serves for pool in pools) and not link.is_silent]
         if not mine:
             return False
         is_own_look = not self.recalling.is_running
