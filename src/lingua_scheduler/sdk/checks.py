@@ -6,6 +6,7 @@ from typing import Any
 
 from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.sdk.audio import Audio
+from lingua_scheduler.sdk.declared_pairs import EXPECTED, entries, pairs_of_entry
 from lingua_scheduler.sdk.engines import Abilities, Translation
 from lingua_scheduler.sdk.failures import BrokenContract, type_name
 from lingua_scheduler.sdk.sound_check import checked_audio, checked_bytes, checked_samples
@@ -87,7 +88,7 @@ def must_be_languages(name: str, declared: object) -> None:
 def must_be_pairs(name: str, declared: object) -> None:
     if isinstance(declared, str) or not isinstance(declared, Iterable):
         raise BrokenContract(f'{name} must be a list of pairs such as [("en", "pt")], got {type_name(declared)}')
-    for pair in declared:
-        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
-        if not is_pair or not all(isinstance(side, str) and tag_of(side) for side in pair):
-            raise BrokenContract(f'{name} has {pair!r:.40}, which is not a pair of language tags such as ("en", "pt")')
+    for entry in entries(declared):
+        pairs = pairs_of_entry(entry)
+        if not pairs or not all(tag_of(side) for pair in pairs for side in pair):
+            raise BrokenContract(f"{name} has {entry!r:.40}, which is not a pair of language tags; write {EXPECTED}")

@@ -10,6 +10,7 @@ from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.checks import checked_translation, must_be_abilities
+from lingua_scheduler.sdk.declared_pairs import pairs_in
 from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, to_nobody
 from lingua_scheduler.sdk.failures import stage_of, whole_description_of
 from lingua_scheduler.sdk.pipeline import Pipeline
@@ -38,7 +39,7 @@ def pairs_of(able: Abilities) -> list[tuple[str, str]]:
     recognises, repairs, speaks = (_tags(listed) for listed in (able.recognises, able.repairs, able.speaks))
     heard = [language for language in recognises if language in repairs]
     if able.translates is not None:
-        return [(source, target) for source, target in map(_tags, able.translates) if source in heard]
+        return [(source, target) for source, target in map(_tags, pairs_in(able.translates)) if source in heard]
     targets = dict.fromkeys((*recognises, *repairs, *speaks))
     return [(source, target) for source, target in product(heard, targets) if source != target]
 
