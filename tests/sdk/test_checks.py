@@ -89,6 +89,20 @@ def test_a_batch_has_one_result_for_each_input() -> None:
             checked_batch("translate", made, 2)
 
 
+@pytest.mark.parametrize("limit", ["concurrency", "batch_size"])
+@pytest.mark.parametrize(
+    ("value", "got"), [(0, "0"), (-1, "-1"), ("one", "'one'"), (1.5, "1.5"), (True, "True"), ([], "[]")]
+)
+def test_limits_of_an_engine_are_counts(limit: str, value: Any, got: str) -> None:
+    with pytest.raises(BrokenContract) as found:
+        Pipeline(Ears(), translator=with_(Mind(), **{limit: value}))
+    assert str(found.value) == f"Mind.{limit} must be an int of at least 1, got {got}"
+
+
+def test_limits_of_an_engine_may_be_absent() -> None:
+    Pipeline(with_(Ears(), concurrency=None, batch_size=None), translator=with_(Mind(), concurrency=1, batch_size=2))
+
+
 PAIRS = [("en", "pt"), ("en", "zh_CN")]
 
 

@@ -54,6 +54,8 @@ def must_be_engine(engine: object, method: str, declares: str) -> None:
         raise BrokenContract(f"{name} has no method {method}(){meant(engine, [method])}")
     if not hasattr(engine, declares):
         raise BrokenContract(f"{name} has no attribute {declares}{meant(engine, [declares])}")
+    for limit in ("concurrency", "batch_size"):
+        count_of(engine, limit)
     if declares == "pairs":
         must_be_pairs(f"{name}.pairs", engine.pairs)  # type: ignore[attr-defined]
     else:
@@ -92,3 +94,14 @@ def must_be_pairs(name: str, declared: object) -> None:
         pairs = pairs_of_entry(entry)
         if not pairs or not all(tag_of(side) for pair in pairs for side in pair):
             raise BrokenContract(f"{name} has {entry!r:.40}, which is not a pair of language tags; write {EXPECTED}")
+
+
+def count_of(engine: object, limit: str) -> int | None:
+    """A limit that an engine may declare, such as `concurrency`; None if it does not. Raises BrokenContract."""
+    declared = getattr(engine, limit, None)
+    if declared is None:
+        return None
+    if not isinstance(declared, int) or isinstance(declared, bool) or declared < 1:
+        name = f"{type(engine).__name__}.{limit}"
+        raise BrokenContract(f"{name} must be an int of at least 1, got {declared!r:.40}")
+    return declared
