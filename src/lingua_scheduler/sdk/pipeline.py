@@ -32,6 +32,7 @@ from lingua_scheduler.sdk.engines import (
     to_nobody,
 )
 from lingua_scheduler.sdk.failures import at_stage
+from lingua_scheduler.sdk.job_course import reached
 from lingua_scheduler.sdk.threads import Threads
 
 T = TypeVar("T")
@@ -242,6 +243,7 @@ class _Stages:
     @contextmanager
     def measured(self, stage: str) -> Iterator[None]:
         began_s = time.monotonic()
+        reached(STAGES[stage])
         with at_stage(STAGES[stage], self.texts):
             yield
         self.took_ms[stage] = round((time.monotonic() - began_s) * 1000, 1)
