@@ -90,3 +90,18 @@ async def test_who_is_cancelled_leaves_the_batch_to_the_others() -> None:
     found = await asyncio.gather(*asking, return_exceptions=True)
     assert (found[0], found[2]) == ("A", "C")
     assert engine.batches == [(["a", "c"], "en", "pt")]
+
+
+@pytest.mark.parametrize("method", ["translate", "repair"])
+async def test_a_limit_that_became_unusable_fails_the_call_and_no_call_waits_for_ever(method: str) -> None:
+    class Changed(Counting):
+        batch_size: Any = "one"
+
+        async def repair_batch(self, texts: Sequence[str], language: str) -> list[str]:
+            return list(texts)
+
+    changed: Any = Changed()
+    changed.concurrency = 0 if method == "translate" else None
+    with pytest.raises(BrokenContract, match=r"Changed\.(concurrency|batch_size) must be an int of at least 1"):
+        async with asyncio.timeout(5):
+            await calls().ask(changed, "e", method, "a", *["en", "pt"][: 2 if method == "translate" else 1])

@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.sdk import portrait
 from lingua_scheduler.sdk.audio import Audio
 from lingua_scheduler.sdk.checks import checked, checked_batch
 from lingua_scheduler.sdk.engines import Abilities
 from lingua_scheduler.sdk.failures import BrokenContract
 from lingua_scheduler.sdk.node import Node
 from lingua_scheduler.sdk.pipeline import Pipeline
-from tests.support.toys import Ears, Mind, Voice
+from lingua_scheduler.sdk.self_test import pairs_of
+from tests.support.toys import Ears, Mind, Voice, job
 
 
 def with_(engine: Any, **attributes: Any) -> Any:
@@ -37,7 +39,7 @@ def test_languages_must_be_a_list_of_tags(languages: Any, said: str) -> None:
     ("make", "said"),
     [
         (lambda: Pipeline(Ears(), translator=with_(Mind(), pairs="en:pt")), "Mind.pairs must be a list of pairs"),
-        (lambda: Pipeline(Ears(), translator=with_(Mind(), pairs=["en:pt"])), "Mind.pairs has 'en:pt'"),
+        (lambda: Pipeline(Ears(), translator=with_(Mind(), pairs=["en-pt"])), "Mind.pairs has 'en-pt'"),
         (lambda: Pipeline(Ears(), speaker=with_(Mind())), "Mind has no method speak()"),
         (lambda: Pipeline(with_(Ears)), "Ears is a class; pass an object: Ears()"),
         (lambda: Pipeline(Ears(), speaker=type("Mute", (), {"speak": print})()), "Mute has no attribute languages"),
@@ -85,3 +87,56 @@ def test_a_batch_has_one_result_for_each_input() -> None:
     for made, said in (("ab", "must return a list, got str"), (["a"], "of 2 inputs, got 1"), (["a", None], "got None")):
         with pytest.raises(BrokenContract, match=said):
             checked_batch("translate", made, 2)
+
+
+@pytest.mark.parametrize("limit", ["concurrency", "batch_size"])
+@pytest.mark.parametrize(
+    ("value", "got"), [(0, "0"), (-1, "-1"), ("one", "'one'"), (1.5, "1.5"), (True, "True"), ([], "[]")]
+)
+def test_limits_of_an_engine_are_counts(limit: str, value: Any, got: str) -> None:
+    with pytest.raises(BrokenContract) as found:
+        Pipeline(Ears(), translator=with_(Mind(), **{limit: value}))
+    assert str(found.value) == f"Mind.{limit} must be an int of at least 1, got {got}"
+
+
+def test_limits_of_an_engine_may_be_absent() -> None:
+    Pipeline(with_(Ears(), concurrency=None, batch_size=None), translator=with_(Mind(), concurrency=1, batch_size=2))
+
+
+PAIRS = [("en", "pt"), ("en", "zh_CN")]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        PAIRS,
+        [["en", "pt"], ["en", "zh_CN"]],
+        ["en:pt", "en -> zh_CN"],
+        ["en→pt", ["en", "zh_CN"]],
+        {"en": ["pt", "zh_CN"]},
+        [{"en": ["pt", "zh_CN"]}],
+        dict.fromkeys(PAIRS),
+    ],
+)
+async def test_pairs_may_be_written_as_nodes_write_them(declared: Any) -> None:
+    pipeline = Pipeline(Ears(), translator=with_(Mind(), pairs=declared), speaker=Voice("zh_CN"))
+    assert pipeline.abilities().translates == PAIRS
+    made = await pipeline.translate(job(tgt_lang="zh-CN"), lambda _: None)
+    assert made.text_translated == "um hello [en>zh_CN]"
+    able = Abilities(["en"], ["en"], ["pt"], translates=declared)
+    assert pairs_of(able) == [("en", "pt"), ("en", "zh-CN")]
+    who = portrait.Identity("node-1", "b", 3)
+    said = portrait.registration(who, "whole", able, [], takes_jobs=True).language_capabilities
+    assert said is not None
+    assert said.nmt_capabilities == [{"from": "en", "to": "pt"}, {"from": "en", "to": "zh_CN"}]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [["en-pt"], ["en"], [["en"]], [("en", "pt", "es")], [{"en": "pt"}], [{"en": [7]}], [7], {"en": ["Portuguese"]}],
+)
+def test_pairs_that_cannot_be_read_are_named_with_the_forms_that_can(declared: Any) -> None:
+    with pytest.raises(BrokenContract) as found:
+        Pipeline(Ears(), translator=with_(Mind(), pairs=declared))
+    assert str(found.value).startswith("Mind.pairs has ")
+    assert str(found.value).endswith('write ("en", "pt"), ["en", "pt"], "en:pt" or {"en": ["pt"]}')

@@ -1,6 +1,7 @@
 """The node others build on: serves, guards itself, survives its engine and its scheduler, leaves in peace."""
 
 import asyncio
+import contextlib
 import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -24,6 +25,7 @@ from lingua_scheduler.sdk.node import (
     Node,
     Pipeline,
     Translation,
+    Unsupported,
     why_away,
 )
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
@@ -866,6 +868,22 @@ async def test_what_cannot_be_done_anywhere_fails_with_its_reason(scheduler: Fak
         assert "'mp3'" in error["message"]
 
 
+async def test_the_reason_of_a_refusal_is_in_the_log_of_the_node_and_clients_get_the_code(peers: Field) -> None:
+    async def refuse(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        raise Unsupported("no whispering")
+
+    events: list[tuple[str, str]] = []
+    async with running(peers.port, Engine(refuse), on_event=lambda *event: events.append(event)):
+        await until(lambda: ready(peers))
+        client = await peers.client()
+        await client.utterance(0)
+        assert (await client.outcome())["reason"] == "job_failed"
+        assert events[-1][0] == "engine refused"
+        assert events[-1][1].endswith(": UNSUPPORTED_FEATURE: no whispering")
+        assert "UNSUPPORTED_FEATURE" in str(client.socket.heard)
+        assert "whispering" not in str(client.socket.heard)
+
+
 async def test_a_model_that_is_missing_is_named(scheduler: FakeScheduler) -> None:
     async with running(scheduler.port, made_of(Ears("en", "zh")), None):
         call = await scheduler.call()
@@ -900,6 +918,86 @@ async def test_a_thread_that_is_cancelled_keeps_its_slot_until_it_returns_and_it
         await call.grant()
         assert (await call.next("job_result"))["job_id"] == "job-0-3"
         assert [frame["job_id"] for frame in call.of("job_result")] == ["job-0-2", "job-0-3"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "event", "told"),
+    [
+        ("job_timeout", "job given up", r"job-0-1 recognise: job_timeout after \d+\.\d s; .*more_time"),
+        ("node_silent", "job given up", r"job-0-1 recognise: node_silent after \d+\.\d s$"),
+        ("cancelled", "job cancelled", r"job-0-1 recognise: cancelled after \d+\.\d s$"),
+        ("made up", "job given up", r"job-0-1 recognise: other after \d+\.\d s$"),
+        (None, "job cancelled", r"job-0-1 recognise: cancelled after \d+\.\d s$"),
+    ],
+)
+@pytest.mark.parametrize(("raises", "ended"), [(False, "returned"), (True, "raised LookupError")])
+async def test_its_log_says_that_a_job_was_given_up_and_that_a_late_result_is_dropped(
+    scheduler: FakeScheduler, reason: str | None, event: str, told: str, raises: bool, ended: str
+) -> None:
+    may_go_on = threading.Event()
+    events: list[tuple[str, str]] = []
+
+    def work() -> None:
+        may_go_on.wait(60)
+        if raises:
+            raise LookupError("the words nobody must see")
+
+    ears = Ears("en", "zh", work=work)
+    async with running(scheduler.port, made_of(ears, slots=1), None, on_event=lambda *event: events.append(event)):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await until(lambda: ears.given)
+        for _ in range(2):
+            await call.send({"type": "job_cancel", "job_id": "job-0-1", "reason": reason})
+        await until(lambda: len(events) == 4)
+        assert events[3][0] == event
+        assert re.match(told, events[3][1])
+        may_go_on.set()
+        await until(lambda: len(events) == 5)
+        assert events[4][0] == "result dropped"
+        assert re.match(rf"job-0-1: the engine {ended} after \d+\.\d s, ", events[4][1])
+
+
+async def test_its_log_says_that_an_async_engine_was_stopped_once(scheduler: FakeScheduler) -> None:
+    events: list[tuple[str, str]] = []
+    engine = Engine(Gate())
+    async with running(scheduler.port, engine, on_event=lambda *event: events.append(event)):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await until(lambda: engine.jobs)
+        await call.send({"type": "job_cancel", "job_id": "job-0-1", "reason": "job_timeout"})
+        await until(lambda: engine.cancelled == ["job-0-1"])
+        await call.assign(2)
+        await call.send({"type": "job_cancel", "job_id": "job-0-2", "reason": "cancelled"})
+        await until(lambda: len(events) == 3)
+    assert [name for name, _ in events] == ["registered", "job given up", "job cancelled"]
+    assert re.match(r"job-0-1: job_timeout after ", events[1][1])
+    assert re.match(r"job-0-2: cancelled before it began$", events[2][1])
+
+
+async def test_the_result_of_an_engine_that_cannot_be_cancelled_is_dropped(scheduler: FakeScheduler) -> None:
+    async def stubborn(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+        if job.job_id == "job-0-1":
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        return await at_once(job, partial)
+
+    events: list[tuple[str, str]] = []
+    engine = Engine(stubborn)
+    async with running(scheduler.port, engine, on_event=lambda *event: events.append(event)):
+        call = await scheduler.call()
+        await call.register()
+        await call.assign(1)
+        await call.grant()
+        await until(lambda: engine.jobs)
+        await call.send({"type": "job_cancel", "job_id": "job-0-1", "reason": "job_timeout"})
+        assert (await finished_job(scheduler, call, 2))["job_id"] == "job-0-2"
+    assert [name for name, _ in events] == ["registered", "job given up", "result dropped"]
+    assert [frame["job_id"] for frame in call.of("job_result")] == ["job-0-2"]
 
 
 async def test_what_runs_already_counts_for_a_later_attempt(scheduler: FakeScheduler) -> None:

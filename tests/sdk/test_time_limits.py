@@ -1,12 +1,19 @@
 """An engine asks for more time: from its thread, for its own job, or for all jobs of a batch."""
 
 import asyncio
+import contextvars
+import math
 import threading
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
+
+from lingua_scheduler.sdk import time_limits
 from lingua_scheduler.sdk.audio import Audio
 from lingua_scheduler.sdk.engines import Partial
 from lingua_scheduler.sdk.node import Node, Pipeline, more_time
+from lingua_scheduler.sdk.self_test import try_pair
 from lingua_scheduler.sdk.time_limits import asking_with, current, together
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
@@ -15,9 +22,49 @@ from tests.support.toys import Ears, Mind, Voice, job
 from tests.support.waiting import until
 
 
-def test_outside_a_job_nothing_is_asked() -> None:
+def test_outside_a_job_nothing_is_asked_and_one_warning_says_so(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_limits, "_has_warned", False)
+    more_time(3)
     more_time(3)
     assert current() is None
+    (logged,) = caplog.records
+    assert (logged.name, logged.levelname) == ("lingua.node", "WARNING")
+    assert "more_time() was called outside a job" in logged.getMessage()
+    assert "contextvars.copy_context().run" in logged.getMessage()
+
+
+@pytest.mark.parametrize("seconds", ["10", None, True, [1]])
+def test_the_time_must_be_a_number(seconds: Any) -> None:
+    with pytest.raises(
+        TypeError, match=r"more_time\(\) takes a number of seconds such as 10, got (str|None|bool|list)"
+    ):
+        more_time(seconds)
+
+
+@pytest.mark.parametrize("seconds", [0, -3, math.nan, math.inf, 1e30])
+def test_the_time_must_be_positive_and_sane(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"more_time\(\) takes seconds above 0 and up to 86400, got "):
+        more_time(seconds)
+
+
+def test_a_thread_that_an_engine_starts_asks_in_a_copy_of_its_context() -> None:
+    asked: list[float] = []
+    with asking_with(asked.append):
+        thread = threading.Thread(target=contextvars.copy_context().run, args=(more_time, 3))
+        thread.start()
+        thread.join()
+    assert asked == [3]
+
+
+async def test_a_self_test_is_not_outside_a_job(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_limits, "_has_warned", False)
+    pipeline = Pipeline(Ears(work=lambda: more_time(3)), translator=Mind(), speaker=Voice())
+    assert (await try_pair(pipeline, ("en", "zh"), pipeline.abilities(), bytes(32_000))).problem == ""
+    assert caplog.records == []
 
 
 def test_the_request_goes_to_the_job_or_to_all_of_a_batch() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from lingua_scheduler.sdk import time_limits
-from lingua_scheduler.sdk.checks import checked, checked_batch
+from lingua_scheduler.sdk.checks import checked, checked_batch, count_of
 from lingua_scheduler.sdk.engines import EngineRefused
 from lingua_scheduler.sdk.threads import Threads
 
@@ -55,8 +55,7 @@ class EngineCalls:
     def _turn(self, engine: object) -> asyncio.Semaphore:
         turn = self._turns.get(id(engine))
         if turn is None:
-            most = getattr(engine, "concurrency", None)
-            turn = self._turns[id(engine)] = asyncio.Semaphore(most if isinstance(most, int) and most > 0 else 1 << 16)
+            turn = self._turns[id(engine)] = asyncio.Semaphore(count_of(engine, "concurrency") or 1 << 16)
         return turn
 
     async def _in_batch(self, engine: object, method: str, value: Any, *rest: Any) -> Any:
@@ -64,16 +63,16 @@ class EngineCalls:
         # A batch has no partial results.
         rest = tuple(argument for argument in rest if isinstance(argument, str))
         key = (id(engine), method)
+        size = count_of(engine, "batch_size") or BATCH_SIZE
         item = _Item(value, rest, asyncio.get_running_loop().create_future(), time_limits.current())
         self._waiting.setdefault(key, []).append(item)
         worker = self._workers.get(key)
         if worker is None or worker.done():
-            self._workers[key] = asyncio.create_task(self._work(engine, method))
+            self._workers[key] = asyncio.create_task(self._work(engine, method, size))
         return await item.made
 
-    async def _work(self, engine: object, method: str) -> None:
+    async def _work(self, engine: object, method: str, size: int) -> None:
         waiting = self._waiting[id(engine), method]
-        size = max(1, int(getattr(engine, "batch_size", BATCH_SIZE)))
         while waiting:
             # Those that come in the same moment belong together.
             await asyncio.sleep(0)

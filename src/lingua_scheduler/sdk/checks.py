@@ -6,8 +6,10 @@ from typing import Any
 
 from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Abilities
-from lingua_scheduler.sdk.failures import BrokenContract
+from lingua_scheduler.sdk.declared_pairs import EXPECTED, entries, pairs_of_entry
+from lingua_scheduler.sdk.engines import Abilities, Translation
+from lingua_scheduler.sdk.failures import BrokenContract, type_name
+from lingua_scheduler.sdk.sound_check import checked_audio, checked_bytes, checked_samples
 
 # What each method of an engine must return.
 RETURNS: dict[str, type] = {
@@ -20,19 +22,27 @@ RETURNS: dict[str, type] = {
 
 
 def checked(method: str, made: Any) -> Any:
-    """What a method returned; raises BrokenContract when it is of the wrong type."""
+    """What a method returned; raises BrokenContract when it is of the wrong type, or speech that cannot be played."""
     expected = RETURNS[method]
     if not isinstance(made, expected):
-        raise BrokenContract(f"{method}() must return {expected.__name__}, got {_type_name(made)}")
-    return made
+        raise BrokenContract(f"{method}() must return {expected.__name__}, got {type_name(made)}")
+    return checked_audio(method, made) if isinstance(made, Audio) else made
 
 
 def checked_batch(method: str, made: Any, asked: int) -> Sequence[Any]:
     if not isinstance(made, list | tuple):
-        raise BrokenContract(f"{method}_batch() must return a list, got {_type_name(made)}")
+        raise BrokenContract(f"{method}_batch() must return a list, got {type_name(made)}")
     if len(made) != asked:
         raise BrokenContract(f"{method}_batch() must return one result for each of {asked} inputs, got {len(made)}")
     return [checked(method, one) for one in made]
+
+
+def checked_translation(made: Any) -> Translation:
+    """What an engine that does all stages returned."""
+    if not isinstance(made, Translation):
+        raise BrokenContract(f"translate() of an engine must return Translation, got {type_name(made)}")
+    check = checked_samples if made.speech_format == "pcm16" else checked_bytes
+    return made._replace(speech=check("Translation.speech", made.speech))
 
 
 def must_be_engine(engine: object, method: str, declares: str) -> None:
@@ -44,6 +54,8 @@ def must_be_engine(engine: object, method: str, declares: str) -> None:
         raise BrokenContract(f"{name} has no method {method}(){meant(engine, [method])}")
     if not hasattr(engine, declares):
         raise BrokenContract(f"{name} has no attribute {declares}{meant(engine, [declares])}")
+    for limit in ("concurrency", "batch_size"):
+        count_of(engine, limit)
     if declares == "pairs":
         must_be_pairs(f"{name}.pairs", engine.pairs)  # type: ignore[attr-defined]
     else:
@@ -69,7 +81,7 @@ def must_be_languages(name: str, declared: object) -> None:
     if isinstance(declared, str):
         raise BrokenContract(f'{name} is the text "{declared[:35]}"; write a list of languages: ["{declared[:35]}"]')
     if not isinstance(declared, Iterable):
-        raise BrokenContract(f'{name} must be a list of languages such as ["en"], got {_type_name(declared)}')
+        raise BrokenContract(f'{name} must be a list of languages such as ["en"], got {type_name(declared)}')
     for language in declared:
         if not isinstance(language, str) or tag_of(language) is None:
             raise BrokenContract(f"{name} has {language!r:.40}, which is not a language tag such as en or zh-Hans")
@@ -77,12 +89,19 @@ def must_be_languages(name: str, declared: object) -> None:
 
 def must_be_pairs(name: str, declared: object) -> None:
     if isinstance(declared, str) or not isinstance(declared, Iterable):
-        raise BrokenContract(f'{name} must be a list of pairs such as [("en", "pt")], got {_type_name(declared)}')
-    for pair in declared:
-        is_pair = isinstance(pair, list | tuple) and len(pair) == 2
-        if not is_pair or not all(isinstance(side, str) and tag_of(side) for side in pair):
-            raise BrokenContract(f'{name} has {pair!r:.40}, which is not a pair of language tags such as ("en", "pt")')
+        raise BrokenContract(f'{name} must be a list of pairs such as [("en", "pt")], got {type_name(declared)}')
+    for entry in entries(declared):
+        pairs = pairs_of_entry(entry)
+        if not pairs or not all(tag_of(side) for pair in pairs for side in pair):
+            raise BrokenContract(f"{name} has {entry!r:.40}, which is not a pair of language tags; write {EXPECTED}")
 
 
-def _type_name(made: object) -> str:
-    return "None" if made is None else type(made).__name__
+def count_of(engine: object, limit: str) -> int | None:
+    """A limit that an engine may declare, such as `concurrency`; None if it does not. Raises BrokenContract."""
+    declared = getattr(engine, limit, None)
+    if declared is None:
+        return None
+    if not isinstance(declared, int) or isinstance(declared, bool) or declared < 1:
+        name = f"{type(engine).__name__}.{limit}"
+        raise BrokenContract(f"{name} must be an int of at least 1, got {declared!r:.40}")
+    return declared

@@ -107,7 +107,7 @@ class Abilities(NamedTuple):
 
 
 class EngineRefused(Exception):
-    """An engine says that it cannot do this job, and why. The reason is shown to people: no words of the speech."""
+    """An engine says that it cannot do this job, and why. The reason is logged by the node: no words of the speech."""
 
     code = ErrorCode.PROCESSING_ERROR
 

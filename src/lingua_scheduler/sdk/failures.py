@@ -31,6 +31,10 @@ class BrokenContract(TypeError):
     """An engine returned something else than its method must; the message has no value of it, only its type."""
 
 
+def type_name(made: object) -> str:
+    return "None" if made is None else type(made).__name__
+
+
 class AtStage(NamedTuple):
     """Where in a job an exception was raised, and the texts the job had by then."""
 

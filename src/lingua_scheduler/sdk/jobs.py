@@ -12,8 +12,10 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.losses import exception_name
 from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobAssign, JobGrant, JobResult, JobStarted, ResultAck
 from lingua_scheduler.protocol.shapes import JobError, Message
+from lingua_scheduler.sdk.checks import checked_translation
 from lingua_scheduler.sdk.engines import Engine, EngineRefused, ModelNotAvailable, Translation
 from lingua_scheduler.sdk.failures import BrokenContract, description_of, stage_of
+from lingua_scheduler.sdk.job_course import JobCourse, following
 from lingua_scheduler.sdk.partials import Partials
 from lingua_scheduler.sdk.time_limits import asking_with
 from lingua_scheduler.sdk.tracing import job_span
@@ -37,6 +39,7 @@ class _Running:
         self.task: asyncio.Task[None] | None = None
         self.partials: Partials | None = None
         self.is_wanted = True
+        self.course = JobCourse(attempt.job_id)
 
 
 class NodeJobs:
@@ -104,10 +107,11 @@ class NodeJobs:
     def acknowledged(self, message: ResultAck) -> None:
         self._kept.pop(AttemptKey(message.job_id, message.attempt_id), None)
 
-    def cancel(self, job_id: str) -> None:
+    def cancel(self, job_id: str, reason: str | None = None) -> None:
         """Its result is not wanted any more. Only async engines can be stopped; a thread keeps its slot to its end."""
         running = self._running.get(job_id)
         if running is not None and running.is_wanted:
+            self._tell(*running.course.give_up(reason))
             self._unwanted(running)
 
     async def finished(self, within_s: float) -> None:
@@ -139,15 +143,26 @@ class NodeJobs:
             if not await self._may_start(job):
                 return
             result = await self._result(job, running)
+        except asyncio.CancelledError:
+            self._dropped(running, running.course.late_end)
+            raise
         finally:
             # Over before the result leaves: a heartbeat behind it must not claim the slot again.
             self._let_go(running)
+        if not running.is_wanted:
+            # The engine did not let itself be cancelled.
+            self._dropped(running, "returned")
+            return
         self.done += 1
         while len(self._kept) >= MAX_KEPT_RESULTS:
             self._kept.pop(next(iter(self._kept)))
         result.attempt_id = running.attempt.number
         self._kept[running.attempt] = result
         await self._say(result)
+
+    def _dropped(self, running: _Running, ended: str) -> None:
+        if told := running.course.dropped(ended):
+            self._tell("result dropped", told)
 
     async def _may_start(self, job: JobAssign) -> bool:
         """Acknowledge before starting: a job that waited in a buffer past its lease may belong to another node."""
@@ -166,11 +181,12 @@ class NodeJobs:
     async def _result(self, job: JobAssign, running: _Running) -> JobResult:
         """The one place where a job is worked on. A crashing engine fails one job, not the node."""
         began_s = time.monotonic()
+        running.course.begin()
         await self._say(JobStarted(**self._about(job)))
         partials = running.partials = Partials(lambda text: self._show(job, text), job.partial_update_interval_ms)
         try:
             asking = partial(self._ask_for_time, asyncio.get_running_loop(), job, running)
-            with job_span(job, self.node_id), asking_with(asking):
+            with job_span(job, self.node_id), asking_with(asking), following(running.course):
                 made = await self._engine.translate(job, partials)
             result = self._success(job, made, began_s)
         except EngineRefused as error:
@@ -228,9 +244,7 @@ class NodeJobs:
         }
 
     def _success(self, job: JobAssign, made: Translation, began_s: float) -> JobResult:
-        if not isinstance(made, Translation):
-            got = "None" if made is None else type(made).__name__
-            raise BrokenContract(f"translate() of an engine must return Translation, got {got}")
+        made = checked_translation(made)
         for text in (made.text_source, made.text_translated):
             text.encode()  # what cannot be sent is the engine's failure
         extra: dict[str, Any] = {} if made.text_source else {"reason": "ASR_EMPTY"}

@@ -90,7 +90,7 @@ ACKNOWLEDGED_WITHIN_S = 2.0
 # The logger of events for which no `on_event` was given; failures of the engine are errors.
 _LOGGER = logging.getLogger("lingua.node")
 _LEVELS = {"engine failed": logging.ERROR} | dict.fromkeys(
-    ("engine refused", "refused", "away", "error", "quarantined"), logging.WARNING
+    ("engine refused", "refused", "job given up", "away", "error", "quarantined"), logging.WARNING
 )
 NOTHING = Abilities((), (), (), translates=(), slots=0)
 
@@ -325,7 +325,7 @@ class Node:
             case ResultAck():
                 self._jobs.acknowledged(message)
             case JobCancel():
-                self._jobs.cancel(message.job_id)
+                self._jobs.cancel(message.job_id, message.reason)
             case NodeControl(command="drain"):
                 await self.drain()
             case NodeControl(command="resume"):

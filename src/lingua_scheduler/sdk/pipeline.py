@@ -14,6 +14,7 @@ from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
 from lingua_scheduler.sdk.calling import EngineCalls
 from lingua_scheduler.sdk.checks import must_be_engine
+from lingua_scheduler.sdk.declared_pairs import pairs_in
 from lingua_scheduler.sdk.decoding import CannotDecode, NoDecoder, decode
 from lingua_scheduler.sdk.engines import (
     Abilities,
@@ -31,6 +32,7 @@ from lingua_scheduler.sdk.engines import (
     to_nobody,
 )
 from lingua_scheduler.sdk.failures import at_stage
+from lingua_scheduler.sdk.job_course import reached
 from lingua_scheduler.sdk.threads import Threads
 
 T = TypeVar("T")
@@ -102,7 +104,7 @@ class Pipeline:
         """What can be done now, and nothing else."""
         self._check()
         recognises = _union(engine.languages for engine in self._recognisers)
-        pairs = _union(engine.pairs for engine in self._translators)
+        pairs = _union(pairs_in(engine.pairs) for engine in self._translators)
         heard = set(map(_tag, recognises))
         return Abilities(
             recognises=recognises,
@@ -200,7 +202,7 @@ class Pipeline:
         if source == target:
             return text
         for engine in self._translators:
-            for pair in engine.pairs:
+            for pair in pairs_in(engine.pairs):
                 if (_tag(pair[0]), _tag(pair[1])) == (source, target):
                     translated: str = await self._ask(engine, "nmt", "translate", text, *pair)
                     return translated
@@ -241,6 +243,7 @@ class _Stages:
     @contextmanager
     def measured(self, stage: str) -> Iterator[None]:
         began_s = time.monotonic()
+        reached(STAGES[stage])
         with at_stage(STAGES[stage], self.texts):
             yield
         self.took_ms[stage] = round((time.monotonic() - began_s) * 1000, 1)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
 from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
 from lingua_scheduler.sdk import load
+from lingua_scheduler.sdk.declared_pairs import pairs_in
 from lingua_scheduler.sdk.engines import Abilities, Service
 
 KINDS = ("asr", "semantic", "nmt", "tts")
@@ -83,7 +84,7 @@ def _readiness(able: Abilities) -> list[CapabilityByType]:
 def _languages(able: Abilities) -> LanguageCapabilities:
     pairs = None
     if able.translates is not None:
-        pairs = [{"from": source, "to": target} for source, target in able.translates]
+        pairs = [{"from": source, "to": target} for source, target in pairs_in(able.translates)]
     return LanguageCapabilities(
         asr_languages=list(able.recognises),
         semantic_languages=list(able.repairs),

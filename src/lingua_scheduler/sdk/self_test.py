@@ -9,10 +9,12 @@ from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
-from lingua_scheduler.sdk.checks import must_be_abilities
-from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, Translation, to_nobody
-from lingua_scheduler.sdk.failures import BrokenContract, stage_of, whole_description_of
+from lingua_scheduler.sdk.checks import checked_translation, must_be_abilities
+from lingua_scheduler.sdk.declared_pairs import pairs_in
+from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, to_nobody
+from lingua_scheduler.sdk.failures import stage_of, whole_description_of
 from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_scheduler.sdk.time_limits import asking_with
 
 # A node may translate thousands of pairs.
 MAX_PAIRS = 100
@@ -38,7 +40,7 @@ def pairs_of(able: Abilities) -> list[tuple[str, str]]:
     recognises, repairs, speaks = (_tags(listed) for listed in (able.recognises, able.repairs, able.speaks))
     heard = [language for language in recognises if language in repairs]
     if able.translates is not None:
-        return [(source, target) for source, target in map(_tags, able.translates) if source in heard]
+        return [(source, target) for source, target in map(_tags, pairs_in(able.translates)) if source in heard]
     targets = dict.fromkeys((*recognises, *repairs, *speaks))
     return [(source, target) for source, target in product(heard, targets) if source != target]
 
@@ -55,13 +57,13 @@ async def try_pair(engine: Engine, pair: tuple[str, str], able: Abilities, sampl
     job = _job(source, target, is_spoken, samples)
     began_s = time.monotonic()
     try:
-        made = await engine.translate(job, to_nobody)
-        if not isinstance(made, Translation):
-            raise BrokenContract("translate() of an engine must return Translation")
+        with asking_with(_without_limit):
+            made = checked_translation(await engine.translate(job, to_nobody))
         heard = bool(made.text_source)
         if not heard and isinstance(engine, Pipeline):
             # The sample is of another language, or the recogniser ignores it; the other stages are tried all the same.
-            made = await engine.from_text(TEXT, job)
+            with asking_with(_without_limit):
+                made = await engine.from_text(TEXT, job)
     except EngineRefused as error:
         return PairTest(source, target, is_spoken, _since_ms(began_s), {}, problem=f"{error.code}: {error.reason}")
     except Exception as error:
@@ -69,6 +71,10 @@ async def try_pair(engine: Engine, pair: tuple[str, str], able: Abilities, sampl
         problem = f"{stage}: {whole_description_of(error)}" if stage else whole_description_of(error)
         return PairTest(source, target, is_spoken, _since_ms(began_s), {}, problem=problem)
     return PairTest(source, target, is_spoken, _since_ms(began_s), dict(made.stage_ms), heard=heard)
+
+
+def _without_limit(seconds: float) -> None:
+    """The `more_time` of a sample, which no scheduler waits for."""
 
 
 def _since_ms(began_s: float) -> float:

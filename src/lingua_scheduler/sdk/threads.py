@@ -10,6 +10,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
+from lingua_scheduler.sdk.job_course import ended_late
+
 R = TypeVar("R")
 
 
@@ -41,6 +43,7 @@ class Threads:
             ended.add_done_callback(_nobody_asks)
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait((ended,))
+                ended_late(ended.exception())
             raise
         finally:
             self._busy -= 1
