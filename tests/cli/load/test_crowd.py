@@ -6,9 +6,10 @@ import pytest
 
 from lingua_scheduler.cli.load import crowd
 from lingua_scheduler.cli.load.crowd import Crowd, Plan, probe
-from lingua_scheduler.sdk.audio import SAMPLE_RATE
+from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
 from lingua_scheduler.sdk.client import Failed
-from tests.support.peers import Field, field, stay_silent
+from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
+from tests.support.peers import Field, Frame, field, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.tones import tone
@@ -108,6 +109,73 @@ async def test_a_rolling_restart_gives_no_sentence_two_answers_or_none(
     assert len(node.jobs) >= tally.said
 
 
+def ack(**more: object) -> Frame:
+    return {
+        "type": "session_init_ack",
+        "session_id": "s-1",
+        "message": "",
+        "trace_id": "t",
+        "protocol_version": "1.0",
+        "use_binary_frame": False,
+        "negotiated_codec": "opus",
+        "negotiated_audio_format": "opus",
+        "negotiated_sample_rate": 16000,
+        "negotiated_channel_count": 1,
+        "resume_token": "s-1.secret",
+    } | more
+
+
+async def welcomed(scheduler: FakeScheduler, **more: object) -> Call:
+    call = await scheduler.call()
+    await call.next("session_init")
+    await call.send(ack(**more))
+    return call
+
+
+async def translate(call: Call, index: int) -> None:
+    texts = {"text_asr": "hello", "text_translated": "你好", "tts_audio": "", "tts_format": "pcm16"}
+    ids = {"session_id": "s-1", "job_id": f"job-0-{index}", "trace_id": "t"}
+    await call.send({"type": "translation_result", "utterance_index": index, "scheduler_sent_at_ms": 0, **ids, **texts})
+
+
+async def hear_chunk(call: Call, seq: int) -> None:
+    while (await call.next("audio_chunk"))["seq"] != seq:
+        pass
+
+
+@pytest.mark.parametrize("is_answered_first", [True, False])
+@pytest.mark.parametrize("last_seq_heard", [2, 5])
+async def test_a_handover_in_the_silence_after_a_sentence_leaves_no_part_to_wait_for(
+    monkeypatch: pytest.MonkeyPatch, last_seq_heard: int, is_answered_first: bool
+) -> None:
+    """The stopping instance had all the speech; the silence that is sent to the next one makes no utterance.
+
+    The socket closes while the silence is being said, or after all of it.
+    """
+    monkeypatch.setattr(crowd, "PAUSE_S", (0.1, 0.2))
+    audio = tone(300, SAMPLE_RATE, 0.6).tobytes() + bytes(int(SAMPLE_RATE * 0.6) * 2)
+    async with fake_scheduler() as scheduler:
+        people = Crowd(plan(scheduler.port, sessions=1, audio=audio))
+        running = asyncio.create_task(people.run())
+        leaving = await welcomed(scheduler)
+        await hear_chunk(leaving, last_seq_heard)
+        if is_answered_first:
+            await translate(leaving, 0)
+        await leaving.socket.close(code=1012)
+        staying = await welcomed(scheduler, resumed=True, next_seq=3, next_utterance_index=1)
+        if not is_answered_first:
+            await translate(staying, 0)
+        await hear_chunk(staying, 11)
+        people.stop()
+        await translate(staying, 1)
+        await staying.next("session_close")
+        await staying.send({"type": "session_close_ack", "session_id": "s-1"})
+        await running
+    tally = people.tally
+    assert (tally.said, tally.translated, tally.unanswered, tally.is_cut) == (2, 2, 0, False)
+    assert tally.took.max_ms < 1_000
+
+
 async def test_a_recording_that_the_scheduler_cuts_is_noted(server: RedisProcess) -> None:
     async with (
         scheduler_on(server.url, sessions__max_duration_ms=1_000) as (scheduler, _),
@@ -129,6 +197,17 @@ async def test_a_probe_says_whether_anybody_serves_the_pair(peers: Field) -> Non
     assert failure.code == "NO_CAPABLE_NODE"
     await peers.node()
     assert await probe(plan(peers.port)) is None
+
+
+def test_the_silence_at_the_end_of_a_recording_is_known() -> None:
+    loud, silent = AUDIO[:CHUNK_BYTES], bytes(CHUNK_BYTES)
+    assert crowd.speech_in([silent, loud, silent]) == [False, True, False]
+    assert [crowd.silent_end(has) for has in ([True], [True, False, False], [False, True], [False, False])] == [
+        0,
+        2,
+        0,
+        0,
+    ]
 
 
 def test_sessions_of_a_rate_ask_seldom() -> None:

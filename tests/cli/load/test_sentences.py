@@ -30,7 +30,7 @@ def test_a_part_that_was_answered_before_the_session_was_resumed_is_withdrawn(sa
     """The instance that stops translates what it has of the sentence, while the client says the rest of it."""
     said.say(19, 3.0)
     early = said.hear(translation(1), 3.01)
-    assert said.continue_at(15, 2) == [early]
+    assert said.continue_at(15, 2) == ([early], [])
     assert said.hear(translation(2), 4.0) == (translation(2), 1000.0)
     said.say(29, 5.0)
     assert said.hear(translation(3), 5.5) == (translation(3), 500.0)
@@ -38,7 +38,7 @@ def test_a_part_that_was_answered_before_the_session_was_resumed_is_withdrawn(sa
 
 
 def test_a_part_that_is_answered_after_the_session_was_resumed_is_not_the_sentence(said: Sentences) -> None:
-    assert said.continue_at(15, 2) == []
+    assert said.continue_at(15, 2) == ([], [])
     said.say(19, 3.0)
     assert said.hear(translation(1), 3.01) is None
     assert said.hear(translation(2), 4.0) == (translation(2), 1000.0)
@@ -56,7 +56,7 @@ def test_a_sentence_that_ended_while_the_connection_was_broken_gets_its_new_numb
 def test_a_broken_connection_alone_cuts_nothing(said: Sentences) -> None:
     """The instance is the same, and the sentence that has ended waits for its hangover."""
     said.say(19, 3.0)
-    assert said.continue_at(22, 1) == []
+    assert said.continue_at(22, 1) == ([], [])
     said.say(29, 5.0)
     assert said.hear(translation(1), 6.0) == (translation(1), 3000.0)
     assert said.hear(translation(2), 6.0) == (translation(2), 1000.0)
@@ -74,7 +74,7 @@ def test_a_sentence_of_which_a_part_failed_has_failed(said: Sentences) -> None:
     said.say(19, 3.0)
     failed = Failed(1, "JOB_TIMEOUT", "")
     said.hear(failed, 3.1)
-    assert [early.outcome for early in said.continue_at(15, 2)] == [failed]
+    assert [early.outcome for early in said.continue_at(15, 2).withdrawn] == [failed]
     assert said.hear(translation(2), 4.0) == (failed, 1000.0)
 
 
@@ -83,6 +83,83 @@ def test_a_sentence_that_is_cut_for_its_length_is_answered_by_its_last_part(said
     said.say(19, 3.0)
     assert said.hear(translation(2), 3.5) == (translation(2), 500.0)
     assert said.is_cut
+
+
+# Of the second sentence, chunks 10 to 19, the last three are silence, and the session is resumed in that silence.
+
+
+def test_silence_alone_after_a_handover_is_no_part_of_a_sentence_that_is_answered_later(said: Sentences) -> None:
+    said.say(19, 3.0, 16)
+    assert said.continue_at(17, 2) == ([], [])
+    said.say(29, 5.0, 26)
+    assert said.hear(translation(1), 3.5) == (translation(1), 500.0)
+    assert said.hear(translation(2), 5.5) == (translation(2), 500.0)
+
+
+def test_an_answer_is_not_withdrawn_when_only_silence_is_said_to_the_next_instance(said: Sentences) -> None:
+    said.say(19, 3.0, 16)
+    said.hear(translation(1), 3.5)
+    assert said.continue_at(17, 2) == ([], [])
+    said.say(29, 5.0, 26)
+    assert said.hear(translation(2), 5.5) == (translation(2), 500.0)
+
+
+def test_a_part_before_the_end_of_its_sentence_is_the_answer_if_only_silence_follows_the_handover(
+    said: Sentences,
+) -> None:
+    assert said.hear(translation(1), 2.9) is None
+    said.say(19, 3.0, 16)
+    said.say(29, 5.0, 26)
+    assert said.continue_at(17, 2) == ([], [(translation(1), 0.0)])
+    assert said.hear(translation(2), 5.5) == (translation(2), 500.0)
+    assert (said.unanswered, said.is_cut) == (0, False)
+
+
+@pytest.mark.parametrize("is_answered_first", [True, False])
+def test_a_sentence_that_ends_after_a_handover_in_its_silence_has_the_number_of_its_speech(
+    said: Sentences, is_answered_first: bool
+) -> None:
+    if is_answered_first:
+        said.hear(translation(1), 2.9)
+    said.continue_at(17, 2)
+    assert said.say(19, 3.0, 16) == ((translation(1), 0.0) if is_answered_first else None)
+    if not is_answered_first:
+        assert said.hear(translation(1), 3.5) == (translation(1), 500.0)
+    said.say(29, 5.0, 26)
+    assert said.hear(translation(2), 5.5) == (translation(2), 500.0)
+    assert (said.unanswered, said.is_cut) == (0, False)
+
+
+@pytest.mark.parametrize("is_said_first", [True, False])
+def test_a_connection_that_breaks_in_the_silence_leaves_the_sentence_its_number(
+    said: Sentences, is_said_first: bool
+) -> None:
+    """The instance is the same, and cuts the sentence when its end arrives."""
+    if is_said_first:
+        said.say(19, 3.0, 16)
+    said.continue_at(17, 1)
+    if not is_said_first:
+        said.say(19, 3.0, 16)
+    said.say(29, 5.0, 26)
+    assert said.hear(translation(1), 3.5) == (translation(1), 500.0)
+    assert said.hear(translation(2), 5.5) == (translation(2), 500.0)
+
+
+def test_a_failed_part_is_counted_once_if_it_is_the_answer(said: Sentences) -> None:
+    failed = Failed(1, "JOB_TIMEOUT", "")
+    said.hear(failed, 2.9)
+    said.continue_at(17, 2)
+    assert said.say(19, 3.0, 16) == (failed, 0.0)
+    said.say(29, 5.0, 26)
+    assert said.hear(translation(2), 5.5) == (translation(2), 500.0)
+
+
+def test_speech_that_is_lost_in_a_handover_is_missed(said: Sentences) -> None:
+    """The rest of the sentence had speech in it, so a part without an answer is a fault of the scheduler."""
+    said.say(19, 3.0, 16)
+    said.hear(translation(1), 3.1)
+    said.continue_at(16, 2)
+    assert said.unanswered == 1
 
 
 @pytest.mark.parametrize("is_answered_first", [True, False])

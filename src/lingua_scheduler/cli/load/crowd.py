@@ -3,14 +3,17 @@
 import asyncio
 import math
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from lingua_scheduler.cli.load.sentences import Sentences
 from lingua_scheduler.cli.load.tally import LoadTally
 from lingua_scheduler.cli.speech.translate import UNREACHABLE
 from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.protocol.audio import SilenceLevels, listen
 from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, Failed, Partial
+from lingua_scheduler.settings import SessionsSettings
 
 CHUNK_S = CHUNK_BYTES / 2 / SAMPLE_RATE
 PAUSE_S = (0.6, 3.0)
@@ -41,6 +44,18 @@ def sessions_for(rate: float) -> int:
     return math.ceil(rate * SESSION_EVERY_S)
 
 
+def speech_in(chunks: Sequence[bytes]) -> list[bool]:
+    """In which chunks a scheduler hears speech, if its levels of silence (sessions.silence_*) are the defaults."""
+    settings = SessionsSettings()
+    levels = SilenceLevels(settings.silence_opus_bytes, settings.silence_pcm_rms)
+    return [listen(chunk, levels)[1] for chunk in chunks]
+
+
+def silent_end(has_speech: Sequence[bool]) -> int:
+    """How many chunks at the end have no speech in them; 0 if there is none in any of them."""
+    return list(reversed(has_speech)).index(True) if any(has_speech) else 0
+
+
 async def probe(plan: Plan) -> Failed | None:
     """Translate one utterance before the load starts; return its failure, if it fails. Raises UNREACHABLE."""
     async with asyncio.timeout(ANSWER_WITHIN_S), Client(plan.address, plan.src_lang, plan.tgt_lang) as client:
@@ -58,6 +73,8 @@ async def probe(plan: Plan) -> Failed | None:
 class Crowd:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._chunks = [plan.audio[at : at + CHUNK_BYTES] for at in range(0, len(plan.audio), CHUNK_BYTES)]
+        self._has_speech = speech_in(self._chunks)
         self._over = asyncio.Event()
         self._ended_s = 0.0
         self._loop = asyncio.get_running_loop()
@@ -127,16 +144,15 @@ class Crowd:
 
     async def _speak(self, client: Client, said: Sentences, dice: random.Random) -> None:
         """Utterance and pause, again and again. Speech ends when its last chunk is due, however late it is sent."""
-        chunks = [self._plan.audio[at : at + CHUNK_BYTES] for at in range(0, len(self._plan.audio), CHUNK_BYTES)]
         due_s = self._loop.time() + dice.uniform(0, PAUSE_S[1])
         await self._sleep_until(due_s)
         seq = 0
         while not self._over.is_set():
-            for number, chunk in enumerate(chunks, start=1):
+            for number, chunk in enumerate(self._chunks, start=1):
                 await self._sleep_until(due_s)
-                is_final = self._over.is_set() or number == len(chunks)
+                is_final = self._over.is_set() or number == len(self._chunks)
                 if is_final:
-                    self._said(said, seq, due_s)
+                    self._said(said, seq, due_s, silent_end(self._has_speech[:number]))
                 await client.send(chunk, is_final=is_final)
                 seq += 1
                 due_s += CHUNK_S
@@ -155,24 +171,35 @@ class Crowd:
             due_s += self._plan.sessions / self._plan.rate
             await self._sleep_until(due_s)
 
-    def _said(self, said: Sentences, number: int, due_s: float) -> None:
-        said.say(number, due_s)
+    def _said(self, said: Sentences, number: int, due_s: float, silent_chunks: int = 0) -> None:
         self.tally.said += 1
+        answer = said.say(number, due_s, number - silent_chunks)
+        if answer is not None:
+            self.tally.take(*answer)
 
     async def _hear(self, client: Client, said: Sentences) -> None:
         resumed = 0
         async for result in client.results():
-            # Whole utterances bring their own numbers and are never cut.
-            for resumption in client.resumptions[resumed:] if not self._plan.rate else ():
-                resumed += 1
-                for early in said.continue_at(*resumption):
-                    self.tally.take_back(*early)
+            resumed = self._follow(client, said, resumed)
             if isinstance(result, Partial):
                 continue
             answer = said.hear(result, self._loop.time())
             if answer is not None:
                 self.tally.take(*answer)
             self.tally.is_cut = self.tally.is_cut or said.is_cut
+        # Nothing is heard after a handover in the silence after the last sentence.
+        self._follow(client, said, resumed)
+
+    def _follow(self, client: Client, said: Sentences, resumed: int) -> int:
+        """Correct what was counted, if the session was resumed more than `resumed` times. Returns how many times."""
+        # Whole utterances bring their own numbers and are never cut.
+        for resumption in client.resumptions[resumed:] if not self._plan.rate else ():
+            withdrawn, found = said.continue_at(*resumption)
+            for answer in withdrawn:
+                self.tally.take_back(*answer)
+            for answer in found:
+                self.tally.take(*answer)
+        return client.times_resumed
 
     async def _sleep_until(self, due_s: float) -> None:
         """Or until the test is over."""
