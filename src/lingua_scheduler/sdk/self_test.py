@@ -14,7 +14,7 @@ from lingua_scheduler.sdk.declared_pairs import pairs_in
 from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, to_nobody
 from lingua_scheduler.sdk.failures import stage_of, whole_description_of
 from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.time_limits import asking_with
+from lingua_scheduler.sdk.time_limits import asking_with, current
 
 # A node may translate thousands of pairs.
 MAX_PAIRS = 100
@@ -57,12 +57,12 @@ async def try_pair(engine: Engine, pair: tuple[str, str], able: Abilities, sampl
     job = _job(source, target, is_spoken, samples)
     began_s = time.monotonic()
     try:
-        with asking_with(_without_limit):
+        with asking_with(current() or _without_limit):
             made = checked_translation(await engine.translate(job, to_nobody))
         heard = bool(made.text_source)
         if not heard and isinstance(engine, Pipeline):
             # The sample is of another language, or the recogniser ignores it; the other stages are tried all the same.
-            with asking_with(_without_limit):
+            with asking_with(current() or _without_limit):
                 made = await engine.from_text(TEXT, job)
     except EngineRefused as error:
         return PairTest(source, target, is_spoken, _since_ms(began_s), {}, problem=f"{error.code}: {error.reason}")
