@@ -250,6 +250,27 @@ def test_a_lost_pair_names_what_is_lacking_who_served_it_last_and_the_next_step(
     assert "last" not in unnamed.text
 
 
+def test_a_lost_pair_whose_only_node_is_drained_names_the_node_and_how_to_resume_it() -> None:
+    drained = node("n2", state="draining", free=None, speech=["en:fr"], text=["en:fr"])
+    seen = WELL | {"nodes": [node("n1"), drained], "pairs": [pair(), pair("en:fr", nodes=0, text_nodes=0)]}
+    wanted = Sight(**seen, wanted=["en:fr:speech"], served_by={"en:fr": "n2"})
+    (found,) = alarms(wanted, [])
+    assert (found.code, found.level, found.subject) == ("pair.lost", C, "en:fr")
+    assert found.text == (
+        "en → fr is not served although it is wanted: its only node, n2, is drained. Run: lingua resume n2, or start "
+        "another one with: lingua node --languages en,fr"
+    )
+    drained_values = {"lack": "drained", "node_id": "n2", "names": "n2", "nodes": 1}
+    assert found.values == {"src": "en", "tgt": "fr", "languages": "en,fr"} | drained_values
+    (several,) = alarms(
+        wanted._replace(nodes=[node("n1"), drained, node("n3", state="draining", speech=["en:fr"])]), []
+    )
+    assert "all its nodes (n2, n3) are drained. Run: lingua resume n2, or" in several.text
+    # One that only writes would not speak after it is resumed.
+    (mute,) = alarms(wanted._replace(nodes=[node("n1"), node("n2", state="draining", text=["en:fr"])]), [])
+    assert mute.text.startswith("No node speaks French")
+
+
 def test_a_pair_whose_only_node_is_quarantined_has_one_alarm_that_names_the_node() -> None:
     sick = node("n2", state="quarantined", speech=["en:fr"], text=["en:fr"])
     seen = WELL | {"nodes": [node("n1"), sick], "pairs": [pair(), pair("en:fr", nodes=0, text_nodes=0)]}
