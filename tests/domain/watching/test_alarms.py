@@ -18,7 +18,7 @@ from lingua_scheduler.domain.watching.alarms import (
     last_to_serve,
     lost_lately,
 )
-from lingua_scheduler.domain.watching.picture import Level, NodeLook
+from lingua_scheduler.domain.watching.picture import Alarm, Level, NodeLook
 from tests.support.pictures import AT_MS, alarm, instance, node, pair
 from tools.docs import DOCS
 
@@ -234,6 +234,18 @@ def test_of_very_many_lost_nodes_the_latest_are_remembered_and_some_named() -> N
     found = alarms(Sight(**(WELL | {"lost": lost})), [])
     assert len(found) == EACH_MAX
     assert [one.values for one in found if not one.subject] == [{"more": LOST_MAX - EACH_MAX + 1}]
+
+
+def test_an_alarm_remembers_when_it_first_became_critical_after_it_was_less() -> None:
+    told = []
+    before: list[Alarm] = []
+    for step, memory_used in enumerate((0.8, 0.96, 0.97, 0.8, 0.96)):
+        before = alarms(Sight(**(WELL | {"at_ms": AT_MS + step, "memory_used": memory_used})), before)
+        told.append((before[0].level, before[0].worse_since_ms))
+    # It is not worse than known when it comes back to what it was.
+    assert told == [(W, 0), (C, AT_MS + 1), (C, AT_MS + 1), (W, AT_MS + 1), (C, AT_MS + 1)]
+    (at_once,) = alarms(Sight(**(WELL | {"memory_used": 0.96})), [])
+    assert at_once.worse_since_ms == 0
 
 
 def test_a_lost_pair_names_what_is_lacking_who_served_it_last_and_the_next_step() -> None:

@@ -108,10 +108,10 @@ def alarms(sight: Sight, before: Sequence[Alarm]) -> list[Alarm]:
         found = [*_redis(sight), *(alarm for alarm in before if alarm.code != "redis.away")]
     else:
         found = [alarm for look in _LOOKS for alarm in _bounded(list(look(sight)))]
-    since = {(alarm.code, alarm.subject): alarm.since_ms for alarm in before}
+    known = {(alarm.code, alarm.subject): alarm for alarm in before}
     if sight.is_settling:
-        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in since]
-    kept = [_since(alarm, since.get((alarm.code, alarm.subject), alarm.since_ms)) for alarm in found]
+        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in known]
+    kept = [_following(alarm, known.get((alarm.code, alarm.subject)), sight.at_ms) for alarm in found]
     return in_order(kept)
 
 
@@ -412,6 +412,15 @@ def _alarm(sight: Sight, code: str, level: Level, subject: str, text: str, value
 
 def _lower(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
+
+
+def _following(alarm: Alarm, before: Alarm | None, at_ms: int) -> Alarm:
+    if before is None:
+        return alarm
+    is_worse = alarm.level == Level.CRITICAL != before.level and not before.worse_since_ms
+    worse_ms = at_ms if is_worse else before.worse_since_ms
+    kept = _since(alarm, before.since_ms)
+    return kept if kept.worse_since_ms == worse_ms else msgspec.structs.replace(kept, worse_since_ms=worse_ms)
 
 
 def _since(alarm: Alarm, since_ms: int) -> Alarm:
