@@ -102,3 +102,12 @@ async def a_node_comes_through(port: int, folder: Path, direct: int) -> None:
 async def is_connected(port: int) -> bool:
     async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{port}/v1/nodes/node-7") as response:
         return response.status == 200
+
+
+def test_several_instances_are_started_with_the_proxy_as_a_trusted_one() -> None:
+    """Otherwise the log warns (proxy.not_trusted), and clients are not limited one by one."""
+    (command,) = re.findall(r"^3\. .*?`lingua (serve [^`]+)`", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    words = [sys.executable, "-m", "lingua_scheduler", *command.split(), "--print-config"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    (line,) = [line for line in printed.splitlines() if line.startswith("server.trusted_proxies ")]
+    assert "10.0.0." in line

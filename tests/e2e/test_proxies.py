@@ -20,6 +20,7 @@ from tests.support.proxies import DEPLOY, SAMPLES, Proxy, proxy
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
+from tools.docs import DOCS
 
 MOST = 30
 # Everybody is on loopback here, where nobody is counted otherwise.
@@ -124,6 +125,13 @@ SNEAKY = ("/talk/../dashboard", "/shared/%2e%2e/metrics", "/talk/..%2fmetrics", 
 CHANGES = ("/v1/nodes/node-a/evict", "/v1/nodes/node-a/drain", "/v1/dead-letters/purge", "/v1/jobs/job-0-x/cancel")
 
 
+def for_pages() -> list[str]:
+    """Paths that docs/http-dispatch.md offers to pages of other origins."""
+    page = (DOCS / "http-dispatch.md").read_text("utf-8")
+    (sentence,) = re.findall(r"The same holds for (.*?)\.\s", page, re.DOTALL)
+    return ["/v1/translate", *re.findall(r"`([^`]+)`", sentence.replace("{job_id}", "job-0-x"))]
+
+
 async def ask(port: int, path: str, method: str = "GET") -> int:
     """The status. The path is sent as it is written."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -144,6 +152,10 @@ async def only_the_public_comes_through(ports: Proxy) -> None:
     for path in CHANGES:
         assert await ask(ports.port, path, "POST") == 404, path
     assert await ask(ports.port, "/v1/pools", "POST") in (403, 405)
+    # Browsers ask before they send what a page of another origin wants to send.
+    assert {path: await ask(ports.port, path, "OPTIONS") for path in for_pages()} == dict.fromkeys(for_pages(), 204)
+    for path in (*INSIDE, *CHANGES):
+        assert await ask(ports.port, path, "OPTIONS") == 404, path
     # Operators reach all of it.
     assert [await ask(ports.inside, path) for path in INSIDE] == [200] * len(INSIDE)
 

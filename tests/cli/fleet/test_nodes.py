@@ -43,6 +43,13 @@ async def test_people_see_who_is_quarantined_and_who_lacks_what(server: RedisPro
     assert "ready without tts " in lines["mute"]
 
 
+@pytest.mark.usefixtures("ill")
+async def test_the_time_until_a_node_counts_as_dead_is_not_called_its_uptime(server: RedisProcess) -> None:
+    head = (await lingua(server, "nodes")).splitlines()[0]
+    assert head.split() == ["node", "state", "taken", "shard", "expires", "in", "pairs"]
+    assert "expires in" in await lingua(server, "node-info", "well")
+
+
 async def test_in_a_pipe_all_pairs_are_named(server: RedisProcess, store: Store) -> None:
     targets = ("de", "es", "fr", "it", "ja", "ko", "pt", "ru", "zh")
     await join(store, entry("n1", pools=frozenset(f"en:{target}:text" for target in targets)))

@@ -113,6 +113,8 @@ async def test_what_was_known_last_is_marked() -> None:
 
 async def test_every_node_is_in_the_table() -> None:
     lines = (await shown(troubled(300), "--nodes")).splitlines()
+    (head,) = [line.split() for line in lines if line.startswith("node ")]
+    assert head[-2:] == ["instance", "pairs"]
     rows = [line.split() for line in lines if line.startswith("node-")]
     assert len(rows) == 300
     assert rows[50][:2] == ["node-00000050", "quarantined"]

@@ -14,7 +14,7 @@ def looks(balancer: Balancer, mine: int, others: list[int], count: int = STEADY_
 
 @pytest.mark.parametrize(
     ("mine", "others"),
-    [(10, []), (0, [10, 10]), (10, [10, 10]), (11, [10, 9]), (5, [5, 2]), (1, [0]), (2, [0]), (120, [100, 100])],
+    [(10, []), (0, [10, 10]), (10, [10, 10]), (11, [10, 9]), (5, [5, 2]), (1, [0]), (1, [1, 0]), (120, [100, 100])],
 )
 def test_an_instance_that_has_about_its_share_keeps_all(mine: int, others: list[int]) -> None:
     assert looks(Balancer(20), mine, others, 10) == [0] * 10
@@ -30,6 +30,34 @@ def test_a_skew_must_last_before_anything_moves() -> None:
 def test_few_move_at_a_time() -> None:
     assert looks(Balancer(20), 3, [0])[-1] == 1
     assert looks(Balancer(20), 100_000, [0, 0])[-1] == MOST
+
+
+def test_an_instance_without_any_gets_one_from_those_that_have_the_most() -> None:
+    """As few nodes stand after a rolling restart: nobody has more than one above the mean."""
+    for mine, others in ((3, [3, 0]), (2, [2, 0]), (2, [2, 1, 0]), (2, [0])):
+        assert looks(Balancer(20), mine, others) == [0, 0, 1], (mine, others)
+
+
+@pytest.mark.parametrize("counts", [[2, 1], [1, 1, 0], [1, 0], [2, 2, 1], [2, 1, 1], [3, 2, 1]])
+def test_a_few_peers_on_instances_that_all_have_some_or_can_spare_none_stay(counts: list[int]) -> None:
+    for here in range(len(counts)):
+        assert looks(Balancer(20), counts[here], counts[:here] + counts[here + 1 :], 10) == [0] * 10
+
+
+@pytest.mark.parametrize("counts", [[3, 3, 0], [2, 2, 0], [2, 0], [4, 1, 0], [3, 1, 1, 0]])
+def test_a_few_peers_settle_when_those_sent_away_come_to_the_emptiest_instance(counts: list[int]) -> None:
+    balancers, moves = [Balancer(20) for _ in counts], 0
+    for turn in range(60):
+        here = turn % len(counts)
+        for number, balancer in enumerate(balancers):
+            others = counts[:number] + counts[number + 1 :]
+            if (moved := balancer.look(counts[number], others)) and number == here:
+                balancer.sent(counts[number], others)
+                counts[number] -= moved
+                counts[counts.index(min(counts))] += moved
+                moves += 1
+    assert min(counts) >= 1
+    assert moves <= 2
 
 
 def test_if_all_come_back_it_is_tried_less_and_less_often() -> None:

@@ -18,7 +18,7 @@ from lingua_scheduler.domain.watching.alarms import (
     last_to_serve,
     lost_lately,
 )
-from lingua_scheduler.domain.watching.picture import Level, NodeLook
+from lingua_scheduler.domain.watching.picture import Alarm, Level, NodeLook
 from tests.support.pictures import AT_MS, alarm, instance, node, pair
 from tools.docs import DOCS
 
@@ -236,6 +236,18 @@ def test_of_very_many_lost_nodes_the_latest_are_remembered_and_some_named() -> N
     assert [one.values for one in found if not one.subject] == [{"more": LOST_MAX - EACH_MAX + 1}]
 
 
+def test_an_alarm_remembers_when_it_first_became_critical_after_it_was_less() -> None:
+    told = []
+    before: list[Alarm] = []
+    for step, memory_used in enumerate((0.8, 0.96, 0.97, 0.8, 0.96)):
+        before = alarms(Sight(**(WELL | {"at_ms": AT_MS + step, "memory_used": memory_used})), before)
+        told.append((before[0].level, before[0].worse_since_ms))
+    # It is not worse than known when it comes back to what it was.
+    assert told == [(W, 0), (C, AT_MS + 1), (C, AT_MS + 1), (W, AT_MS + 1), (C, AT_MS + 1)]
+    (at_once,) = alarms(Sight(**(WELL | {"memory_used": 0.96})), [])
+    assert at_once.worse_since_ms == 0
+
+
 def test_a_lost_pair_names_what_is_lacking_who_served_it_last_and_the_next_step() -> None:
     served_by = last_to_serve({}, [pair("en:fr", nodes=1, hangs_on="w3")], {"en:fr"})
     served_by = last_to_serve(served_by, [pair("en:fr", nodes=0)], {"en:fr"})
@@ -248,6 +260,27 @@ def test_a_lost_pair_names_what_is_lacking_who_served_it_last_and_the_next_step(
     assert named.values == {"src": "en", "tgt": "fr", "lack": "speaks", "languages": "en,fr", "node_id": "w3"}
     (unnamed,) = alarms(Sight(**lost), [])
     assert "last" not in unnamed.text
+
+
+def test_a_lost_pair_whose_only_node_is_drained_names_the_node_and_how_to_resume_it() -> None:
+    drained = node("n2", state="draining", free=None, speech=["en:fr"], text=["en:fr"])
+    seen = WELL | {"nodes": [node("n1"), drained], "pairs": [pair(), pair("en:fr", nodes=0, text_nodes=0)]}
+    wanted = Sight(**seen, wanted=["en:fr:speech"], served_by={"en:fr": "n2"})
+    (found,) = alarms(wanted, [])
+    assert (found.code, found.level, found.subject) == ("pair.lost", C, "en:fr")
+    assert found.text == (
+        "en → fr is not served although it is wanted: its only node, n2, is drained. Run: lingua resume n2, or start "
+        "another one with: lingua node --languages en,fr"
+    )
+    drained_values = {"lack": "drained", "node_id": "n2", "names": "n2", "nodes": 1}
+    assert found.values == {"src": "en", "tgt": "fr", "languages": "en,fr"} | drained_values
+    (several,) = alarms(
+        wanted._replace(nodes=[node("n1"), drained, node("n3", state="draining", speech=["en:fr"])]), []
+    )
+    assert "all its nodes (n2, n3) are drained. Run: lingua resume n2, or" in several.text
+    # One that only writes would not speak after it is resumed.
+    (mute,) = alarms(wanted._replace(nodes=[node("n1"), node("n2", state="draining", text=["en:fr"])]), [])
+    assert mute.text.startswith("No node speaks French")
 
 
 def test_a_pair_whose_only_node_is_quarantined_has_one_alarm_that_names_the_node() -> None:

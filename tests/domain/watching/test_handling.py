@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from lingua_scheduler.domain.watching.handling import Handling, alarm_id, code_and_subject, handled
@@ -23,6 +24,19 @@ def test_an_alarm_that_nobody_handled_is_as_it_was_and_as_old_as_any_instance_kn
 def test_who_acknowledged_it_is_told() -> None:
     (found,) = after(acknowledged_at_ms=AT_MS - 1, by="ada")
     assert (found.acknowledged_at_ms, found.handled_by) == (AT_MS - 1, "ada")
+
+
+def test_an_acknowledgement_from_before_the_alarm_became_critical_does_not_count_any_more() -> None:
+    known = {"redis.full": Handling(AT_MS - 9, AT_MS, acknowledged_at_ms=AT_MS - 5, by="ada")}
+    for worse_at_ms, shown in ((AT_MS - 4, (0, "")), (AT_MS - 5, (AT_MS - 5, "ada")), (0, (AT_MS - 5, "ada"))):
+        full = msgspec.structs.replace(alarm("redis.full"), worse_since_ms=worse_at_ms)
+        (found,) = handled([full], known, AT_MS)
+        assert (found.acknowledged_at_ms, found.handled_by) == shown
+    # Who silenced it is still told.
+    silenced = {"redis.full": known["redis.full"]._replace(silenced_until_ms=AT_MS + 5)}
+    full = msgspec.structs.replace(alarm("redis.full"), worse_since_ms=AT_MS - 4)
+    (found,) = handled([full], silenced, AT_MS)
+    assert (found.acknowledged_at_ms, found.handled_by) == (0, "ada")
 
 
 @pytest.mark.parametrize(("until_ms", "shown_ms"), [(AT_MS + 1, AT_MS + 1), (AT_MS, 0)])

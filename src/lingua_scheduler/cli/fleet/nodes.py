@@ -22,7 +22,7 @@ LABELS = {
     "node_id": "node",
     "max_jobs": "slots",
     "held": "taken",
-    "alive_for_ms": "counts as alive for",
+    "alive_for_ms": "expires in",
     "quarantined_for_ms": "quarantined",
     "unavailable_for_ms": "lacks",
     "level": "verdict",
@@ -43,7 +43,7 @@ ABSENT = {"level": "well", "free": "takes no work"}
 def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
     """Show every node: state, slots, language pairs.
 
-    "alive for" is the time until the node counts as gone unless it sends a heartbeat.
+    "expires in" is the time until the node counts as gone unless it sends a heartbeat.
 
     \b
     lingua nodes
@@ -57,7 +57,9 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
         click.echo("there are no nodes; start one with: lingua node --engine sim")
         return
     console = table_console()
-    table = Table("node", "state", "taken", "shard", "alive for", "pairs", box=None, pad_edge=False, header_style="dim")
+    table = Table(
+        "node", "state", "taken", "shard", "expires in", "pairs", box=None, pad_edge=False, header_style="dim"
+    )
     for member in members:
         about = described(member)
         node = member.look

@@ -96,7 +96,7 @@ def screen(picture: Picture, at_ms: int, width: int, height: int, command: str) 
 
 def node_table(picture: Picture, at_ms: int) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
-    for column in ("node", "state", "taken", "seen", "cpu", "mem", "gpu", "instance", "speaks"):
+    for column in ("node", "state", "taken", "seen", "cpu", "mem", "gpu", "instance", "pairs"):
         table.add_column(column, no_wrap=True, overflow="fold" if column == "node" else "ellipsis")
     for node in picture.nodes:
         table.add_row(

@@ -33,7 +33,8 @@ class Balancer:
         total = mine + sum(others)
         mean = total / (1 + len(others))
         surplus = mine - mean
-        if surplus <= 1 or mine <= mean * self._share:
+        is_even = surplus <= 1 or mine <= mean * self._share
+        if is_even and not _can_spare_one(mine, others):
             self._settle()
             return 0
         self._steady += 1
@@ -60,3 +61,8 @@ class Balancer:
     def _settle(self) -> None:
         self._steady, self._rest, self._futile, self._best = 0, 0, 0, None
         self._total, self._patience = 0, 0
+
+
+def _can_spare_one(mine: int, others: Sequence[int]) -> bool:
+    """Whether an instance has none and this one, with two at least, has the most: of few peers, one is much."""
+    return mine >= 2 and 0 in others and mine >= max(others)

@@ -10,7 +10,7 @@ from lingua_scheduler.domain.cluster.instances import key_ids
 from lingua_scheduler.domain.nodes.nodes import NodeState
 from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.watching.figures import MINUTE_MS
-from lingua_scheduler.domain.watching.lost_pairs import lack_of, last_resorts, lost_pools
+from lingua_scheduler.domain.watching.lost_pairs import drained_nodes, lack_of, last_resorts, lost_pools
 from lingua_scheduler.domain.watching.pairs import is_echo, name_of, takes_work
 from lingua_scheduler.domain.watching.picture import Alarm, InstanceLook, Level, NodeLook, PairLook, WideLook
 from lingua_scheduler.domain.watching.succession import missed
@@ -38,6 +38,8 @@ FILLING_SHARE, FULL_SHARE = 0.8, 0.95
 # What may be raised, for pages that say it in their own words.
 CODES = frozenset(HURTS)
 PAIR_LOST = "pair.lost"
+# In place of what no node does: the nodes are there, and take no jobs because a person said so.
+DRAINED = "drained"
 # Those that are about a pair that is wanted.
 ABOUT_WANTED = frozenset({PAIR_LOST, "pair.quarantined", UNSERVED})
 # For want of these jobs fail, and the failures need no alarm of their own.
@@ -106,10 +108,10 @@ def alarms(sight: Sight, before: Sequence[Alarm]) -> list[Alarm]:
         found = [*_redis(sight), *(alarm for alarm in before if alarm.code != "redis.away")]
     else:
         found = [alarm for look in _LOOKS for alarm in _bounded(list(look(sight)))]
-    since = {(alarm.code, alarm.subject): alarm.since_ms for alarm in before}
+    known = {(alarm.code, alarm.subject): alarm for alarm in before}
     if sight.is_settling:
-        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in since]
-    kept = [_since(alarm, since.get((alarm.code, alarm.subject), alarm.since_ms)) for alarm in found]
+        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in known]
+    kept = [_following(alarm, known.get((alarm.code, alarm.subject)), sight.at_ms) for alarm in found]
     return in_order(kept)
 
 
@@ -185,6 +187,9 @@ def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
             said = f"{src} → {tgt} is asked for, but no node has ever served it: {missing}. {start}"
             yield _alarm(sight, "pair.unserved", Level.WARNING, name, said, values)
             continue
+        if drained := drained_nodes(pool, sight.nodes, sight.wide):
+            yield _pair_drained(sight, src, tgt, drained, values)
+            continue
         last = sight.served_by.get(name, "")
         said = (
             f"{lack.in_words(src, tgt)}, so {src} → {tgt} is not served although it is wanted"
@@ -193,6 +198,20 @@ def _pairs_lost(sight: Sight) -> Iterator[Alarm]:
         if last:
             values["node_id"] = last
         yield _alarm(sight, "pair.lost", Level.CRITICAL, name, said, values)
+
+
+def _pair_drained(sight: Sight, src: str, tgt: str, nodes: Sequence[str], values: Values) -> Alarm:
+    said = (
+        f"{src} → {tgt} is not served although it is wanted: {_its_nodes(nodes)} drained. Run: lingua resume"
+        f" {nodes[0]}, or start another one with: lingua node --languages {values['languages']}"
+    )
+    about: Values = {"lack": DRAINED, "node_id": nodes[0], "names": listed(nodes, 0, MOST_PAIRS), "nodes": len(nodes)}
+    return _alarm(sight, PAIR_LOST, Level.CRITICAL, f"{src}:{tgt}", said, values | about)
+
+
+def _its_nodes(nodes: Sequence[str]) -> str:
+    names = listed(nodes, 0, MOST_PAIRS)
+    return f"its only node, {names}, is" if len(nodes) == 1 else f"all its nodes ({names}) are"
 
 
 def _on_last_resorts(sight: Sight) -> Iterator[tuple[str, list[str]]]:
@@ -209,7 +228,7 @@ def _pairs_quarantined(sight: Sight) -> Iterator[Alarm]:
         node, names = nodes[0], listed(nodes, 0, MOST_PAIRS)
         failure = sight.failed_with.get(node, "")
         said = (
-            f"{src} → {tgt}: {f'its only node, {names}, is' if len(nodes) == 1 else f'all its nodes ({names}) are'}"
+            f"{src} → {tgt}: {_its_nodes(nodes)}"
             f" quarantined{f' (last failure: {failure})' if failure else ''} and used only as a last resort. Run"
             f" lingua node-info {node} and check its log; once it is repaired, run: lingua release {node}"
         )
@@ -393,6 +412,15 @@ def _alarm(sight: Sight, code: str, level: Level, subject: str, text: str, value
 
 def _lower(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
+
+
+def _following(alarm: Alarm, before: Alarm | None, at_ms: int) -> Alarm:
+    if before is None:
+        return alarm
+    is_worse = alarm.level == Level.CRITICAL != before.level and not before.worse_since_ms
+    worse_ms = at_ms if is_worse else before.worse_since_ms
+    kept = _since(alarm, before.since_ms)
+    return kept if kept.worse_since_ms == worse_ms else msgspec.structs.replace(kept, worse_since_ms=worse_ms)
 
 
 def _since(alarm: Alarm, since_ms: int) -> Alarm:

@@ -54,7 +54,8 @@ def handled(
 ) -> list[Alarm]:
     """The alarms with what was done about each; those that were forgotten are left out.
 
-    A silence on a code alone holds for all its subjects. `renewed`: when there was last a new reason for an alarm; one
+    A silence on a code alone holds for all its subjects. An acknowledgement from before the alarm became critical does
+    not count any more. `renewed`: when there was last a new reason for an alarm; one
     that was forgotten before is shown again.
     """
     shown = []
@@ -63,13 +64,14 @@ def handled(
         if entry.forgotten_at_ms > (renewed or {}).get(alarm_id(alarm.code, alarm.subject), 0):
             continue
         silenced_ms = max(entry.silenced_until_ms, known[alarm.code].silenced_until_ms if alarm.code in known else 0)
+        is_acknowledged = 0 < entry.acknowledged_at_ms >= alarm.worse_since_ms
         shown.append(
             msgspec.structs.replace(
                 alarm,
                 since_ms=min(alarm.since_ms, entry.since_ms or alarm.since_ms),
-                acknowledged_at_ms=entry.acknowledged_at_ms,
+                acknowledged_at_ms=entry.acknowledged_at_ms if is_acknowledged else 0,
                 silenced_until_ms=silenced_ms if silenced_ms > now_ms else 0,
-                handled_by=entry.by,
+                handled_by=entry.by if is_acknowledged or entry.silenced_until_ms > now_ms else "",
             )
         )
     return shown

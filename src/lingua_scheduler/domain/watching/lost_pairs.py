@@ -1,8 +1,9 @@
 """Wanted pairs that no node serves, and what is lacking: the first thing a person on call has to know."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 
+from lingua_scheduler.domain.nodes.nodes import NodeState
 from lingua_scheduler.domain.pools.language_names import language_name
 from lingua_scheduler.domain.pools.names import Facet, Pool
 from lingua_scheduler.domain.watching.pairs import covers, name_of, reaches
@@ -44,17 +45,24 @@ def lost_pools(wanted: Iterable[str], pairs: Iterable[PairLook], wide: Sequence[
 
 def last_resorts(pool: str, nodes: Iterable[NodeLook], wide: Iterable[WideLook]) -> list[str]:
     """Quarantined nodes that have the pair: they get its jobs only because no other node is left."""
+    having = _having(pool, nodes, wide)
+    return [node.node_id for node in having if node.state == QUARANTINED and node.free is not None]
+
+
+def drained_nodes(pool: str, nodes: Iterable[NodeLook], wide: Iterable[WideLook]) -> list[str]:
+    """Draining nodes that have the pair: they serve it again as soon as they are resumed."""
+    return [node.node_id for node in _having(pool, nodes, wide) if node.state == NodeState.DRAINING]
+
+
+def _having(pool: str, nodes: Iterable[NodeLook], wide: Iterable[WideLook]) -> Iterator[NodeLook]:
+    """Nodes that have the pair and lack no service, whether or not they take work."""
     src, tgt, facet = Pool.parse(pool)
     name, is_speech = f"{src}:{tgt}", facet == Facet.SPEECH
     reached = {one.name for one in wide if reaches(one, name, one.speech if is_speech else one.text)}
-    return [
-        node.node_id
-        for node in nodes
-        if node.state == QUARANTINED
-        and node.free is not None
-        and not node.unavailable
-        and (node.wide in reached or name in (node.speech if is_speech else node.text))
-    ]
+    for node in nodes:
+        has_pair = node.wide in reached or name in (node.speech if is_speech else node.text)
+        if has_pair and not node.unavailable:
+            yield node
 
 
 def lack_of(src: str, tgt: str, facet: str, pairs: Iterable[PairLook], wide: Iterable[WideLook]) -> Lack:

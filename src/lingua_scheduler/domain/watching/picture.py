@@ -185,6 +185,8 @@ class Alarm(Look, frozen=True, kw_only=True):
     acknowledged_at_ms: int = 0
     silenced_until_ms: int = 0
     handled_by: str = ""
+    # When it first became critical after it was less; 0: never. What was acknowledged before was not that bad.
+    worse_since_ms: int = 0
 
 
 class Event(Look, frozen=True, kw_only=True):

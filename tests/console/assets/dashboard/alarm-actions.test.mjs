@@ -17,6 +17,7 @@ const ALARM = {
   acknowledged_at_ms: 0,
   silenced_until_ms: 0,
   handled_by: "",
+  worse_since_ms: 0,
 };
 
 test("an alarm is acknowledged once, and what is silenced can only be undone", () => {

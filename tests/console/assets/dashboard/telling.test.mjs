@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { eventInWords, missingWord } from "../../../../src/lingua_scheduler/console/assets/dashboard/telling.js";
+import { alarmInWords, eventInWords, missingWord } from "../../../../src/lingua_scheduler/console/assets/dashboard/telling.js";
 import { use } from "../../../../src/lingua_scheduler/console/assets/dashboard/words.js";
 import { dictionary } from "../support.mjs";
 
@@ -44,4 +44,20 @@ test("a pair without a node says why", () => {
   assert.equal(missingWord("en:ko", alarms, nodes), "never served");
   assert.equal(missingWord("fr:en", alarms, nodes), "quarantined");
   assert.equal(missingWord("en:fr", alarms, nodes), "no node");
+});
+
+test("a lost pair whose node is drained says how to resume it, and leads to the node", () => {
+  use("en", dictionary("en"));
+  const about = { code: "pair.lost", level: "critical", subject: "en:fr", since_ms: 1, text: "" };
+  const values = { src: "en", tgt: "fr", languages: "en,fr", lack: "drained", node_id: "n2", names: "n2", nodes: 1 };
+  const drained = alarmInWords(/** @type {Alarm} */ (/** @type {unknown} */ ({ ...about, values })));
+  assert.equal(drained.step, "Its only node is drained: n2. To resume it: lingua resume n2");
+  assert(drained.href.includes("nodes/n2"), drained.href);
+  const speaks = { src: "en", tgt: "fr", languages: "en,fr", lack: "speaks" };
+  const lost = alarmInWords(/** @type {Alarm} */ (/** @type {unknown} */ ({ ...about, values: speaks })));
+  assert.equal(lost.step, "No node speaks French. Start one with: lingua node --languages en,fr");
+  assert(lost.href.includes("pairs/"), lost.href);
+  use("zh", dictionary("zh"));
+  const said = alarmInWords(/** @type {Alarm} */ (/** @type {unknown} */ ({ ...about, values }))).step;
+  assert(said.includes("lingua resume n2"), said);
 });

@@ -24,10 +24,11 @@ export function alarmKey(alarm) {
 export function alarmInWords(alarm) {
   const values = spelled(alarm);
   const title = tryT("more" in values ? "alarm.more" : `alarm.${alarm.code}`, values);
-  const step = title === null ? "" : (tryT(`step.${alarm.code}`, values) ?? "");
-  const { node_id: node } = alarm.values;
+  const { node_id: node, lack } = alarm.values;
+  const step = title === null ? "" : (tryT(`step.${alarm.code}.${lack}`, values) ?? tryT(`step.${alarm.code}`, values) ?? "");
   // The next step is at the node.
-  const where = alarm.code === "pair.quarantined" ? href("nodes", String(node)) : subjectHref(alarm.code, alarm.subject);
+  const isAtNode = alarm.code === "pair.quarantined" || lack === "drained";
+  const where = isAtNode ? href("nodes", String(node)) : subjectHref(alarm.code, alarm.subject);
   return { title: title ?? alarm.text, step, href: where, lang: spokenIn(title) };
 }
 

@@ -249,6 +249,8 @@ export interface Alarm {
   acknowledged_at_ms: number;
   silenced_until_ms: number;
   handled_by: string;
+  /** when it first became critical after it was less; 0 is never */
+  worse_since_ms: number;
 }
 
 export interface Happening {
