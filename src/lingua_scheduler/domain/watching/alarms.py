@@ -42,6 +42,8 @@ PAIR_LOST = "pair.lost"
 ABOUT_WANTED = frozenset({PAIR_LOST, "pair.quarantined", UNSERVED})
 # For want of these jobs fail, and the failures need no alarm of their own.
 MISSING = frozenset({"nodes.none", *ABOUT_WANTED})
+# What an outage of Redis makes look so: neither nodes, heartbeats nor the lease of the leader could be written.
+UNSETTLED = MISSING | {"node.silent", "leader.none"}
 
 Values = dict[str, str | int | float]
 
@@ -89,7 +91,7 @@ class Sight(NamedTuple):
     slow_ms: int = 5_000
     # Intervals after which a silent node is gone.
     missed_heartbeats: int = 3
-    # Redis is back, and other instances may not have written their nodes again yet.
+    # Redis is back, and other instances may not have written their nodes and heartbeats again yet.
     is_settling: bool = False
     # When nodes or a wanted pair were last missing.
     missed_at_ms: int = 0
@@ -108,7 +110,7 @@ def alarms(sight: Sight, before: Sequence[Alarm]) -> list[Alarm]:
         found = [alarm for look in _LOOKS for alarm in _bounded(list(look(sight)))]
     since = {(alarm.code, alarm.subject): alarm.since_ms for alarm in before}
     if sight.is_settling:
-        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in since]
+        found = [alarm for alarm in found if alarm.code not in UNSETTLED or (alarm.code, alarm.subject) in since]
     kept = [_since(alarm, since.get((alarm.code, alarm.subject), alarm.since_ms)) for alarm in found]
     return in_order(kept)
 
