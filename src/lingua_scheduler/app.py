@@ -411,7 +411,7 @@ class Scheduler:
         await self._forwarding.close()
         await self._translations.close()
         await self._recorder.close()
-        await self._dispatcher.cleanups.close()
+        await self._dispatcher.leftovers.tasks.close()
         await self.mailroom.stop()
         await self._chores.close()
         await self._data_loss.tasks.close()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.fleet import ledger
 from tests.support.peers import FakeNode, Field, field, result_of
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -63,6 +64,32 @@ async def test_what_failed_while_redis_was_away_is_in_the_history_when_it_is_bac
         await until(lambda: store.is_ready)
         (failure,) = await until(lambda: failures_of(peers))
         assert (failure["code"], failure["utterance_index"]) == ("SCHEDULER_DEPENDENCY_DOWN", 0)
+
+
+async def test_a_job_that_failed_while_redis_stood_still_is_closed_when_it_goes_on(server: RedisProcess) -> None:
+    """Redis reads the question for a slot when it goes on: it leases one for a caller that was told of the failure."""
+    changes = {"redis__timeout_ms": 300, "job__deadline_ms": 600}
+    async with scheduler_on(server.url, **changes) as (scheduler, store), field(scheduler.port) as peers:
+        node = await peers.node(max_concurrent_jobs=2)
+        client = await peers.client()
+        server.signal(SIGSTOP)
+        try:
+            await client.utterance(0)
+            assert (await client.outcome())["reason"] == "job_failed"
+        finally:
+            server.signal(SIGCONT)
+        await until(lambda: store.is_ready)
+        (failure,) = await until(lambda: failures_of(peers))
+
+        async def closed() -> bool:
+            return [(one.job_id, one.state) for one in await store.jobs.latest()] == [(failure["job_id"], "FAILED")]
+
+        async def is_free() -> bool:
+            return await ledger(store, node.node_id) == (0, 2, 0)
+
+        await until(closed)
+        await until(is_free)
+        assert failure["code"] == "SCHEDULER_DEPENDENCY_DOWN"
 
 
 async def test_events_curves_and_alarms_are_the_fleets_and_survive_a_restart(server: RedisProcess) -> None:

@@ -381,3 +381,15 @@ def test_while_redis_settles_nothing_is_missed_that_was_not_missed_before() -> N
     lost = Sight(**WELL, wanted=["en:fr:speech"], is_settling=True)
     assert alarms(lost, []) == []
     assert [found.code for found in alarms(lost, [alarm("pair.lost", subject="en:fr")])] == ["pair.lost"]
+
+
+@pytest.mark.parametrize("code", ["node.silent", "leader.none"])
+def test_while_redis_settles_no_node_is_silent_and_no_leader_missing_unless_it_was_before(code: str) -> None:
+    """Neither a heartbeat nor the leader's lease could be written."""
+    quiet = node("n2", seen_at_ms=AT_MS - 60_000, alive_until_ms=AT_MS - 15_000)
+    back = Sight(**(WELL | {"nodes": [node("n1"), quiet], "leader": None}))
+    subject = "n2" if code == "node.silent" else ""
+    settling = back._replace(is_settling=True)
+    assert alarms(settling, []) == []
+    assert [found.code for found in alarms(settling, [alarm(code, subject=subject)])] == [code]
+    assert code in [found.code for found in alarms(back, [])]

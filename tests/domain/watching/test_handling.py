@@ -21,6 +21,15 @@ def test_an_alarm_that_nobody_handled_is_as_it_was_and_as_old_as_any_instance_kn
     assert (found.since_ms, found.acknowledged_at_ms, found.silenced_until_ms) == (AT_MS - 9, 0, 0)
 
 
+@pytest.mark.parametrize(("known_ms", "since_ms"), [(AT_MS - 58_000, AT_MS - 20_000), (AT_MS - 5_000, AT_MS - 5_000)])
+def test_a_silence_is_not_older_than_the_last_heartbeat(known_ms: int, since_ms: int) -> None:
+    """The node was silent before too, in a former outage perhaps, and was heard since."""
+    silent = alarm("node.silent", subject="n1", since_ms=AT_MS)
+    silent = msgspec.structs.replace(silent, values={"node_id": "n1", "seen_at_ms": AT_MS - 20_000})
+    (found,) = handled([silent], {"node.silent/n1": Handling(known_ms, AT_MS)}, AT_MS)
+    assert found.since_ms == since_ms
+
+
 def test_who_acknowledged_it_is_told() -> None:
     (found,) = after(acknowledged_at_ms=AT_MS - 1, by="ada")
     assert (found.acknowledged_at_ms, found.handled_by) == (AT_MS - 1, "ada")

@@ -196,7 +196,8 @@ async def test_if_redis_goes_away_a_task_asks_again(
     await caller.node()
     lost: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     cleaned: list[object] = []
-    monkeypatch.setattr(caller.scheduler._dispatcher, "_let_go", lambda wanted, *_: cleaned.append(wanted.doubtful))
+    leftovers = caller.scheduler._dispatcher.leftovers
+    monkeypatch.setattr(leftovers, "let_go", lambda wanted, *_: cleaned.append(wanted.doubtful))
     with monkeypatch.context() as context:
         context.setattr(caller.scheduler._dispatcher._store.jobs, "dispatch", lambda *_: lost)
         assert caller.start()

@@ -371,7 +371,7 @@ async def test_a_slot_that_was_leased_for_a_job_that_cannot_be_placed_is_freed(
         monkeypatch.setattr(store.jobs, "dispatch", lease_and_lose_the_answer)
         outcome = await scheduler._dispatcher.translate(work())
         # At once: the sweep would end the lease at its deadline.
-        assert len(scheduler._dispatcher.cleanups) == 1
+        assert len(scheduler._dispatcher.leftovers.tasks) == 1
         assert (outcome.state, outcome.error) == (JobState.FAILED, ErrorCode.SCHEDULER_DEPENDENCY_DOWN)
         assert taken == [(1, 1, 1)]
 
@@ -429,44 +429,45 @@ async def test_a_caller_whose_result_was_lost_is_told_so_unless_the_job_was_canc
         assert (outcome.state, outcome.error) == (JobState.FAILED, ErrorCode.RESULT_LOST)
 
 
-async def test_a_job_waits_for_redis_as_long_as_for_a_slot_and_cleans_up_for_as_long_as_it_may_run(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+async def test_a_job_waits_for_redis_as_long_as_for_a_slot(server: RedisProcess) -> None:
+    async with scheduler_on(server.url, dispatch__queue_wait_ms=7_000) as (scheduler, _):
+        assert scheduler._dispatcher._rules.patience_s == 7.0
+
+
+@pytest.mark.parametrize("steps", [(At("n1", FAILS), EXHAUSTED), (NOBODY,)])
+async def test_a_job_that_cannot_be_closed_now_is_closed_when_redis_is_back(
+    story: Story, monkeypatch: pytest.MonkeyPatch, steps: tuple[At | DispatchOutcome, ...]
 ) -> None:
-    changes = {"dispatch__queue_wait_ms": 7_000, "job__timeout_max_ms": 40_000}
-    async with scheduler_on(server.url, **changes) as (scheduler, store):
-        patience: list[float] = []
+    asked: list[str] = []
+    close, note = story.jobs.close, story.jobs.note
 
-        async def insist(_call: object, timeout_s: float, **_: object) -> None:
-            patience.append(timeout_s)
-            raise RedisAway("it did not come back")
+    async def away_at_first(name: str, call: Any, *given: object) -> Any:
+        asked.append(name)
+        if len(asked) == 1:
+            raise RedisAway("gone at that moment")
+        return await call(*given)
 
-        monkeypatch.setattr(store, "insist", insist)
-        dispatcher = scheduler._dispatcher
-        await dispatcher._end_unused(0, "job-0-1", 1)
-        assert (dispatcher._rules.patience_s, patience) == (7.0, [40.0])
+    monkeypatch.setattr(story.jobs, "close", lambda *given: away_at_first("close", close, *given))
+    monkeypatch.setattr(story.jobs, "note", lambda *given: away_at_first("note", note, *given))
+    outcome = await story.tell(*steps)
+    assert outcome.state is JobState.FAILED
+    assert outcome.job_id
+    await until(lambda: len(asked) == 2 and not len(story.dispatcher.leftovers.tasks))
+    assert asked[0] == asked[1]
 
 
-@pytest.mark.parametrize(
-    ("record", "is_freed"),
-    [
-        ({"state": "DISPATCHED", "attempt": "2", "node": "n7"}, True),
-        ({"state": "DISPATCHED", "attempt": "3", "node": "n7"}, False),
-        ({"state": "RETRYING", "attempt": "2", "node": "n7"}, False),
-        ({}, False),
-    ],
-)
-async def test_only_the_slot_that_was_leased_for_that_attempt_is_freed(
-    story: Story, monkeypatch: pytest.MonkeyPatch, record: dict[str, str], is_freed: bool
+async def test_a_job_that_continues_under_another_id_is_closed_when_redis_is_back(
+    story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    freed: list[Attempt] = []
+    closed: list[tuple[object, ...]] = []
 
-    async def read(_shard: int, _job_id: str) -> dict[str, str]:
-        return record
+    async def away_at_first(*given: object) -> bool:
+        closed.append(given)
+        if len(closed) == 1:
+            raise RedisAway("gone at that moment")
+        return True
 
-    async def free(attempt: Attempt) -> None:
-        freed.append(attempt)
-
-    monkeypatch.setattr(story.jobs, "read", read)
-    monkeypatch.setattr(story.dispatcher._runner, "free", free)
-    await story.dispatcher._end_unused(4, "job-4-1", 2)
-    assert freed == ([Attempt("job-4-1", 2, "n7", 4)] if is_freed else [])
+    monkeypatch.setattr(story.jobs, "close", away_at_first)
+    await story.tell(At("n1", Loss.NODE_GONE, acknowledges=False), EXHAUSTED, At("n1"))
+    await until(lambda: len(closed) == 2)
+    assert closed[0] == closed[1]

@@ -291,6 +291,33 @@ async def test_nodes_that_are_not_written_again_yet_are_not_missed(store: Store,
     assert "nodes.none" in codes(await site.maker.make(before))
 
 
+async def test_after_an_outage_nodes_and_the_leader_get_time_to_be_heard_again(store: Store, site: Site) -> None:
+    await site.join()
+    await store.pools.claim(HERE, 60_000)
+    await join(store, entry("n1"))
+    before = await site.maker.make(None)
+    at_ms = before.at_ms
+    # No heartbeat was written for longer than two intervals of 15 s, and the leader's lease is over.
+    await store.line.call("ZADD", store.keys.shard(0).seen, at_ms + 5_000, "n1")
+    await store.line.call("DEL", store.keys.leader)
+    site.presence.suspend_judgement()
+    settling = await site.maker.make(site.maker.stale(before, at_ms))
+    assert not {"node.silent", "leader.none"} & set(codes(settling))
+    site.presence._judge_from = 0.0
+    assert {"node.silent", "leader.none"} <= set(codes(await site.maker.make(settling)))
+
+
+async def test_a_silence_is_as_old_as_the_last_heartbeat_allows(store: Store, site: Site) -> None:
+    await site.join()
+    await join(store, entry("n1"))
+    before = await site.maker.make(None)
+    # It was raised in a former outage, and cleared since.
+    await store.alarms.note([("node.silent/n1", before.at_ms - 58_000)])
+    await store.line.call("ZADD", store.keys.shard(0).seen, before.at_ms + 5_000, "n1")
+    (silent,) = [one for one in (await site.maker.make(before)).alarms if one.code == "node.silent"]
+    assert silent.since_ms == silent.values["seen_at_ms"] == before.at_ms - 40_000
+
+
 async def test_a_forgotten_alarm_about_a_pair_is_shown_again_when_the_pair_is_asked_for(store: Store) -> None:
     site = Site(store, pools__wanted=["en:fr"])
     await site.join()

@@ -44,6 +44,8 @@ DRAINED = "drained"
 ABOUT_WANTED = frozenset({PAIR_LOST, "pair.quarantined", UNSERVED})
 # For want of these jobs fail, and the failures need no alarm of their own.
 MISSING = frozenset({"nodes.none", *ABOUT_WANTED})
+# What an outage of Redis makes look so: neither nodes, heartbeats nor the lease of the leader could be written.
+UNSETTLED = MISSING | {"node.silent", "leader.none"}
 
 Values = dict[str, str | int | float]
 
@@ -91,7 +93,7 @@ class Sight(NamedTuple):
     slow_ms: int = 5_000
     # Intervals after which a silent node is gone.
     missed_heartbeats: int = 3
-    # Redis is back, and other instances may not have written their nodes again yet.
+    # Redis is back, and other instances may not have written their nodes and heartbeats again yet.
     is_settling: bool = False
     # When nodes or a wanted pair were last missing.
     missed_at_ms: int = 0
@@ -110,7 +112,7 @@ def alarms(sight: Sight, before: Sequence[Alarm]) -> list[Alarm]:
         found = [alarm for look in _LOOKS for alarm in _bounded(list(look(sight)))]
     known = {(alarm.code, alarm.subject): alarm for alarm in before}
     if sight.is_settling:
-        found = [alarm for alarm in found if alarm.code not in MISSING or (alarm.code, alarm.subject) in known]
+        found = [alarm for alarm in found if alarm.code not in UNSETTLED or (alarm.code, alarm.subject) in known]
     kept = [_following(alarm, known.get((alarm.code, alarm.subject)), sight.at_ms) for alarm in found]
     return in_order(kept)
 

@@ -68,10 +68,16 @@ def handled(
         shown.append(
             msgspec.structs.replace(
                 alarm,
-                since_ms=min(alarm.since_ms, entry.since_ms or alarm.since_ms),
+                since_ms=_since_ms(alarm, entry),
                 acknowledged_at_ms=entry.acknowledged_at_ms if is_acknowledged else 0,
                 silenced_until_ms=silenced_ms if silenced_ms > now_ms else 0,
                 handled_by=entry.by if is_acknowledged or entry.silenced_until_ms > now_ms else "",
             )
         )
     return shown
+
+
+def _since_ms(alarm: Alarm, entry: Handling) -> int:
+    """As long ago as any instance knows; but a node that was heard since was not silent all the time."""
+    heard_ms = int(alarm.values.get("seen_at_ms", 0))
+    return max(heard_ms, min(alarm.since_ms, entry.since_ms or alarm.since_ms))

@@ -4,13 +4,13 @@ import asyncio
 import random
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from itertools import count
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, NoteOutcome, Try
-from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent
+from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.losses import REASONS, known_cause
 from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
 from lingua_scheduler.domain.jobs.retry_course import RetryCourse, RetryRules
@@ -18,6 +18,7 @@ from lingua_scheduler.domain.jobs.retry_steps import CANCELLED, GiveUp, PlaceJob
 from lingua_scheduler.services.attempts.reports import Answered, Cancelled, Report
 from lingua_scheduler.services.attempts.timings import measure_stages
 from lingua_scheduler.services.attempts.work import Outcome, Work
+from lingua_scheduler.services.dispatch.leftovers import CONTINUED, Leftovers
 from lingua_scheduler.services.dispatch.outcomes import failed, outcome_of, over
 from lingua_scheduler.services.dispatch.placing import Placed, Placer
 from lingua_scheduler.services.dispatch.recording import Recorder
@@ -26,7 +27,6 @@ from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
-from lingua_scheduler.telemetry.tasks import Nursery
 
 _log = logs.get()
 
@@ -61,7 +61,7 @@ class Dispatcher:
         self.retries_made = 0
         # Hears how each attempt ended, after how many seconds, and how long its audio was (0: not known).
         self.on_ended: Callable[[Attempt, Report, float, int], None] = _tell_nobody
-        self.cleanups = Nursery("cleanups")
+        self.leftovers = Leftovers(store, runner, settings.job)
 
     async def translate(self, work: Work) -> Outcome:
         """Always returns an outcome: a result, or the reason why there is none."""
@@ -110,7 +110,7 @@ class Dispatcher:
                     return answer
                 placed = answer
             if wanted.doubtful:
-                self._let_go(wanted, placed.attempt)
+                self.leftovers.let_go(wanted, placed.attempt)
             if placed.attempt is not None and placed.dispatched is not None:
                 course.on_placed(placed.attempt, placed.dispatched.features.acknowledges)
                 return self._runner.open(work, placed.attempt, placed.dispatched)
@@ -153,7 +153,8 @@ class Dispatcher:
             except RedisAway as again:
                 return await self._place_when_back(work, course, again)
         _log.warning("job.unplaced", error=str(error))
-        self._let_go(course.wanted)
+        # Redis may have begun the job, and reads what it was sent before it stood still when it goes on.
+        self._fail_when_back(work, course.wanted, ErrorCode.SCHEDULER_DEPENDENCY_DOWN, decision.detail)
         return over(decision, course)
 
     def _ended(self, work: Work, course: RetryCourse, report: Report, away_s: float) -> Outcome | None:
@@ -219,23 +220,6 @@ class Dispatcher:
         course.on_renewed(self._serial())
         return None
 
-    def _let_go(self, wanted: Try, placed: Attempt | None = None) -> None:
-        """Redis became unavailable while leasing a slot, and may have leased one that will not be used."""
-        shards = set(wanted.doubtful) - ({placed.shard} if placed is not None else set())
-        wanted.doubtful = ()
-        for shard in shards:
-            self.cleanups.start(self._end_unused(shard, wanted.id_in(shard), wanted.number))
-
-    async def _end_unused(self, shard: int, name: str, number: int) -> None:
-        async def end() -> None:
-            record = await self._store.jobs.read(shard, name)
-            if record.get("state") in LIVE and record["attempt"] == str(number):
-                unused = Attempt(name, number, record["node"], shard)
-                await self._runner.free(unused)
-
-        with suppress(RedisAway):  # it ends at its deadline
-            await self._store.insist(end, self._settings.timeout_max_ms / 1000)
-
     def _serial(self) -> str:
         return f"{self._token}-{next(self._serials):x}"
 
@@ -246,9 +230,10 @@ class Dispatcher:
             return False
         try:
             is_closed = await self._store.jobs.close(
-                wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.CANCEL, "continued under another job id"
+                wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.CANCEL, CONTINUED
             )
         except RedisAway:
+            self.leftovers.close(wanted, JobEvent.CANCEL, CONTINUED)
             return False
         return not is_closed and await self._is_cancelled(wanted)
 
@@ -269,7 +254,10 @@ class Dispatcher:
         detail = decision.detail or await self._recorder.missing_for(work.pools)
         try:
             if wanted.number == 1:
-                is_closed = await self._recorder.refused(work, wanted, error, detail) is not NoteOutcome.STALE
+                noted = await self._recorder.refused(work, wanted, error, detail)
+                is_closed = noted is not NoteOutcome.STALE
+                if noted is None:
+                    self._fail_when_back(work, wanted, error, detail)
             else:
                 is_closed = await self._store.jobs.close(
                     wanted.shard, wanted.job_id, wanted.number - 1, JobEvent.FAIL, detail
@@ -278,8 +266,12 @@ class Dispatcher:
             if not is_closed and await self._store.jobs.is_cancelled(wanted.shard, wanted.job_id):
                 return Outcome(CANCELLED.state, wanted.job_id, detail=CANCELLED.detail)
         except RedisAway:
-            _log.warning("job.left_open", job_id=wanted.job_id)
+            self._fail_when_back(work, wanted, error, detail)
         return failed(wanted, error, detail)
+
+    def _fail_when_back(self, work: Work, wanted: Try, error: ErrorCode, detail: str) -> None:
+        note = partial(self._recorder.note_of, work, error=error.value, detail=detail)
+        self.leftovers.close(wanted, JobEvent.FAIL, detail, note)
 
     def _run_ms(self, work: Work) -> int:
         settings = self._settings

@@ -72,6 +72,18 @@ class Recorder:
             self._explaining += 1
             self._tasks.start(self._explain(work.pools, shard, identifier, tried, headline))
 
+    def note_of(self, work: Work, wanted: Try, error: str = "", detail: str = "") -> JobNote:
+        """What is written of a job that has an id and no attempt."""
+        return JobNote(
+            job_id=wanted.job_id,
+            pools=work.pools,
+            session_id=work.session_id,
+            utterance_index=work.utterance_index,
+            owner=self._instance,
+            error=error,
+            detail=detail,
+        )
+
     async def missing_for(self, pools: tuple[str, ...]) -> str:
         """What no node serves, in words; empty when there is nothing to say."""
         return await self._explainer.missing_for(pools)
@@ -90,15 +102,7 @@ class Recorder:
         return next(iter(self._pool_map.map.shard_order(work.pools[0], 0.0)), 0)
 
     async def _note(self, work: Work, wanted: Try, error: str = "", detail: str = "") -> NoteOutcome | None:
-        note = JobNote(
-            job_id=wanted.job_id,
-            pools=work.pools,
-            session_id=work.session_id,
-            utterance_index=work.utterance_index,
-            owner=self._instance,
-            error=error,
-            detail=detail,
-        )
+        note = self.note_of(work, wanted, error, detail)
         try:
             return await self._store.jobs.note(wanted.shard, note, self._keep_ms)
         except RedisAway:

@@ -1,0 +1,96 @@
+"""What Redis keeps of a job that is over here: Redis was away when it had to be told, and is told when it is back."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from lingua_scheduler.domain.jobs.attempts import Attempt, Try
+from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent
+from lingua_scheduler.services.dispatch.running import AttemptRunner
+from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.jobs.jobs import JobNote
+from lingua_scheduler.store.store import Store
+from lingua_scheduler.telemetry import logs
+from lingua_scheduler.telemetry.tasks import Nursery
+
+_log = logs.get()
+
+CONTINUED = "continued under another job id"
+# Jobs that wait for Redis to be closed; beyond, they stay as they are until their record expires.
+CLOSING_MAX = 10_000
+
+
+class _Left(NamedTuple):
+    """A record that may exist, with the attempt it may have."""
+
+    shard: int
+    job_id: str
+    number: int
+
+
+class Leftovers:
+    def __init__(self, store: Store, runner: AttemptRunner, settings: JobSettings) -> None:
+        self._store = store
+        self._runner = runner
+        self._settings = settings
+        self.tasks = Nursery("cleanups")
+
+    def let_go(self, wanted: Try, placed: Attempt | None = None) -> None:
+        """Redis became unavailable while leasing a slot, and may have leased one that will not be used."""
+        for left in _doubtful(wanted):
+            if placed is None or left.shard != placed.shard:
+                is_other_job = placed is not None and left.job_id != placed.job_id
+                self.tasks.start(self._let_go(left, is_other_job))
+        wanted.doubtful = ()
+
+    def close(self, wanted: Try, event: JobEvent, reason: str, note: Callable[[Try], JobNote] | None = None) -> None:
+        """The job is over here, and has an id from now on if Redis may have begun it.
+
+        `note` makes what is written of a job that had no attempt.
+        """
+        lefts = _doubtful(wanted)
+        wanted.doubtful = ()
+        if lefts and not wanted.job_id:
+            wanted.begin_in(lefts[0].shard)
+        if not wanted.job_id:
+            return
+        if len(self.tasks) >= CLOSING_MAX:
+            _log.warning("job.left_open", job_id=wanted.job_id)
+            return
+        if wanted.number == 1 and note is not None:
+            self.tasks.start(self._close(lefts, event, reason, wanted.shard, note(wanted)))
+        else:
+            before = _Left(wanted.shard, wanted.job_id, wanted.number - 1)
+            self.tasks.start(self._close([*lefts, before], event, reason))
+
+    async def _let_go(self, left: _Left, is_other_job: bool) -> None:
+        async def end() -> None:
+            await self._free(left)
+            if is_other_job:
+                await self._store.jobs.close(*left, JobEvent.CANCEL, CONTINUED)
+
+        with suppress(RedisAway):  # it ends at its deadline
+            await self._store.insist(end, self._settings.timeout_max_ms / 1000)
+
+    async def _close(
+        self, lefts: list[_Left], event: JobEvent, reason: str, shard: int = -1, note: JobNote | None = None
+    ) -> None:
+        async def end() -> None:
+            for left in lefts:
+                await self._free(left)
+                await self._store.jobs.close(*left, event, reason)
+            if note is not None:
+                await self._store.jobs.note(shard, note, self._settings.keep_ms)
+
+        with suppress(RedisAway):  # the record has expired by then
+            await self._store.insist(end, self._settings.keep_ms / 1000)
+
+    async def _free(self, left: _Left) -> None:
+        record = await self._store.jobs.read(left.shard, left.job_id)
+        if record.get("state") in LIVE and record["attempt"] == str(left.number):
+            await self._runner.free(Attempt(left.job_id, left.number, record["node"], left.shard))
+
+
+def _doubtful(wanted: Try) -> list[_Left]:
+    return [_Left(shard, wanted.id_in(shard), wanted.number) for shard in dict.fromkeys(wanted.doubtful)]
