@@ -141,6 +141,8 @@ def test_the_version_is_the_installed_one_for_scripts_and_people() -> None:
     shown = lingua("version").stdout
     for part, number in versions.items():
         assert f"{part:17} {number}\n" in shown
+    asked = lingua("--version")
+    assert (asked.exit_code, asked.stdout) == (0, f"lingua {version('lingua-scheduler')}\n")
 
 
 # serve --print-config
