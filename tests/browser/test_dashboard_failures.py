@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, expect
 
+from lingua_scheduler.domain.watching.tallies import TallySums
 from tests.support.browser import page_of
 from tests.support.peers import FakeNode, field, result_of
 from tests.support.schedulers import scheduler_on
@@ -25,7 +26,7 @@ async def refuse(node: FakeNode, job: dict[str, Any]) -> None:
 async def test_a_failed_job_is_found_in_the_history_and_its_node_is_released_and_evicted(
     server: RedisProcess, opened: Browser
 ) -> None:
-    async with scheduler_on(server.url, nodes__quarantine_consecutive=1, **QUICK) as (scheduler, _):
+    async with scheduler_on(server.url, nodes__quarantine_consecutive=1, **QUICK) as (scheduler, store):
         async with field(scheduler.port) as peers, page_of(opened) as page:
             sick = await peers.node(refuse, node_id="node-sick")
             client = await peers.client()
@@ -56,6 +57,12 @@ async def test_a_failed_job_is_found_in_the_history_and_its_node_is_released_and
             health = page.locator("section", has=page.get_by_role("heading", name="The last hour"))
             await expect(health).to_contain_text("PROCESSING_ERROR", timeout=WITHIN_MS)
             await expect(health).to_contain_text("100 %")
+            sums = TallySums(done=3, took_ms=900, slowest_ms=600, audio_ms=2_000, audio_took_ms=500)
+            await store.tallies.add(0, "node-sick", sums, [])
+            await page.reload()
+            await expect(health).to_contain_text("25 %", timeout=WITHIN_MS)
+            for named, figure in (("Mean time", "300 ms"), ("Slowest", "600 ms"), ("Real-time factor", "0.25")):
+                await expect(health).to_contain_text(f"{named}{figure}")
             await page.locator("#main").get_by_role("button", name="Release").click()
             await page.get_by_role("dialog").get_by_role("button", name="Release").click()
             await expect(page.locator("#main").get_by_role("button", name="Release")).to_be_hidden()
