@@ -128,3 +128,11 @@ def test_folders_that_a_unit_writes_to_are_created_by_systemd(unit: Path) -> Non
 def test_a_reload_is_the_signal_that_replaces_workers(name: str) -> None:
     assert "`systemctl reload lingua` reads the settings again" in PAGE.read_text("utf-8")
     assert values(UNITS / name, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
+
+
+def test_the_page_says_what_to_back_up_and_how_to_upgrade() -> None:
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
+    assert sections["Backups"].strip().startswith("There is nothing to back up, because ")
+    steps = re.findall(r"^\d\. (.*)$", sections["Upgrades"], re.MULTILINE)
+    assert "one at a time" in steps[0]
+    assert "`lingua redis upgrade`" in steps[1]
