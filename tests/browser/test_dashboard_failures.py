@@ -1,11 +1,13 @@
 """The failure history and a sick node on the dashboard, from a real scheduler: found, explained, released, evicted."""
 
+import time
 from typing import Any
 
 import pytest
 from playwright.async_api import Browser, expect
 
 from lingua_scheduler.domain.watching.tallies import TallySums
+from tests.domain.watching.test_failures import failure
 from tests.support.browser import page_of
 from tests.support.peers import FakeNode, field, result_of
 from tests.support.schedulers import scheduler_on
@@ -15,6 +17,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 WITHIN_MS = 90_000
+HOUR_MS = 3_600_000
 QUICK = {"watch__interval_ms": 200, "watch__watched_interval_ms": 200}
 
 
@@ -39,6 +42,8 @@ async def test_a_failed_job_is_found_in_the_history_and_its_node_is_released_and
             line = page.locator("section", has=page.get_by_role("heading", name="Nodes that need attention"))
             await expect(line).to_contain_text("node-sick no jobs for", timeout=WITHIN_MS)
 
+            older = failure(at_ms=int(time.time() * 1000) - 3 * HOUR_MS, job_id="job-0-old", tenant_id="acme")
+            await store.failures.add([older], 100, 24 * HOUR_MS)
             await page.goto(f"{dashboard}#/jobs")
             await page.get_by_role("link", name="Failure history").click(timeout=WITHIN_MS)
             await expect(page.locator("h1")).to_have_text("Failure history")
@@ -49,6 +54,12 @@ async def test_a_failed_job_is_found_in_the_history_and_its_node_is_released_and
             await expect(row).not_to_contain_text("the person said")
             await page.get_by_role("searchbox").fill("nobody")
             await expect(page.get_by_text("No job failed in this time")).to_be_visible()
+            # The last two hours, unless all of it is wanted; found by anything that is known of it.
+            await page.get_by_label("How far back").select_option("")
+            for words in ("job-0-old", "acme", "en:de", "JOB_TIMEOUT", "n1", "s-01234567"):
+                await page.get_by_role("searchbox").fill(words)
+                await expect(row).to_have_count(1)
+                await expect(row).to_contain_text("job-0-old")
             await page.get_by_role("searchbox").fill("node-sick")
             await row.locator("th a").click()
             await expect(page.locator(".why")).to_contain_text("failed")
