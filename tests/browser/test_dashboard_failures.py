@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from lingua_scheduler.domain.watching.tallies import TallySums
 from tests.domain.watching.test_failures import failure
 from tests.support.browser import page_of
-from tests.support.peers import FakeNode, field, result_of
+from tests.support.peers import FakeNode, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -93,3 +93,18 @@ async def peers_failed(peers: Any) -> bool:
     _, told = await peers.get("/v1/failures")
     _, node = await peers.get("/v1/nodes/node-sick")
     return bool(told["failures"] and node["lately"]["failed"])
+
+
+async def test_the_page_of_a_node_lists_the_jobs_that_it_has(server: RedisProcess, opened: Browser) -> None:
+    async with (
+        scheduler_on(server.url, **QUICK) as (scheduler, _),
+        field(scheduler.port) as peers,
+        page_of(opened) as page,
+    ):
+        node = await peers.node(stay_silent, node_id="node-busy")
+        client = await peers.client()
+        await client.utterance(0)
+        await until(lambda: node.jobs)
+        await page.goto(f"http://127.0.0.1:{scheduler.port}/dashboard#/nodes/node-busy")
+        job = page.locator("#main").get_by_role("link", name=node.jobs[0]["job_id"])
+        await expect(job).to_be_visible(timeout=WITHIN_MS)
