@@ -137,8 +137,10 @@ async def on_terminal(columns: int, commands: list[list[str]]) -> list[str]:
 
 
 async def in_pipe(commands: list[list[str]]) -> list[str]:
+    # Not by inheritance: readline, which pytest imports, sets COLUMNS behind the back of Python.
+    clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, PROGRAM, json.dumps(commands)), stdout=PIPE, stderr=DEVNULL
+        *(sys.executable, PROGRAM, json.dumps(commands)), stdout=PIPE, stderr=DEVNULL, env=clean
     )
     output, _ = await asyncio.wait_for(process.communicate(), ALL_S)
     return succeeded(output.decode())
