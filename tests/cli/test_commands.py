@@ -49,7 +49,8 @@ def lingua(*arguments: str, **environment: str | None) -> Result:
 @asynccontextmanager
 async def started(*arguments: str, **environment: str) -> AsyncIterator[Process]:
     """Run a command in a process of its own; both its outputs are one."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    # Processes of pytest-xdist inherit COLUMNS from readline, which pytest imports.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "COLUMNS", "LINES"))}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "lingua_scheduler", *arguments),
         stdout=PIPE,
