@@ -38,6 +38,75 @@ def here(title: str) -> set[str]:
     return spans
 
 
+# Names that people know from the earlier documents, and what they look for in its row.
+OLDER = {
+    "Keys of Redis": {
+        "lingua:v1:node:{id}": "{sN}:node:<id>",
+        "sched:node:{id}:meta": "{sN}:node:<id>",
+        "sched:node:{id}:capabilities": "{sN}:node:<id>",
+        "lingua:v1:pool:{src}:{tgt}:{n}:nodes": "{sN}:pool:<src>:<tgt>:<facet>",
+        "sched:pool:{src}:{tgt}:members": "{sN}:pool:<src>:<tgt>:<facet>",
+        "node:{id}:pools": "field `pools`",
+        "nodes:all": "{shards}:placement",
+        "nodes:last_seen": "{sN}:seen",
+        "sched:node:{id}:cap": "{sN}:limits`, `…:{sN}:held`, `…:{sN}:free",
+        "sched:resv:{id}": "{sN}:leases`, member `job#attempt#node",
+        "job:{id}": "{sN}:record:<job id>",
+        "job:{id}:node": "{affinity:",
+        "phase3:pools:leader": "{pools}:leader",
+        "phase3:pools:config": "{pools}:config",
+        "phase3:pools:version": "{pools}:config",
+        "schedulers:presence:<id>": "{instances}:alive",
+        "sessions:owner:{session:<id>}": "`owner` of `…:{session:<id>}",
+        "nodes:owner:{node:<id>}": "{sN}:owners",
+        "streams:{instance:<id>}:inbox": "{instance:<id>}:inbox",
+    },
+    "Scripts": {
+        "register_node_v2": "node_register",
+        "heartbeat_with_pool_assign": "node_beat",
+        "select_node": "job_dispatch",
+        "node_offline": "node_remove",
+        "TRY_RESERVE": "job_dispatch",
+        "COMMIT_RESERVE": "attempt_advance",
+        "RELEASE_RESERVE": "attempt_end",
+        "DEC_RUNNING": "attempt_end",
+    },
+    "Modules": {
+        "MinimalScheduler": "nodes/registry",
+        "PoolService": "pool_map",
+        "NodeRegistry": "nodes/registry",
+        "Phase2Runtime": "cluster/presence",
+        "Dispatcher": "dispatch/dispatcher",
+        "ReservationManager": "job_dispatch",
+        "PolicyEngine": "pools/selection",
+    },
+    "Settings": {
+        "max_retry": "job.max_retries",
+        "reservation_ttl_ms": "job.reservation_ttl_ms",
+        "sample_k": "selection.sample_k",
+        "heartbeat_stale_ms": "nodes.heartbeat_interval_ms` × `nodes.missed_heartbeats",
+        "MAX_POOL_SIZE": "pools.shard_size",
+        "MAX_POOL_ID": "pools.max_shards",
+    },
+    "Metrics": {"pool_empty_rate": 'lingua_job_dispatches_total{outcome="nobody"}'},
+    "Commands": {"redis-cli KEYS": "lingua pools", "SCARD": "lingua pools zh en", "HGETALL …:node": "lingua node-info"},
+}
+
+
+@pytest.mark.parametrize("title", OLDER)
+def test_every_older_name_has_its_row(title: str) -> None:
+    found = rows(section(title))
+    lost = [
+        older
+        for older, new in OLDER[title].items()
+        if not any(
+            re.search(rf"(^|[`\s]){re.escape(older)}\b|`{re.escape(older)}`", first) and new in second
+            for first, second in found
+        )
+    ]
+    assert lost == []
+
+
 def test_keys_that_it_names_are_in_the_list_of_keys() -> None:
     listed = _SPAN.findall((docs.DOCS / "redis-keys.md").read_text("utf-8"))
     spelled = {re.sub(r"\{s7\}", "{sN}", key) for key in listed}

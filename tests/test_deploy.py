@@ -99,6 +99,9 @@ def test_alerts_name_only_metrics_and_labels_that_exist() -> None:
 def test_an_alert_says_what_is_wrong_how_bad_it_is_and_where_to_read_on(rule: dict[str, Any]) -> None:
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert len(rule["annotations"]["summary"].split()) >= 4
+    # What it is about is named: the node, the pair, the instance.
+    told_apart = {label for by in re.findall(r"by \(([^)]+)\)", rule["expr"]) for label in by.split(", ")} - {"le"}
+    assert told_apart <= set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
     page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     assert docs.ROOT / page == RUNBOOK
     assert anchor in anchors_of(RUNBOOK)

@@ -105,3 +105,34 @@ def test_folders_of_the_units_are_those_of_the_page() -> None:
         used = re.findall(r"=(?:\w+=)?-?(/(?:etc|opt|var)/[\w/.-]+)", unit.read_text("utf-8"))
         assert used
         assert [path for path in used if not path.startswith(tuple(told))] == [], unit.name
+
+
+@each_unit
+def test_a_unit_runs_as_the_user_that_the_page_creates(unit: Path) -> None:
+    (user,) = re.findall(r"^useradd --system .* (\w+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert (values(unit, "User"), values(unit, "Group")) == ([user], [user])
+
+
+@each_unit
+def test_folders_that_a_unit_writes_to_are_created_by_systemd(unit: Path) -> None:
+    """The file system is read-only for it otherwise, and nothing in the page creates them."""
+    (start,) = values(unit, "ExecStart")
+    (name,) = values(unit, "StateDirectory")
+    written = re.findall(r"/var/lib/[\w/.-]+", f"{start} {values(unit, 'Environment')}")
+    assert written
+    assert [path for path in written if Path(path) != Path("/var/lib", name) and Path(path).parent.name != name] == []
+    assert values(unit, "ConfigurationDirectory") == ["lingua"]
+
+
+@pytest.mark.parametrize("name", ["lingua.service", "lingua@.service"])
+def test_a_reload_is_the_signal_that_replaces_workers(name: str) -> None:
+    assert "`systemctl reload lingua` reads the settings again" in PAGE.read_text("utf-8")
+    assert values(UNITS / name, "ExecReload") == ["/bin/kill -HUP $MAINPID"]
+
+
+def test_the_page_says_what_to_back_up_and_how_to_upgrade() -> None:
+    sections = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL))
+    assert sections["Backups"].strip().startswith("There is nothing to back up, because ")
+    steps = re.findall(r"^\d\. (.*)$", sections["Upgrades"], re.MULTILINE)
+    assert "one at a time" in steps[0]
+    assert "`lingua redis upgrade`" in steps[1]

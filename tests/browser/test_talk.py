@@ -210,6 +210,20 @@ def _framed_opus(pcm: bytes) -> bytes:
 # Two people
 
 
+async def test_partial_text_is_shown_before_the_translation(port: int, recorder: Recorder, humming: Browser) -> None:
+    recorder.may_answer.clear()
+    async with talk_page(humming) as talk:
+        await talk.open(port)
+        await talk.talk("a", seconds=0.5)
+        for side in ("a", "b"):
+            partial_text = talk.half(side).locator("li.partial .heard")
+            await until(partial_text.count, 20, "partial text")
+            assert await partial_text.text_content() == "heard a part of 1"
+        recorder.may_answer.set()
+        await until(lambda: talk.shows(1), 20, "the translation")
+        assert await talk.texts("a", "heard") == ["heard 1"]
+
+
 async def test_two_people_face_to_face_share_one_conversation(port: int, recorder: Recorder, humming: Browser) -> None:
     async with talk_page(humming, {"width": 360, "height": 740}) as talk:
         await talk.open(port)

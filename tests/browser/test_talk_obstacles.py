@@ -97,6 +97,8 @@ async def test_the_half_that_cannot_talk_says_so_calmly_in_its_own_language(
             "O que a outra pessoa disser aparece aqui no seu idioma."
         )
         assert await talk.half("b").locator("[data-word=to]").text_content() == "Eu leio"
+        # A screen reader has to know too.
+        assert [await talk.half(side).get_attribute("lang") for side in ("a", "b")] == ["en", "pt"]
         assert await talk.speak("b").is_disabled()
         assert await talk.half("a").locator(".notice").is_hidden()
         # Sentences need the room, and the hint beside the button still says it.

@@ -4,8 +4,10 @@ import asyncio
 import json
 import math
 import os
+import re
 import signal
 import socket
+import subprocess
 import sys
 import wave
 from asyncio.subprocess import PIPE, STDOUT, Process
@@ -20,6 +22,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
+from lingua_scheduler.cli.serving import demo
+from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.configuration.fields import fields
 from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.sdk import wav
@@ -31,6 +35,8 @@ from tests.support.tones import tone
 from tests.support.waiting import until
 
 SETTINGS, PORT, SCHEDULER = 2, 4, 5
+# Before every line of a node, so that it can be found in a log.
+STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
 
@@ -43,7 +49,8 @@ def lingua(*arguments: str, **environment: str | None) -> Result:
 @asynccontextmanager
 async def started(*arguments: str, **environment: str) -> AsyncIterator[Process]:
     """Run a command in a process of its own; both its outputs are one."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    # Processes of pytest-xdist inherit COLUMNS from readline, which pytest imports.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "COLUMNS", "LINES"))}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "lingua_scheduler", *arguments),
         stdout=PIPE,
@@ -135,6 +142,8 @@ def test_the_version_is_the_installed_one_for_scripts_and_people() -> None:
     shown = lingua("version").stdout
     for part, number in versions.items():
         assert f"{part:17} {number}\n" in shown
+    asked = lingua("--version")
+    assert (asked.exit_code, asked.stdout) == (0, f"lingua {version('lingua-scheduler')}\n")
 
 
 # serve --print-config
@@ -491,8 +500,8 @@ async def test_a_node_says_that_it_is_simulated_and_leaves_when_asked() -> None:
             code, output = await ended(process)
     assert code == 0
     assert "This node is simulated" in output
-    assert "node registered: mine" in output
-    assert "node stopping: no job is running" in output
+    assert re.search(rf"^{STAMP} node registered: mine$", output, re.MULTILINE), output
+    assert re.search(rf"^{STAMP} node stopping: no job is running$", output, re.MULTILINE), output
     assert "Traceback" not in output
 
 
@@ -575,3 +584,21 @@ def test_the_demo_names_a_port_that_is_taken_and_how_to_choose_another(
         refused = lingua("demo", "--engine", "sim", "--once", "--port", str(port))
     assert refused.exit_code == PORT
     assert f"port {port} is in use by another program; choose another with {how} (0 = any" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("pairs", "is_told"),
+    [([("en", "pt")], True), ([("en", "pt"), ("es", "en")], True), ([("en", "pt"), ("pt", "en")], False)],
+)
+def test_the_demo_says_how_to_add_the_other_direction(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], pairs: list[tuple[str, str]], is_told: bool
+) -> None:
+    listed = json.dumps({"pairs": [{"from": source, "to": target} for source, target in pairs]})
+    found = subprocess.CompletedProcess([], 0, stdout=listed.encode())
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: found)
+    cast = demo._cast("auto", None, None)
+    assert (cast.is_real, cast.tgt_lang) == (True, "pt")
+    demo._show_addresses(table_console(), "127.0.0.1:5010", cast, "data")
+    said = capsys.readouterr().out
+    assert ("only English is understood. For both directions: make both-ways" in said) is is_told
+    assert ("lingua models get whisper-base" in said) is is_told

@@ -49,6 +49,8 @@ def test_bash_completes(tmp_path: Path, words: list[str], expected: set[str]) ->
 def test_other_shells_accept_their_script(tmp_path: Path, shell: str) -> None:
     text = script(shell)
     assert f"_LINGUA_COMPLETE={shell}_complete" in text
+    # A ~/.zshrc without compinit has no compdef.
+    assert shell != "zsh" or 0 < text.find("compinit") < text.find("compdef _lingua_completion")
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"there is no {shell} on this machine")

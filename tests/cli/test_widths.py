@@ -45,6 +45,7 @@ LISTINGS = {
     ("instances",): (INSTANCE,),
     ("instances", "--wide"): (INSTANCE,),
     ("jobs",): ("JOB", NODE, "NO_CAPABLE_NODE"),
+    ("jobs", "--failed"): ("JOB", "NO_CAPABLE_NODE", "lingua node --languages en,ko"),
     ("job", "JOB"): ("JOB", INSTANCE),
     ("explain", "JOB"): ("JOB", NODE),
     ("dead-letters",): ("LETTER",),
@@ -55,6 +56,8 @@ LISTINGS = {
 }
 # Wide because somebody asked for it.
 AS_WIDE_AS_ASKED = {("instances", "--wide")}
+# In a pipe a row is one line, however long, so that grep finds all of it.
+ONE_LINE = ("jobs", "--failed")
 NEEDS_NO_SCHEDULER = {"models", "serve", "version"}
 
 
@@ -99,8 +102,10 @@ async def has_picture(peers: Field) -> bool:
 
 
 async def failed(peers: Field) -> str:
+    """In the list of jobs and in the history, which is written a little later."""
     _, found = await peers.get("/v1/jobs?state=FAILED")
-    return str(found["jobs"][0]["job_id"]) if found["jobs"] else ""
+    _, history = await peers.get("/v1/failures")
+    return str(found["jobs"][0]["job_id"]) if found["jobs"] and history["failures"] else ""
 
 
 async def is_alarmed(peers: Field) -> bool:
@@ -132,8 +137,10 @@ async def on_terminal(columns: int, commands: list[list[str]]) -> list[str]:
 
 
 async def in_pipe(commands: list[list[str]]) -> list[str]:
+    # Not by inheritance: readline, which pytest imports, sets COLUMNS behind the back of Python.
+    clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, PROGRAM, json.dumps(commands)), stdout=PIPE, stderr=DEVNULL
+        *(sys.executable, PROGRAM, json.dumps(commands)), stdout=PIPE, stderr=DEVNULL, env=clean
     )
     output, _ = await asyncio.wait_for(process.communicate(), ALL_S)
     return succeeded(output.decode())
@@ -168,6 +175,9 @@ async def test_every_listing_fits_and_cuts_nothing(tmp_path: Path) -> None:
             # Keys begin with …:, and of session ids only the beginning is shown, on purpose.
             assert "…" not in re.sub(r"…:|\b(s-[0-9A-F]{8})…", "", piped), (command, piped)
             assert "\x1b" not in piped, command
+            if command == ONE_LINE:
+                (row,) = [line for line in piped.splitlines() if known.spelled("JOB") in line]
+                assert [name for name in map(known.spelled, names) if name not in row] == [], row
 
 
 @pytest.mark.expects_surprise("letter.dead")

@@ -155,6 +155,16 @@ def test_unknown_keys_of_old_sections_are_named_together(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.parametrize("key", ["phase2.redis.key_prefx", "phase2.redis.cluster_url", "phase3.random_sample_sise"])
+def test_a_slip_in_a_section_without_a_meaning_is_unknown(tmp_path: Path, key: str) -> None:
+    """It would be said to have no effect, and the setting that was meant would have its default."""
+    section, _, name = key.rpartition(".")
+    with pytest.raises(SettingsError, match=f'unknown setting "{key}"'):
+        read(tmp_path, f"[{section}]\n{name} = 1\nimage = 2\n")
+    hints = read(tmp_path, f"[{section}]\nimage = 2\n").hints
+    assert [hint.partition(" ")[0] for hint in hints] == [f"{section}.image"]
+
+
 def test_every_translation_leads_to_a_setting_that_exists() -> None:
     assert {name for translation in TRANSLATED.values() for name in translation.names} <= KNOWN.keys()
     assert not TRANSLATED.keys() & NOT_USED.keys()

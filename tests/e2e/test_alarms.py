@@ -10,9 +10,11 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.services.watching.snapshot import Snapshots
 from tests.support.peers import FakeNode, Field, Frame, field, result_of
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
@@ -20,6 +22,7 @@ from tests.support.waiting import until
 
 QUICK = {"watch__interval_ms": 200, "watch__watched_interval_ms": 100}
 SOON_S = 30.0
+NEVER_MS = 86_400_000
 UNSERVED = re.compile(r'^lingua_pair_nodes\{src="(.+)",tgt="(.+)"\} 0\.0$', re.MULTILINE)
 
 
@@ -232,14 +235,22 @@ def own_server() -> Iterator[RedisProcess]:
     server.stop()
 
 
+def pause(snapshots: Snapshots) -> None:
+    """No picture is due in this test, however patient it is, so that nothing but the loss of Redis can make one."""
+    settings = snapshots._settings
+    snapshots._settings = msgspec.structs.replace(settings, interval_ms=NEVER_MS, watched_interval_ms=NEVER_MS)
+    # It may be in the middle of a shorter pause.
+    snapshots._hurry.set()
+
+
 async def test_the_verdict_is_red_as_soon_as_the_scheduler_is_not_ready(own_server: RedisProcess) -> None:
-    """With the longest pause between two pictures, so that nothing but the loss itself can make one."""
-    async with scheduler_on(own_server.url, watch__interval_ms=60_000) as (scheduler, _), field(scheduler.port) as us:
+    async with scheduler_on(own_server.url) as (scheduler, _), field(scheduler.port) as us:
         await us.node()
         await us.get("/v1/picture")
+        pause(scheduler.snapshots)
         own_server.signal(signal.SIGSTOP)
         await until(partial(readiness, us, 503), SOON_S)
-        seen = await until(partial(picture_with, us, lambda seen: seen["is_stale"]), 5.0)
+        seen = await until(partial(picture_with, us, lambda seen: seen["is_stale"]))
         assert (seen["verdict"]["level"], seen["verdict"]["code"]) == ("critical", "redis.away")
         assert seen["alarms"][0]["code"] == "redis.away"
 
@@ -249,10 +260,11 @@ async def test_the_verdict_is_no_longer_red_when_the_scheduler_is_ready_again(
     own_server: RedisProcess, how: str
 ) -> None:
     """One look after readiness, and no other chance. A Redis that was stopped is empty when it is back."""
-    async with scheduler_on(own_server.url, watch__interval_ms=60_000) as (scheduler, _), field(scheduler.port) as us:
+    async with scheduler_on(own_server.url) as (scheduler, _), field(scheduler.port) as us:
         await us.node()
         await until(partial(node_is_known, us), SOON_S)
         await scheduler.snapshots.build()
+        pause(scheduler.snapshots)
         own_server.signal(signal.SIGSTOP) if how == "frozen" else own_server.kill()
         await until(partial(readiness, us, 503), SOON_S)
         await until(partial(picture_with, us, lambda seen: seen["is_stale"]), SOON_S)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.settings import JobSettings
 from tests.support.fleet import ledger
 from tests.support.peers import FakeNode, Field, field, result_of
 from tests.support.schedulers import scheduler_on
@@ -20,7 +21,7 @@ async def failures_of(peers: Field, query: str = "") -> list[dict[str, Any]]:
 
 
 async def test_a_failure_is_the_same_on_all_instances_and_after_a_restart(server: RedisProcess) -> None:
-    async with scheduler_on(server.url) as (here, _):
+    async with scheduler_on(server.url) as (here, store):
         async with scheduler_on(server.url) as (there, _), field(here.port) as peers, field(there.port) as others:
             client = await peers.client()
             await client.utterance(7)
@@ -32,6 +33,8 @@ async def test_a_failure_is_the_same_on_all_instances_and_after_a_restart(server
             assert failure["reason"]
             assert client.session_id.startswith(failure["session_id"].rstrip("…"))
             assert failure["instance_id"] == here.instance
+            # It outlives the job, which can be looked up for an hour.
+            assert await store.line.call("PTTL", store.keys.failures) > 24 * JobSettings().keep_ms
     async with scheduler_on(server.url) as (later, _), field(later.port) as peers:
         assert await failures_of(peers) == [failure]
         assert await failures_of(peers, "?since_s=3600&pair=en:zh&code=NO_CAPABLE_NODE") == [failure]

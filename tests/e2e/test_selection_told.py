@@ -57,3 +57,14 @@ async def test_selections_are_told_in_the_log_and_in_the_answer(
                     ("dispatched", first.node_id),
                     ("busy", first.node_id),
                 ]
+
+
+async def test_with_debug_a_job_that_waits_names_its_queue(server: RedisProcess, tmp_path: Path) -> None:
+    async with serve_process(tmp_path, "--redis-url", server.url, "--set", "logs.level=debug") as scheduler:
+        await until(lambda: scheduler.port, within_s=60)
+        async with field(scheduler.port) as peers, caller_of(scheduler.port) as caller:
+            await peers.node(stay_silent, max_concurrent_jobs=1)
+            assert (await caller.dispatch()).status == 200
+            assert (await caller.dispatch(options={"timeout_ms": 200})).status == 503
+            (waits,) = told(scheduler.log, "selection.waits")
+            assert waits["queue"].startswith("en:zh")

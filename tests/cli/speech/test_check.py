@@ -44,7 +44,7 @@ def test_the_example_of_the_page_would_serve_its_pair() -> None:
     assert "s of speech spoken" in shown.stdout
     assert "would serve en → pt; 2 at once" in shown.stdout
     # Stages are called as the methods of engines, in errors too.
-    assert re.search(r"\(recognise \d+ ms, repair \d+ ms, translate \d+ ms, speak \d+ ms\)", shown.stdout)
+    assert re.search(r", \d+ ms \(recognise \d+ ms, repair \d+ ms, translate \d+ ms, speak \d+ ms\)", shown.stdout)
 
 
 def test_a_pair_that_fails_is_named_and_the_exit_code_says_so(tmp_path: Path) -> None:

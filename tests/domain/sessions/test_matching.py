@@ -54,7 +54,9 @@ def test_both_ways_the_same_tags_serve_both_directions() -> None:
     assert terms is not None
     assert (terms.src_lang, terms.tgt_lang, terms.lang_a, terms.lang_b) == ("auto", "zh", "zh", "en")
     assert terms.auto_langs == ("zh", "en")
+    # One direction alone is no conversation.
     assert found(asked, "zh:en") is None
+    assert found(asked, "en:zh") is None
 
 
 def test_any_of_several_languages_into_one() -> None:

@@ -11,6 +11,7 @@ from lingua_scheduler.domain.watching.demand import (
     is_listable,
     wanted_pools,
 )
+from tools.docs import DOCS
 
 AT_MS = 10 * HISTORY_MS
 POOL, OTHER = "en:ko:speech", "en:pt:text"
@@ -33,6 +34,14 @@ POOL, OTHER = "en:ko:speech", "en:pt:text"
 )
 def test_what_is_wanted(demand: Demand, listed: tuple[str, ...], expected: set[str]) -> None:
     assert wanted_pools(demand, listed, AT_MS) == expected
+
+
+def test_pairs_are_wanted_for_as_long_as_the_page_says() -> None:
+    minute_ms = 60_000
+    assert (60 * minute_ms, 10 * minute_ms, 7 * 24 * 60 * minute_ms) == (ASKED_MS, MISSED_MS, HISTORY_MS)
+    page = " ".join((DOCS / "watching.md").read_text("utf-8").split())
+    assert "asked for it in the last hour. If no node has served it when it was asked for, ten minutes" in page
+    assert "were served and asked for in the last seven days are wanted" in page
 
 
 def test_what_was_never_served_is_expected_only_if_it_is_listed() -> None:

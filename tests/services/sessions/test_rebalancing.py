@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.watching.figures import Figures
@@ -197,7 +198,9 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Scene:
 
 async def test_the_latest_nodes_are_sent_as_many_as_are_wanted(scene: Scene) -> None:
     scene.nodes = [link_of("p1"), link_of("p2"), link_of("p3")]
-    assert await scene.look() == [scene.nodes[2], scene.nodes[1]]
+    with capture_logs() as logged:
+        assert await scene.look() == [scene.nodes[2], scene.nodes[1]]
+    assert [(one["event"], one["nodes"], one["sessions"]) for one in logged] == [("instance.rebalanced", 2, 0)]
     assert scene.turns == [("a", 1_000)]
     assert scene.asked == [(3, [1]), (0, [2])]
     assert scene.counted == [(3, [1])]

@@ -93,10 +93,24 @@ test("a missing result says why, as far as anybody told", () => {
     ["job_failed", "NO_CAPABLE_NODE", "missing_NO_CAPABLE_NODE"],
     ["job_failed", "", "missing_job_failed"],
     ["job_failed", "SOMETHING_ELSE", "missing_job_failed"],
+    ["job_failed", "JOB_TIMEOUT", "missing_late"],
   ];
   reasons.forEach(([reason, code, expected], index) => {
     if (code) results.trouble(direction, /** @type {any} */ ({ error_code: code }));
     results.outcome(direction, { type: "missing_result", utterance_index: index, reason });
+    assert.equal(conversation.all[index].reason, expected);
+  });
+});
+
+test("a cancelled sentence and one that took too long say so, and are not silence", () => {
+  const codes = [
+    ["JOB_CANCELLED", "missing_JOB_CANCELLED"],
+    ["JOB_TIMEOUT", "missing_late"],
+    ["NO_CAPABLE_NODE", "missing_NO_CAPABLE_NODE"],
+    ["SOMETHING_ELSE", "missing_job_failed"],
+  ];
+  codes.forEach(([code, expected], index) => {
+    results.outcome(direction, { type: "missing_result", utterance_index: index, reason: "job_failed", code });
     assert.equal(conversation.all[index].reason, expected);
   });
 });

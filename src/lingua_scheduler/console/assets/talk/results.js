@@ -3,7 +3,7 @@
 import { decode } from "./speech.js";
 import { isWord } from "./words.js";
 
-/** @import {AsrPartial, Outcome, TranslationResult, UiEvent} from "../shared/types" */
+/** @import {AsrPartial, MissingResult, Outcome, TranslationResult, UiEvent} from "../shared/types" */
 /** @import {Conversation, Sentence} from "./conversation.js" */
 /** @import {Direction} from "./directions.js" */
 /** @import {Sound} from "./sound.js" */
@@ -16,6 +16,9 @@ const REASONS = {
   pending_overflow_evict: "missing_late",
   job_failed: "missing_job_failed",
 };
+// Of failed jobs, codes that share a word with another reason.
+/** @type {Record<string, Word>} */
+const CODES = { JOB_TIMEOUT: "missing_late" };
 
 export class Results {
   #conversation;
@@ -67,7 +70,7 @@ export class Results {
   outcome(direction, message) {
     const sentence = this.#conversation.numbered(direction, message.utterance_index);
     if (message.type === "missing_result") {
-      this.#conversation.change(sentence, { state: "missing", reason: this.#reason(direction, message.reason) });
+      this.#conversation.change(sentence, { state: "missing", reason: this.#reason(direction, message) });
       return;
     }
     const texts = { heard: message.text_asr, translated: message.text_translated };
@@ -83,15 +86,17 @@ export class Results {
   }
 
   /**
+   * A time-out and a cancelled job are not silence. Older schedulers tell the code only in an event before.
    * @param {Direction} direction
-   * @param {string} reason
+   * @param {MissingResult} message
    * @returns {Word}
    */
-  #reason(direction, reason) {
-    const code = `missing_${this.#troubles.get(direction) ?? ""}`;
+  #reason(direction, { reason, code }) {
+    const told = code || (this.#troubles.get(direction) ?? "");
     this.#troubles.delete(direction);
-    if (reason === "job_failed" && isWord(code)) return code;
-    return REASONS[reason] ?? "missing_no_text";
+    if (reason !== "job_failed") return REASONS[reason] ?? "missing_no_text";
+    const word = `missing_${told}`;
+    return CODES[told] ?? (isWord(word) ? word : REASONS[reason]);
   }
 
   /** @param {Sentence} sentence */

@@ -46,6 +46,7 @@ export default {
   missing_no_text: "Es wurde nichts verstanden. Kommen Sie näher und versuchen Sie es noch einmal.",
   missing_job_failed: "Das konnte nicht übersetzt werden.",
   missing_late: "Das hat zu lange gedauert.",
+  missing_JOB_CANCELLED: "Das wurde abgebrochen.",
   missing_NO_CAPABLE_NODE: "Gerade übersetzt kein Knoten diese Sprachen.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "Alle Knoten sind beschäftigt. Versuchen Sie es gleich noch einmal.",
 };

@@ -57,6 +57,7 @@ export default {
   missing_no_text: "No speech was recognised. Come closer and try again.",
   missing_job_failed: "This could not be translated.",
   missing_late: "This took too long.",
+  missing_JOB_CANCELLED: "This was cancelled.",
   missing_NO_CAPABLE_NODE: "No node translates these languages right now.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "All nodes are busy. Try again in a moment.",
 };

@@ -44,6 +44,7 @@ export default {
   missing_no_text: "No se entendió nada. Acércate e inténtalo de nuevo.",
   missing_job_failed: "Esto no se pudo traducir.",
   missing_late: "Esto tardó demasiado.",
+  missing_JOB_CANCELLED: "Esto se canceló.",
   missing_NO_CAPABLE_NODE: "Ahora mismo ningún nodo traduce estos idiomas.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "Todos los nodos están ocupados. Inténtalo dentro de un momento.",
 };

@@ -46,6 +46,7 @@ export default {
   missing_no_text: "Rien n’a été compris. Rapprochez-vous et réessayez.",
   missing_job_failed: "Ceci n’a pas pu être traduit.",
   missing_late: "Cela a pris trop de temps.",
+  missing_JOB_CANCELLED: "La traduction a été annulée.",
   missing_NO_CAPABLE_NODE: "Aucun nœud ne traduit ces langues pour l’instant.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "Tous les nœuds sont occupés. Réessayez dans un instant.",
 };

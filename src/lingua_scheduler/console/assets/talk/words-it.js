@@ -44,6 +44,7 @@ export default {
   missing_no_text: "Non si è capito nulla. Avvicinati e riprova.",
   missing_job_failed: "Non è stato possibile tradurre.",
   missing_late: "Ci è voluto troppo tempo.",
+  missing_JOB_CANCELLED: "La traduzione è stata annullata.",
   missing_NO_CAPABLE_NODE: "Al momento nessun nodo traduce queste lingue.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "Tutti i nodi sono occupati. Riprova tra poco.",
 };

@@ -40,6 +40,7 @@ export default {
   missing_no_text: "聞き取れませんでした。近づいてもう一度話してください。",
   missing_job_failed: "翻訳できませんでした。",
   missing_late: "時間がかかりすぎました。",
+  missing_JOB_CANCELLED: "翻訳はキャンセルされました。",
   missing_NO_CAPABLE_NODE: "現在、この言語を翻訳できるノードがありません。",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "すべてのノードが使用中です。少し待ってからお試しください。",
 };

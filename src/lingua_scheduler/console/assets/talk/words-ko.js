@@ -40,6 +40,7 @@ export default {
   missing_no_text: "알아듣지 못했습니다. 가까이에서 다시 말해 주세요.",
   missing_job_failed: "번역하지 못했습니다.",
   missing_late: "시간이 너무 오래 걸렸습니다.",
+  missing_JOB_CANCELLED: "번역이 취소되었습니다.",
   missing_NO_CAPABLE_NODE: "지금 이 언어를 번역하는 노드가 없습니다.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "모든 노드가 사용 중입니다. 잠시 후 다시 시도하세요.",
 };

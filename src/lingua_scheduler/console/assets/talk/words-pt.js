@@ -45,6 +45,7 @@ export default {
   missing_no_text: "Não deu para entender. Chegue mais perto e tente de novo.",
   missing_job_failed: "Não foi possível traduzir isto.",
   missing_late: "Isto demorou demais.",
+  missing_JOB_CANCELLED: "Isto foi cancelado.",
   missing_NO_CAPABLE_NODE: "No momento nenhum nó traduz estes idiomas.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "Todos os nós estão ocupados. Tente de novo daqui a pouco.",
 };

@@ -43,6 +43,7 @@ export default {
   missing_no_text: "Ничего не разобрать. Подойдите ближе и попробуйте ещё раз.",
   missing_job_failed: "Это не удалось перевести.",
   missing_late: "Это заняло слишком много времени.",
+  missing_JOB_CANCELLED: "Перевод отменён.",
   missing_NO_CAPABLE_NODE: "Сейчас ни один узел не переводит эти языки.",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "Все узлы заняты. Попробуйте чуть позже.",
 };

@@ -55,6 +55,7 @@ export default {
   missing_no_text: "没有听清。请靠近一些再试。",
   missing_job_failed: "这句话未能翻译。",
   missing_late: "这句话等待太久。",
+  missing_JOB_CANCELLED: "这句话已被取消。",
   missing_NO_CAPABLE_NODE: "现在没有节点翻译这两种语言。",
   missing_ALL_CANDIDATES_FULL_OR_FAILED: "所有节点都忙。请稍后再试。",
 };
