@@ -54,15 +54,16 @@ async def test_a_file_that_finds_no_place_in_the_queue_tries_again(server: Redis
         await busy.wait()
         await answer(node, job)
 
-    async with place(server, dispatch__queue_max=1, dispatch__queue_wait_ms=60_000) as (scheduler, peers):
+    patient = {"dispatch__queue_wait_ms": 300_000, "job__timeout_base_ms": 300_000}
+    async with place(server, dispatch__queue_max=1, **patient) as (scheduler, peers):
         node = await peers.node(work, max_concurrent_jobs=1)
         client = await peers.client()
         await client.utterance(0)
         await until(lambda: node.jobs)
         await client.utterance(1)
-        await until(lambda: jobs_begun(scheduler) == 3)
-        running = asyncio.create_task(translated(scheduler, upload(sample_pcm16())))
-        await until(lambda: jobs_begun(scheduler) > 4, 30, "a second try")
+        await until(lambda: len(scheduler._waiting))
+        running = asyncio.create_task(translated(scheduler, upload(sample_pcm16(), timeout_s=300.0)))
+        await until(lambda: jobs_begun(scheduler) > 4, what="a second try")
         busy.set()
         outcome = await running
         assert isinstance(outcome, FileOutcome)

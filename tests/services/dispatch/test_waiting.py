@@ -279,9 +279,20 @@ async def test_each_line_has_its_own_limit() -> None:
     assert line.room.is_full(POOL)
     assert not line.room.is_full(OTHER)
     await line.free()
+    line.room.tried(POOL, found_a_slot=True)
     assert not line.room.is_full(POOL)
     await line.free()
     assert line.tried == ["ann", "bob"]
+
+
+async def test_a_job_that_tries_keeps_its_place_until_it_has_a_slot() -> None:
+    line = Line(queue_max=1)
+    await line.join("ann")
+    await line.poke()
+    assert line.tried == ["ann"]
+    assert line.room.is_full(POOL)
+    line.room.tried(POOL)
+    assert not line.room.is_full(POOL)
 
 
 async def test_a_limit_of_none_lets_nobody_wait() -> None:

@@ -70,7 +70,10 @@ class WaitingRoom:
     def is_full(self, pool: str) -> bool:
         """Load shedding: whether new jobs are rejected, because the queue is full, or long and not shrinking."""
         length, line = len(self._queues.get(pool, ())), self._lines.get(pool)
-        return length >= self._queue_max or (line is not None and line.is_full(length))
+        # A job that is trying comes back if it finds no slot, so its place is not free.
+        if length + self._trying.get(pool, 0) >= self._queue_max:
+            return True
+        return line is not None and line.is_full(length)
 
     async def wait(self, pool: str, ticket: int, timeout_s: float, job_id: str = "") -> bool:
         """Wait. True: try again, then call `tried`. False: the time is up, or the job was dismissed."""
