@@ -15,6 +15,7 @@ UiEvents = Literal["steps", "errors"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 SealLetters = Literal["auto", "always", "never"]
 LogFormat = Literal["auto", "json", "console"]
+AuthMode = Literal["auto", "required", "off"]
 
 _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 _UpToThousand = Annotated[int, Meta(ge=1, le=1000)]
@@ -510,6 +511,42 @@ class CatalogueSettings(msgspec.Struct, frozen=True, kw_only=True):
     interval_ms: Annotated[_LookMs, _doc("Interval at which the hub is polled")] = 30_000
 
 
+class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
+    mode: Annotated[
+        AuthMode,
+        _doc(
+            "Whether callers need a credential; auto = not from this computer while `server.host` is a loopback "
+            "address, else yes; required = always; off = never"
+        ),
+    ] = "auto"
+    audience: Annotated[Annotated[str, Meta(min_length=1, max_length=256)], _doc("What `aud` of a token must name")] = (
+        "lingua"
+    )
+    keys_file: Annotated[
+        str,
+        _doc(
+            "TOML file with further keys and issuers of tokens, without secrets; read again when it changes. "
+            "No other user may be able to read it"
+        ),
+    ] = ""
+    backup_file: Annotated[
+        str,
+        _doc(
+            "Copy of all credentials, without secrets, in case Redis loses its data. A bare file name is relative to "
+            "`redis.data_dir`; empty = no copy"
+        ),
+    ] = "credentials.json"
+    refresh_ms: Annotated[
+        _LookMs, _doc("Interval at which credentials are read again, in case a notification was lost")
+    ] = 5000
+    max_token_ms: Annotated[_KeepMs, _doc("Maximum lifetime of a token, from `iat` to `exp`")] = _DAY_MS
+    expired_grace_ms: Annotated[
+        _WaitMs, _doc("Time for which an open connection may outlive its token, unless a new one is sent")
+    ] = 3_600_000
+    login_ms: Annotated[_KeepMs, _doc("Maximum duration of a login to the dashboard")] = 43_200_000
+    login_idle_ms: Annotated[_KeepMs, _doc("A login ends when it was not used for so long")] = 1_800_000
+
+
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[LogLevel, _doc("Minimum severity of events that are logged")] = "info"
     format: Annotated[LogFormat, _doc("Log format; auto = console on a terminal, else json")] = "auto"
@@ -531,6 +568,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     instances: InstancesSettings = InstancesSettings()
     inbox: InboxSettings = InboxSettings()
     privacy: PrivacySettings = PrivacySettings()
+    auth: AuthSettings = AuthSettings()
     requests: RequestsSettings = RequestsSettings()
     calls: CallsSettings = CallsSettings()
     watch: WatchSettings = WatchSettings()

@@ -85,6 +85,13 @@ class HolderSays(msgspec.Struct, frozen=True, tag="holder_says"):
     is_there: bool
 
 
+class CredentialsChanged(msgspec.Struct, frozen=True, tag="credentials_changed"):
+    """A key was created or revoked; Redis has version `version` of all of them."""
+
+    instance: str
+    version: int
+
+
 class RequestWithdrawn(msgspec.Struct, frozen=True, tag="request_withdrawn"):
     """To the instance to which an HTTP request was forwarded: its caller has left."""
 
@@ -103,6 +110,7 @@ Signal = (
     | AskHolder
     | HolderSays
     | RequestWithdrawn
+    | CredentialsChanged
 )
 
 DECODER = msgspec.json.Decoder(Signal)

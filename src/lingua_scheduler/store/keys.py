@@ -95,6 +95,10 @@ class Keys:
         self.signals = f"{prefix}:signals"
         self.version = f"{prefix}:{{meta}}:version"
         self.alarms = f"{prefix}:{{meta}}:alarms"
+        self.credentials = f"{prefix}:{{auth}}:keys"
+        self.issuers = f"{prefix}:{{auth}}:issuers"
+        self.revocations = f"{prefix}:{{auth}}:void"
+        self.credentials_version = f"{prefix}:{{auth}}:revision"
 
     def family_of(self, key: str) -> "KeyFamily | None":
         """What is kept under a key, by its name; None for what is none of ours."""
@@ -268,6 +272,20 @@ TABLE = (
         "alarm → since when it is raised, when an instance last raised it, when it was acknowledged, silenced until, "
         "when it was forgotten (ms, Redis's clock), and who said so; bounded",
     ),
+    KeyDoc(
+        "…:{auth}:keys",
+        "hash",
+        "id → a key as JSON: kind, tenant, rights, end, digest of its secret (never the secret); bounded",
+    ),
+    KeyDoc(
+        "…:{auth}:issuers", "hash", "id → an issuer of tokens as JSON: tenant, public key or URL of its keys; bounded"
+    ),
+    KeyDoc(
+        "…:{auth}:void",
+        "hash",
+        "tenant, subject or token → what was issued before is void (ms), and until when to know it",
+    ),
+    KeyDoc("…:{auth}:revision", "string", "number of changes to the keys so far"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc(
         "…:{request:<digest>}",

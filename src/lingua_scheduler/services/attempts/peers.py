@@ -7,13 +7,16 @@ from lingua_scheduler.protocol.shapes import Message
 
 
 class CloseCode(IntEnum):
-    """Close codes; after all but the last the peer may reconnect."""
+    """Close codes. After 4003, 4004 and 4007 the peer must not come back with the same credential."""
 
     MISBEHAVED = 1008  # policy violation
     COME_BACK = 1012  # service restart
     TRY_LATER = 1013
     SUPERSEDED = 4001  # another connection took over
     TOO_SLOW = 4002
+    UNAUTHENTICATED = 4003  # a new token was not accepted
+    REVOKED = 4004  # its credential was revoked
+    EXPIRED = 4005  # its token has expired: fetch a new one, and resume
     GUESSING = 4007  # it named sessions that are not its own
 
 

@@ -1,0 +1,117 @@
+"""Credentials as they are kept: keys and revocations. Copies of two instances can be joined."""
+
+import re
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from lingua_scheduler.domain.access.key_texts import ID_CHARS, KeyKind
+from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
+
+ALL_TENANTS = "*"
+DEFAULT_TENANT = "default"
+TENANT = r"^[a-z0-9][a-z0-9-]{0,62}$"
+# After its end a credential is kept for as long, so that an old copy of Redis cannot bring it back.
+KEEP_ENDED_MS = 90 * 86_400_000
+MAX_CREDENTIALS = 50_000
+
+Name = Annotated[str, Meta(max_length=128)]
+Tenant = Annotated[str, Meta(pattern=r"^(\*|[a-z0-9][a-z0-9-]{0,62})$")]
+Texts = Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=64)]
+
+_SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
+    KeyKind.CLIENT: frozenset({Scope.SESSION_OPEN}),
+    KeyKind.SERVICE: frozenset({Scope.SESSION_OPEN, Scope.DISPATCH_CALL, Scope.TOKENS_MINT}),
+    KeyKind.NODE: frozenset({Scope.NODE_REGISTER}),
+    KeyKind.ENROLMENT: frozenset({Scope.NODE_ENROL}),
+    KeyKind.OPERATOR: frozenset(),
+    KeyKind.METRICS: frozenset({Scope.METRICS_READ}),
+}
+
+
+class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A key, without its secret. Times are ms since 1970; 0 = never."""
+
+    id: Annotated[str, Meta(pattern=rf"^[0-9A-Za-z]{{{ID_CHARS}}}$")]
+    kind: KeyKind
+    # SHA-256 of the secret.
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    name: Name = ""
+    tenant: Tenant = DEFAULT_TENANT
+    # Of operators.
+    role: Role | None = None
+    # Of services: the tenants that it may name; "*" for all.
+    act_for: Texts = ()
+    # Of nodes: the one node that may use it ("" = the first that does), and the slots it is believed.
+    node_id: Annotated[str, Meta(max_length=64)] = ""
+    max_slots: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    # Of clients: pages that may use it, and language pairs such as zh:en or *:fr.
+    origins: Texts = ()
+    pairs: Texts = ()
+    # Networks from which it may be used.
+    networks: Texts = ()
+    created_ms: int = 0
+    created_by: Name = ""
+    expires_ms: int = 0
+    revoked_ms: int = 0
+    # Of services that sign tokens with HS256: derived from the secret, so it gives nobody the key itself.
+    signing_key: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
+    # The key that replaced it.
+    successor: Annotated[str, Meta(max_length=ID_CHARS)] = ""
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        if self.kind is KeyKind.OPERATOR:
+            return ROLES[self.role] if self.role is not None else frozenset()
+        return _SCOPES_OF_KIND[self.kind]
+
+    def is_live(self, now_ms: int) -> bool:
+        return not self.revoked_ms and (not self.expires_ms or now_ms < self.expires_ms)
+
+    def ended_ms(self) -> int:
+        """When it ended or will end; 0 if it will not."""
+        return _first(self.revoked_ms, self.expires_ms)
+
+
+class Revocation(msgspec.Struct, frozen=True, array_like=True):
+    """What was issued before `before_ms` is void. May be forgotten after `until_ms`: no token lives longer."""
+
+    before_ms: int
+    until_ms: int
+
+
+def joined(one: Credential, other: Credential) -> Credential:
+    """Two copies of one credential. It can only end, and the earlier end counts, so every order gives the same."""
+    return msgspec.structs.replace(
+        one,
+        expires_ms=_first(one.expires_ms, other.expires_ms),
+        revoked_ms=_first(one.revoked_ms, other.revoked_ms),
+        successor=max(one.successor, other.successor),
+    )
+
+
+def joined_revocation(one: Revocation, other: Revocation) -> Revocation:
+    return Revocation(max(one.before_ms, other.before_ms), max(one.until_ms, other.until_ms))
+
+
+def is_tenant(text: str) -> bool:
+    return re.fullmatch(TENANT, text) is not None
+
+
+def subject_name(tenant: str, subject: str) -> str:
+    """Under which a revocation of a subject is kept. A tenant has no "/"."""
+    return f"subject/{tenant}/{subject}"
+
+
+def tenant_name(tenant: str) -> str:
+    return f"tenant/{tenant}"
+
+
+def token_name(issuer: str, token_id: str) -> str:
+    return f"token/{issuer}/{token_id}"
+
+
+def _first(one: int, other: int) -> int:
+    """The earlier of two times, of which 0 is never."""
+    return min(one, other) if one and other else one or other

@@ -1,0 +1,27 @@
+"""The claim `lingua` of a token. Everything in it restricts, so a field that is not known makes the token invalid."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from lingua_scheduler.domain.access.credentials import TENANT
+from lingua_scheduler.domain.access.scopes import Scope
+
+MAX_TOKEN_CHARS = 4096
+MAX_SUBJECT_CHARS = 128
+
+Grant = Literal["session", "dispatch"]
+Pair = Annotated[str, Meta(pattern=r"^(\*|[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*):(\*|[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*)$")]
+
+
+class Grants(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    tenant: Annotated[str, Meta(pattern=TENANT)]
+    grants: Annotated[tuple[Grant, ...], Meta(max_length=8)] = ("session",)
+    pairs: Annotated[tuple[Pair, ...], Meta(max_length=64)] = ()
+    max_sessions: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+
+    @property
+    def scopes(self) -> frozenset[Scope]:
+        found = {"session": Scope.SESSION_OPEN, "dispatch": Scope.DISPATCH_CALL}
+        return frozenset(found[grant] for grant in self.grants)

@@ -1,0 +1,74 @@
+"""Who a caller is, after its credential was checked."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
+from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
+
+
+class PrincipalKind(StrEnum):
+    LOCAL = "local"  # without a credential, where none is needed
+    CLIENT = "client"
+    SERVICE = "service"
+    NODE = "node"
+    OPERATOR = "operator"
+    METRICS = "metrics"
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    kind: PrincipalKind
+    scopes: frozenset[Scope]
+    tenant: str = DEFAULT_TENANT
+    # Of the key that it showed, or that signed its token; empty if it needed none.
+    key_id: str = ""
+    # Of a token: the app's name for its user.
+    subject: str = ""
+    token_id: str = ""
+    issued_ms: int = 0
+    # 0 = never.
+    expires_ms: int = 0
+    act_for: tuple[str, ...] = ()
+    node_id: str = ""
+    max_slots: int = 0
+    # Empty = all.
+    pairs: tuple[str, ...] = ()
+    max_sessions: int = 0
+
+    def may(self, needs: Needs) -> bool:
+        return needs[0] is Scope.OPEN or not self.scopes.isdisjoint(needs)
+
+    @property
+    def owner(self) -> str:
+        """What belongs to it belongs to this name: the user, or the key where there is no user."""
+        if self.kind is PrincipalKind.LOCAL:
+            return ""
+        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}//{self.key_id}"
+
+    def tenant_for(self, named: str | None) -> str:
+        """The tenant of its work. What a caller names counts only if it may act for that tenant."""
+        if named and (named in self.act_for or ALL_TENANTS in self.act_for):
+            return named
+        return self.tenant
+
+    def may_translate(self, src: str, tgt: str) -> bool:
+        return not self.pairs or any(_fits(pair, src, tgt) for pair in self.pairs)
+
+
+LOCAL = Principal(kind=PrincipalKind.LOCAL, scopes=EVERYTHING)
+
+
+class Denied(NamedTuple):
+    """Why a caller is not let in: an HTTP status, a code for machines, a sentence for people."""
+
+    status: int
+    code: str
+    detail: str
+    retry_after_s: int | None = None
+
+
+def _fits(pair: str, src: str, tgt: str) -> bool:
+    wanted_src, _, wanted_tgt = pair.partition(":")
+    return wanted_src in ("*", src) and wanted_tgt in ("*", tgt)
