@@ -55,7 +55,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_by: Name = ""
     expires_ms: int = 0
     revoked_ms: int = 0
-    # Of services that sign tokens with HS256: derived from the secret, so it gives nobody the key itself.
+    # Of services that sign tokens with HS256: derived from the secret, so the key itself cannot be found from it.
     signing_key: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
     # The key that replaced it.
     successor: Annotated[str, Meta(max_length=ID_CHARS)] = ""

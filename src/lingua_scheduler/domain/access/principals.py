@@ -7,6 +7,7 @@ import msgspec
 
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
+from lingua_scheduler.domain.errors import HttpCode
 
 
 class PrincipalKind(StrEnum):
@@ -67,6 +68,18 @@ class Denied(NamedTuple):
     code: str
     detail: str
     retry_after_s: int | None = None
+    # For the log alone.
+    reason: str = ""
+
+
+def unauthenticated(reason: str) -> Denied:
+    """The caller learns that its credential does not count, whatever the cause: the cause would help to guess one."""
+    return Denied(401, HttpCode.UNAUTHENTICATED.value, "the credential is not accepted", reason=reason)
+
+
+def token_expired() -> Denied:
+    """Said openly, because a caller can do something about it."""
+    return Denied(401, HttpCode.TOKEN_EXPIRED.value, "the token has expired; send a newer one", reason="token expired")
 
 
 def _fits(pair: str, src: str, tgt: str) -> bool:
