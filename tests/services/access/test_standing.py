@@ -21,7 +21,7 @@ def test_a_caller_without_a_key_stands() -> None:
     assert objection(Book(), LOCAL, NOW_MS) == ""
 
 
-@pytest.mark.parametrize("key_id", [KEY.id, "app"])
+@pytest.mark.parametrize("key_id", [KEY.id, "app"], ids=["service", "issuer"])
 def test_a_caller_stands_as_long_as_its_key(key_id: str) -> None:
     book = Book(service(KEY), issuer())
     assert objection(book, caller(key_id=key_id), NOW_MS) == ""
