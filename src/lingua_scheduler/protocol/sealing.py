@@ -34,9 +34,14 @@ class Keyring:
     """The keys of a cluster. The first seals, all of them open."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = tuple(keys)
         self._ciphers = {_key_id(key): _gcm(key) for key in keys}
         self.ids = tuple(key_id.hex() for key_id in self._ciphers)
         self._first = next(iter(self._ciphers))
+
+    def derived(self, purpose: bytes) -> tuple[bytes, ...]:
+        """A key for another purpose from each key, in their order."""
+        return tuple(_hkdf(key, KEY_BYTES, purpose) for key in self._keys)
 
     def seal(self, plain: bytes, about: bytes) -> bytes:
         """AES-256-GCM. `about` is not in it and must be the same when it is opened."""
@@ -92,14 +97,22 @@ def new_key_text() -> str:
 
 def read_keys(text: str) -> Keyring:
     """One key a line, as 64 hexadecimal digits; `#` begins a comment. Raises ValueError with the reason."""
+    keys = read_key_lines(text)
+    if len(keys) > MOST_KEYS:
+        raise ValueError(f"it contains {len(keys)} keys; expected 1 or {MOST_KEYS}")
+    return Keyring(keys)
+
+
+def read_key_lines(text: str) -> list[bytes]:
+    """As many keys as there are, each once. Raises ValueError with the reason."""
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     keys = [line for line in lines if line]
     if not all(map(_HEX_KEY.fullmatch, keys)):
         # The line itself may be a key with a mistake in it, and is not shown.
         raise ValueError(f"a line is not a key of {2 * KEY_BYTES} hexadecimal digits")
-    if not 1 <= len(set(keys)) <= MOST_KEYS:
-        raise ValueError(f"it contains {len(set(keys))} keys; expected 1 or {MOST_KEYS}")
-    return Keyring([bytes.fromhex(key) for key in dict.fromkeys(keys)])
+    if not keys:
+        raise ValueError(f"it contains 0 keys; expected 1 or {MOST_KEYS}")
+    return [bytes.fromhex(key) for key in dict.fromkeys(keys)]
 
 
 def _key_id(key: bytes) -> bytes:
@@ -114,9 +127,13 @@ def _gcm(key: bytes) -> "AESGCM":
 
 
 def _siv(secret: bytes) -> "AESSIV":
-    from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+    return AESSIV(_hkdf(secret, 2 * KEY_BYTES, b"lingua parked outcomes"))
+
+
+def _hkdf(secret: bytes, length: int, purpose: bytes) -> bytes:
+    from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    derived = HKDF(hashes.SHA256(), 2 * KEY_BYTES, salt=None, info=b"lingua parked outcomes")
-    return AESSIV(derived.derive(secret))
+    return HKDF(hashes.SHA256(), length, salt=None, info=purpose).derive(secret)

@@ -99,6 +99,8 @@ class Keys:
         self.issuers = f"{prefix}:{{auth}}:issuers"
         self.revocations = f"{prefix}:{{auth}}:void"
         self.credentials_version = f"{prefix}:{{auth}}:revision"
+        self.audit_log = f"{prefix}:{{audit}}:log"
+        self.audit_head = f"{prefix}:{{audit}}:head"
 
     def family_of(self, key: str) -> "KeyFamily | None":
         """What is kept under a key, by its name; None for what is none of ours."""
@@ -286,6 +288,13 @@ TABLE = (
         "tenant, subject or token → what was issued before is void (ms), and until when to know it",
     ),
     KeyDoc("…:{auth}:revision", "string", "number of changes to the keys so far"),
+    KeyDoc(
+        "…:{audit}:log",
+        "stream",
+        "the audit log: who did what to what as JSON, each with a keyed hash over the one before; an entry's id is its "
+        "number; no secrets, no speech, no text; bounded",
+    ),
+    KeyDoc("…:{audit}:head", "string", "number and hash of the last entry of the audit log"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc(
         "…:{request:<digest>}",
