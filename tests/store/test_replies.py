@@ -53,9 +53,9 @@ def is_for_many(name: str) -> bool:
 async def everything(store: Store, clock: Clock) -> None:
     """One long day in which each script has to answer each of its words."""
     nodes, jobs = store.nodes, store.jobs
-    first, second = chain(2)
-    await store.audit.append("", first)
-    await store.audit.append("", second)
+    begun, noted = chain(2)
+    await store.audit.append("", begun)
+    await store.audit.append("", noted)
     await store.line.call("DEL", store.keys.audit_head)
     await store.audit.append("", chain(1, keys=OTHER_KEYS)[0])
     for size in (1, 1, 0):
