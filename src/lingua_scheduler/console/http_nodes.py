@@ -6,6 +6,7 @@ import msgspec
 
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.bulk import OF_LISTS, OF_RESULTS
 from lingua_scheduler.protocol.http import (
@@ -80,6 +81,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/node/register",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Register a node",
                 description="Its languages decide which pairs it serves. With `callback_url` the scheduler posts "
@@ -94,6 +96,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/node/heartbeat",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Heartbeat: stay registered, and report changes",
                 handle=self._heartbeat,
@@ -105,6 +108,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/node/poll",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Poll for messages",
                 description="Waits up to `wait_ms` for a message. If a node polls twice at once, the earlier poll "
@@ -117,6 +121,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/job/ack",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Acknowledge a job before starting it",
                 description="It must arrive within the job's `start_within_ms`, or the job goes to another node.",
@@ -128,6 +133,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/job/done",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Report the result of a job",
                 handle=self._done,
@@ -140,6 +146,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/job/fail",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Report that a job failed",
                 description="The error code decides whether the job is retried on another node; see docs/errors.md.",

@@ -12,6 +12,7 @@ from aiohttp import web
 from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
 from lingua_scheduler.console.bodies import invalid, read_body
 from lingua_scheduler.console.cors import add_preflight
+from lingua_scheduler.domain.access.scopes import OPEN, Needs
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
@@ -55,6 +56,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     path: str
+    # Scopes, any of which its caller must have. No default: what nobody thought about must not be open.
+    needs: Needs
     tag: str
     summary: str
     handle: Callable[[Call[Any, Any]], Awaitable[Any]]
@@ -137,7 +140,17 @@ def _shared_problems(operation: Operation) -> Iterator[KnownProblem]:
     if operation.method not in ("GET", "HEAD"):
         foreign = "The request comes from a web page whose origin is not in `server.allowed_origins`"
         yield KnownProblem(403, HttpCode.ORIGIN_NOT_ALLOWED.value, foreign)
-    crowded = "The caller's address has too many connections (`server.max_sockets_per_address`), or opens them too fast"
+    if operation.needs != OPEN:
+        yield KnownProblem(
+            401, HttpCode.UNAUTHENTICATED.value, "There is no credential, or it is not valid; callers may need none"
+        )
+        yield KnownProblem(401, HttpCode.TOKEN_EXPIRED.value, "The credential has expired")
+        scopes = " or ".join(f"`{scope.value}`" for scope in operation.needs)
+        yield KnownProblem(403, HttpCode.PERMISSION_DENIED.value, f"The credential lacks the scope {scopes}")
+    crowded = (
+        "The caller's address has too many connections (`server.max_sockets_per_address`), opens them too fast, or "
+        "has sent too many wrong credentials"
+    )
     yield KnownProblem(429, HttpCode.RATE_LIMITED.value, crowded)
     if operation.body is not None:
         late = "The body did not arrive within `server.body_timeout_ms`"

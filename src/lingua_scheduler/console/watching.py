@@ -8,6 +8,7 @@ from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY
 from lingua_scheduler.domain.watching.changes import delta
@@ -58,6 +59,7 @@ class Watching:
             Operation(
                 method="GET",
                 path="/v1/picture",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="The state of the whole deployment: nodes, pairs, instances, jobs, alarms",
                 description=(
@@ -72,6 +74,7 @@ class Watching:
             Operation(
                 method="GET",
                 path="/v1/history",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="Time series of the last 30 minutes",
                 handle=self._history,
@@ -80,6 +83,7 @@ class Watching:
             Operation(
                 method="GET",
                 path="/v1/events",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="Recent events, newest first",
                 handle=self._latest_events,
