@@ -30,6 +30,7 @@ from lingua_scheduler.configuration.data_dirs import cluster_key_path
 from lingua_scheduler.configuration.fields import fields
 from lingua_scheduler.configuration.loading import Loaded
 from lingua_scheduler.protocol.sealing import Keyring
+from lingua_scheduler.services.access.audit_key_files import AuditKeyError
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
 from lingua_scheduler.settings import PrivacySettings, Settings
@@ -179,7 +180,10 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
         stack.push_async_callback(store.close)
         if (tracing := traces.configure(traces.SCHEDULER, os.environ)) is not None:
             stack.push_async_callback(tracing.close)
-        scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
+        try:
+            scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
+        except AuditKeyError as error:
+            fail(f"{error}; correct audit.key_file", Exit.SETTINGS)
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
