@@ -58,7 +58,7 @@ def operation(
 
 def call(body: Any = None, *, is_forwarded: bool = False) -> Call[Any, Any]:
     caller = Caller("10.0.0.1", "10.0.0.1")
-    return Call({"node_id": "n1"}, body, None, "r-1", caller=caller, is_forwarded=is_forwarded)
+    return Call({"node_id": "n1"}, body, None, "r-1", caller=caller, is_forwarded=is_forwarded, principal=OPERATOR)
 
 
 async def entries_of(store: Store) -> list[AuditEntry]:
@@ -73,7 +73,7 @@ def deed() -> Deed:
 
 @pytest.fixture
 def wrapped(store: Store, deed: Deed) -> Operation:
-    (found,) = audited([operation(deed)], Auditor(store.audit, KEYS, "i-1"), lambda _: OPERATOR)
+    (found,) = audited([operation(deed)], Auditor(store.audit, KEYS, "i-1"))
     return found
 
 

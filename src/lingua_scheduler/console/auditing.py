@@ -1,6 +1,6 @@
 """Operators' changes in the audit log: one whose entry cannot be written does not happen."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
 from typing import Any
@@ -10,7 +10,6 @@ from aiohttp import web
 
 from lingua_scheduler.console.operations import Call, Operation, Problem
 from lingua_scheduler.domain.access.audit import AuditOutcome, Value
-from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.services.access.auditing import Auditor
@@ -31,21 +30,19 @@ def is_audited(operation: Operation) -> bool:
     return operation.method not in _READS and not AUDITED.isdisjoint(operation.needs)
 
 
-def audited(
-    operations: Iterable[Operation], auditor: Auditor, who: Callable[[AnyCall], Principal] = lambda _: LOCAL
-) -> Iterator[Operation]:
+def audited(operations: Iterable[Operation], auditor: Auditor) -> Iterator[Operation]:
     """The same operations; those that change something write an entry before they do, and one more if they fail."""
     for operation in operations:
-        yield _audited(operation, auditor, who) if is_audited(operation) else operation
+        yield _audited(operation, auditor) if is_audited(operation) else operation
 
 
-def _audited(operation: Operation, auditor: Auditor, who: Callable[[AnyCall], Principal]) -> Operation:
+def _audited(operation: Operation, auditor: Auditor) -> Operation:
     action = action_of(operation)
 
     async def note(call: AnyCall, outcome: AuditOutcome, **more: Value) -> None:
         thing = "/".join(call.path.values())
         values = {**told(call), **more}
-        await auditor.note(who(call), call.caller.address, action, thing, outcome, values, call.request_id)
+        await auditor.note(call.principal, call.caller.address, action, thing, outcome, values, call.request_id)
 
     async def handle(call: AnyCall) -> Any:
         if call.is_forwarded:

@@ -39,10 +39,6 @@ class Keyring:
         self.ids = tuple(key_id.hex() for key_id in self._ciphers)
         self._first = next(iter(self._ciphers))
 
-    def derived(self, purpose: bytes) -> tuple[bytes, ...]:
-        """A key for another purpose from each key, in their order."""
-        return tuple(_hkdf(key, KEY_BYTES, purpose) for key in self._keys)
-
     def seal(self, plain: bytes, about: bytes) -> bytes:
         """AES-256-GCM. `about` is not in it and must be the same when it is opened."""
         nonce = os.urandom(_NONCE_BYTES)
@@ -60,6 +56,10 @@ class Keyring:
             return cipher.decrypt(sealed[1 + _ID_BYTES : begin], sealed[begin:], about)
         except (InvalidTag, ValueError):
             raise BrokenSeal from None
+
+    def derive(self, purpose: bytes) -> tuple[bytes, ...]:
+        """A key for another purpose from each key of the ring, in the same order."""
+        return tuple(derived_key(key, purpose) for key in self._keys)
 
 
 class TokenSeal:
@@ -115,6 +115,14 @@ def read_key_lines(text: str) -> list[bytes]:
     return [bytes.fromhex(key) for key in dict.fromkeys(keys)]
 
 
+def derived_key(secret: bytes, purpose: bytes, length: int = KEY_BYTES) -> bytes:
+    """HKDF with SHA-256. From the derived key neither the secret nor the key for another purpose can be found."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    return HKDF(hashes.SHA256(), length, salt=None, info=purpose).derive(secret)
+
+
 def _key_id(key: bytes) -> bytes:
     """A public name of a key, from which the key cannot be found."""
     return hmac.digest(key, b"lingua cluster key id", hashlib.sha256)[:_ID_BYTES]
@@ -129,11 +137,4 @@ def _gcm(key: bytes) -> "AESGCM":
 def _siv(secret: bytes) -> "AESSIV":
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-    return AESSIV(_hkdf(secret, 2 * KEY_BYTES, b"lingua parked outcomes"))
-
-
-def _hkdf(secret: bytes, length: int, purpose: bytes) -> bytes:
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-    return HKDF(hashes.SHA256(), length, salt=None, info=purpose).derive(secret)
+    return AESSIV(derived_key(secret, b"lingua parked outcomes", 2 * KEY_BYTES))

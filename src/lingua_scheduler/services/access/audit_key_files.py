@@ -21,7 +21,7 @@ def audit_keys(path: Path | None, keyring: Keyring | None) -> AuditKeys:
         if keyring is None:
             note = "the audit log finds accidents, but no forgery; set audit.key_file or privacy.cluster_key_file"
             _log.warning("audit.unkeyed", note=note)
-        return AuditKeys(keyring.derived(_PURPOSE) if keyring is not None else ())
+        return AuditKeys(keyring.derive(_PURPOSE) if keyring is not None else ())
     try:
         return AuditKeys(read_key_lines(path.read_text("ascii")))
     except OSError as error:
