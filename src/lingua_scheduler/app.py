@@ -62,7 +62,7 @@ from lingua_scheduler.protocol.signals import (
 )
 from lingua_scheduler.services.access.anchoring import Anchors
 from lingua_scheduler.services.access.audit_key_files import audit_keys
-from lingua_scheduler.services.access.auditing import Auditor
+from lingua_scheduler.services.access.auditing import Auditor, start_note
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
@@ -434,6 +434,8 @@ class Scheduler:
         self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
         self._tidier.start()
         self._chores.start(every("garbage", LOOK_EVERY_S, self._tidier.look))
+        with suppress(RedisAway):
+            await self.auditor.write(start_note(self.instance, version("lingua-scheduler"), self._settings))
         _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
 
     async def stop(self) -> None:

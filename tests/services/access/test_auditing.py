@@ -17,8 +17,8 @@ from lingua_scheduler.domain.access.audit_check import AuditFaultKind, AuditVerd
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
 from lingua_scheduler.services.access import auditing
-from lingua_scheduler.services.access.auditing import Auditor
-from lingua_scheduler.settings import AuditSettings
+from lingua_scheduler.services.access.auditing import Auditor, start_note
+from lingua_scheduler.settings import AuditSettings, RedisSettings, ServerSettings, Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.audits import ACTOR, KEYS, anchor
@@ -269,3 +269,15 @@ async def test_after_the_key_was_changed_the_chain_goes_on_with_both(store: Stor
     await auditor(store, "i-2", both).write(NOTE)
     assert (await verdict_of(store, keys=both)).is_good
     assert [fault.kind for fault in (await verdict_of(store)).faults] == [AuditFaultKind.UNKNOWN_KEY]
+
+
+def test_a_start_tells_by_a_digest_whether_settings_changed_but_no_password() -> None:
+    def digest(url: str, port: int = 5010) -> object:
+        settings = Settings(redis=RedisSettings(url=url), server=ServerSettings(port=port))
+        note = start_note("i-1", "1.0", settings)
+        assert (note.action, note.object, note.values["release"]) == (AuditAction.SCHEDULER_STARTED, "i-1", "1.0")
+        return note.values["settings"]
+
+    assert digest("redis://:one@db/0") == digest("redis://:two@db/0")
+    assert digest("redis://db/0") != digest("redis://db/0", port=5011)
+    assert digest("redis://db/0") != digest("redis://other/0")

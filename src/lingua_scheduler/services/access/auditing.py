@@ -1,7 +1,10 @@
 """Writes the audit log. Instances and commands write to one chain: who was slower continues behind the quicker one."""
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
+
+import msgspec
 
 from lingua_scheduler.clock import wall_ms as system_wall_ms
 from lingua_scheduler.domain.access.audit import (
@@ -20,9 +23,10 @@ from lingua_scheduler.domain.access.audit import (
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.access.refusals import RefusalSums
-from lingua_scheduler.settings import AuditSettings
+from lingua_scheduler.settings import AuditSettings, Settings
 from lingua_scheduler.store.access.audit import Appended, AuditStore
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.store import shown
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
@@ -31,6 +35,7 @@ _log = logs.get()
 MOST_TRIES = 1_000
 # Trimming writes an entry itself, so it is done for many entries at a time.
 TRIM_SHARE = 10
+DIGEST_CHARS = 16
 # The scheduler itself.
 SYSTEM = AuditActor(kind="scheduler")
 
@@ -176,3 +181,13 @@ class Auditor:
         head = AuditHead.parse(head_text)
         if head is not None and head.seq > self._known.seq:
             self._known = head
+
+
+def start_note(instance: str, release: str, settings: Settings) -> AuditNote:
+    """A digest tells whether a start had other settings than the one before; no password is part of it."""
+    told = msgspec.structs.replace(
+        settings, redis=msgspec.structs.replace(settings.redis, url=shown(settings.redis.url))
+    )
+    digest = hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()[:DIGEST_CHARS]
+    values: dict[str, Value] = {"release": release, "settings": digest}
+    return AuditNote(actor=SYSTEM, action=AuditAction.SCHEDULER_STARTED, object=instance, values=values)
