@@ -58,10 +58,10 @@ async def note_command(store: Store, settings: Settings, action: str, thing: str
     keys = keys_here(settings)
     texts, _ = await store.audit.page_back(most=1)
     last = read_entry(texts[0]) if texts else None
-    if last is None and not keys.is_keyed:
-        # No scheduler keeps a log here.
+    if last is None:
+        # Every scheduler notes its start: none keeps a log here, or those that know where it ended will begin it anew.
         return
-    if last is not None and last.key not in keys.ids:
+    if last.key not in keys.ids:
         click.secho(f"lingua: hint: {NO_KEY}, so this is not noted in it; see audit.key_file", fg="yellow", err=True)
         return
     note = AuditNote(actor=this_command(), action=action, object=thing, outcome=AuditOutcome.REQUESTED)

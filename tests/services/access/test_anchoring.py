@@ -10,7 +10,7 @@ from lingua_scheduler.domain.access.audit_anchors import statement
 from lingua_scheduler.services.access.anchoring import ANCHOR_S, Anchors
 from lingua_scheduler.services.access.auditing import Auditor
 from lingua_scheduler.store.store import Store
-from tests.support.audits import ACTOR, KEYS
+from tests.support.audits import ACTOR, KEYS, OTHER_KEYS
 from tests.support.servers import RedisProcess
 
 NOTE = AuditNote(actor=ACTOR, action="nodes.drain", object="n1")
@@ -120,3 +120,9 @@ async def test_a_long_way_between_two_anchors_is_checked_page_by_page(scene: Sce
     await scene.look()
     await scene.write(1_100)
     assert [event["event"] for event in await scene.look()] == ["audit.anchor"]
+
+
+async def test_entries_of_a_key_that_the_leader_lacks_are_told_and_not_signed(scene: Scene) -> None:
+    await Auditor(scene.store.audit, OTHER_KEYS, "i-2").write(NOTE)
+    scene.now_s += ANCHOR_S
+    assert [event["event"] for event in await scene.look()] == ["audit.unverified"]

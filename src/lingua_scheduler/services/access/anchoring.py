@@ -54,11 +54,17 @@ class Anchors:
         verdict = await self._checked(head)
         self._anchored, self._anchored_at_s = head, self._clock()
         for fault in verdict.faults:
-            if fault.kind is not AuditFaultKind.LOST:
-                _log.error("audit.broken", seq=fault.seq, fault=fault.kind.value, faults=verdict.fault_count)
-                return
-            # Our own entry says so; it can be signed.
-            _log.warning("audit.lost", seq=fault.seq, until=fault.until)
+            match fault.kind:
+                case AuditFaultKind.LOST:
+                    # Our own entry says so; it can be signed.
+                    _log.warning("audit.lost", seq=fault.seq, until=fault.until)
+                case AuditFaultKind.UNKNOWN_KEY:
+                    # Another instance has another key file.
+                    _log.warning("audit.unverified", seq=fault.seq, faults=verdict.fault_count)
+                    return
+                case _:
+                    _log.error("audit.broken", seq=fault.seq, fault=fault.kind.value, faults=verdict.fault_count)
+                    return
         signature = self._keys.sign(statement(head))
         _log.info("audit.anchor", seq=head.seq, hash=head.hash, key=self._keys.current, signature=signature)
 

@@ -27,9 +27,6 @@ from lingua_scheduler.settings import AuditSettings, Settings
 from lingua_scheduler.store.access.audit import Appended, AuditStore
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import shown
-from lingua_scheduler.telemetry import logs
-
-_log = logs.get()
 
 # Each time another writer has made progress, so this many are met only by who writes against hundreds.
 MOST_TRIES = 1_000
@@ -159,7 +156,6 @@ class Auditor:
             self._heed(str(entry.head))
             if following is note:
                 return entry, reply.length
-            _log.info("audit.chain_begun", seq=entry.seq, last_seq=entry.seq - 1)
         raise RedisAway("the audit log has too many writers; try again")
 
     def _beginning(self) -> AuditNote:
