@@ -182,10 +182,7 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
         stack.push_async_callback(store.close)
         if (tracing := traces.configure(traces.SCHEDULER, os.environ)) is not None:
             stack.push_async_callback(tracing.close)
-        try:
-            scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
-        except AuditKeyError as error:
-            fail(f"{error}; correct audit.key_file", Exit.SETTINGS)
+        scheduler = _scheduler(settings, store, inherited, tracing)
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
@@ -207,6 +204,15 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
         await asked_to_stop.wait()
         if manager is not None:
             manager.stopping()
+
+
+def _scheduler(
+    settings: Settings, store: Store, inherited: Inherited | None, tracing: traces.Traces | None
+) -> Scheduler:
+    try:
+        return Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
+    except AuditKeyError as error:
+        fail(f"{error}; correct audit.key_file", Exit.SETTINGS)
 
 
 def _keyring(settings: Settings) -> Keyring | None:
