@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import NamedTuple
 from aiohttp import web
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
-from lingua_scheduler.configuration.data_dirs import catalogue_path, credentials_path
+from lingua_scheduler.configuration.data_dirs import audit_key_path, catalogue_path, credentials_path
 from lingua_scheduler.console.alarms import alarm_operations
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
 from lingua_scheduler.console.assets import serve_shared
+from lingua_scheduler.console.auditing import audited
 from lingua_scheduler.console.bodies import BODIES, BODY_TIMEOUT_S, CHARGE, COME, Bodies
 from lingua_scheduler.console.callbacks import Courier
 from lingua_scheduler.console.compat.polling import Polling
@@ -58,6 +60,9 @@ from lingua_scheduler.protocol.signals import (
     RequestWithdrawn,
     SlotFreed,
 )
+from lingua_scheduler.services.access.anchoring import Anchors
+from lingua_scheduler.services.access.audit_key_files import audit_keys
+from lingua_scheduler.services.access.auditing import Auditor, start_note
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
@@ -150,6 +155,9 @@ IDLE_S = 30.0
 STORMS_S = 5.0
 FAILURES_S = 0.5
 COUNTS_S = 2.0
+AUDIT_S = 60.0
+ANCHOR_LOOK_S = 5.0
+FORGET_S = 3600.0
 BACKLOG = 1024
 # A peer that connected just before we stopped accepting may still send its request.
 LATECOMERS_S = 0.5
@@ -166,7 +174,7 @@ class Inherited(NamedTuple):
 class Scheduler:
     """One scheduler instance, on an open store. `clock` is its event loop's.
 
-    `keyring` encrypts its letters; without one they are sent in the clear.
+    `keyring` encrypts its letters; without one they are sent in the clear. Raises AuditKeyError.
     """
 
     def __init__(
@@ -206,6 +214,9 @@ class Scheduler:
         assignments = Assignments(delivery.step, clock)
         self._waiting = WaitingRoom(settings.dispatch.queue_max, settings.dispatch.queue_wait_ms / 1000, clock)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
+        keys = audit_keys(audit_key_path(settings), keyring)
+        self.auditor = Auditor(store.audit, keys, self.instance, settings.audit)
+        self._anchors = Anchors(store.audit, keys, settings.audit.anchor_every, self._is_leading, clock)
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published, clock)
         endings = Endings(self.instance, store.jobs, assignments, settings.nodes)
         links = NodeLinks(self.instance)
@@ -271,7 +282,7 @@ class Scheduler:
         placer.settled, self.sweeper.on_jump = self._outages.settled, self._outages.clock_jumped
         overview = Overview(self.instance, release, store, links, sessions, self._waiting, explainer, clock)
         teller = Teller(me.incarnation, books, dispatcher, sessions, self._connected, self._waiting, languages)
-        chronicle = Chronicle(store.chronicle, lambda: self._leadership.is_leading, clock)
+        chronicle = Chronicle(store.chronicle, self._is_leading, clock)
         maker = PictureMaker(self.presence, store, settings, chronicle, teller.figures)
         self.snapshots = Snapshots(maker, settings.watch, chronicle, clock)
         self._outages.on_change = self.snapshots.build_soon
@@ -332,17 +343,21 @@ class Scheduler:
         self._siblings = Siblings(inherited.run_dir, inherited.worker, self.instance) if inherited else None
         app[OPERATIONS] = self.operations
         forwarder = Forwarder(self._forwarding, self.operations, turns)
-        add_operations(app, FleetOperations(overview, self._connected.departures, self._siblings).operations)
-        add_operations(app, NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
-        add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))
-        add_operations(app, [translating(self._translations, settings.calls)])
-        add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
-        add_operations(app, instance_operations(store, settings))
-        add_operations(app, alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
+
+        def add(operations: Iterable[Operation]) -> None:
+            add_operations(app, audited(operations, self.auditor))
+
+        add(FleetOperations(overview, self._connected.departures, self._siblings).operations)
+        add(NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
+        add(dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))
+        add([translating(self._translations, settings.calls)])
+        add(job_operations(Lookup(store, explainer), self._cancelling))
+        add(instance_operations(store, settings))
+        add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         watching = Watching(self.snapshots, self._live)
-        add_operations(app, watching.operations)
+        add(watching.operations)
         watching.add_to(app)
-        add_operations(app, Polling(self.snapshots, self._catalogue, lambda: store.is_ready).operations)
+        add(Polling(self.snapshots, self._catalogue, lambda: store.is_ready).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
         serve_shared(app)
         add_dashboard(app)
@@ -394,6 +409,10 @@ class Scheduler:
         self._chores.start(every("poke", POKE_S, self._poke))
         self._chores.start(every("failures", FAILURES_S, self._failures.write))
         self._chores.start(every("node_counts", COUNTS_S, self._node_counts.write))
+        self._chores.start(every("audit_head", AUDIT_S, self.auditor.look))
+        self._chores.start(every("audit_denied", AUDIT_S, self.auditor.write_denied))
+        self._chores.start(every("audit_old", FORGET_S, self._forget_audited))
+        self._chores.start(every("audit_anchor", ANCHOR_LOOK_S, self._anchors.look))
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
@@ -415,6 +434,8 @@ class Scheduler:
         self._chores.start(every("log_storms", STORMS_S, logs.tell_storms))
         self._tidier.start()
         self._chores.start(every("garbage", LOOK_EVERY_S, self._tidier.look))
+        with suppress(RedisAway):
+            await self.auditor.write(start_note(self.instance, version("lingua-scheduler"), self._settings))
         _log.info("scheduler.started", instance=self.instance, host=self._settings.server.host, port=self.port)
 
     async def stop(self) -> None:
@@ -467,6 +488,8 @@ class Scheduler:
         with suppress(RedisAway):
             await self._failures.write()
             await self._node_counts.write()
+            await self.auditor.write_denied()
+            await self._anchors.finish()
         await self._leadership.resign()
         if self._siblings is not None:
             await self._siblings.close()
@@ -484,6 +507,13 @@ class Scheduler:
         for site in self._runner.sites:
             await site.stop()
         await asyncio.sleep(LATECOMERS_S)
+
+    def _is_leading(self) -> bool:
+        return self._leadership.is_leading
+
+    async def _forget_audited(self) -> None:
+        if self._is_leading():
+            await self.auditor.forget_old()
 
     def _say_changed(self) -> None:
         self._store.signals.publish(PoolsChanged(self.instance))

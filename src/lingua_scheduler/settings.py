@@ -21,6 +21,8 @@ _Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 _UpToThousand = Annotated[int, Meta(ge=1, le=1000)]
 _QueueMax = Annotated[int, Meta(ge=0, le=1_000_000)]
 _KeepMs = Annotated[int, Meta(ge=1, le=30 * _DAY_MS)]
+_AuditKeepMs = Annotated[int, Meta(ge=_DAY_MS, le=3650 * _DAY_MS)]
+_AuditMax = Annotated[int, Meta(ge=1000, le=1_000_000)]
 _Megabytes = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Percent = Annotated[int, Meta(ge=1, le=100)]
 _Factor = Annotated[float, Meta(ge=0, le=100)]
@@ -547,6 +549,24 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     login_idle_ms: Annotated[_KeepMs, _doc("A login ends when it was not used for so long")] = 1_800_000
 
 
+class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
+    key_file: Annotated[
+        str,
+        _doc(
+            "File with the keys of the audit log, one per line as 64 hexadecimal digits: the first writes, all of them "
+            "verify. Every instance needs the same one. A bare file name is relative to `redis.data_dir`; empty = "
+            "derived from the cluster key"
+        ),
+    ] = ""
+    max_entries: Annotated[_AuditMax, _doc("Maximum entries of the audit log; above it the oldest are removed")] = (
+        100_000
+    )
+    keep_ms: Annotated[_AuditKeepMs, _doc("Time for which an entry of the audit log is kept")] = 365 * _DAY_MS
+    anchor_every: Annotated[
+        _Count, _doc("Entries after which the head of the audit log is signed and logged, if not 5 minutes before")
+    ] = 100
+
+
 class LogsSettings(msgspec.Struct, frozen=True, kw_only=True):
     level: Annotated[LogLevel, _doc("Minimum severity of events that are logged")] = "info"
     format: Annotated[LogFormat, _doc("Log format; auto = console on a terminal, else json")] = "auto"
@@ -569,6 +589,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     inbox: InboxSettings = InboxSettings()
     privacy: PrivacySettings = PrivacySettings()
     auth: AuthSettings = AuthSettings()
+    audit: AuditSettings = AuditSettings()
     requests: RequestsSettings = RequestsSettings()
     calls: CallsSettings = CallsSettings()
     watch: WatchSettings = WatchSettings()

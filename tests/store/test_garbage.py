@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lingua_scheduler.domain.access.audit import AuditNote
+from lingua_scheduler.domain.access.audit_check import verify
 from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
@@ -27,6 +29,7 @@ from lingua_scheduler.domain.watching.chronicle import FleetMemory
 from lingua_scheduler.domain.watching.failures import FailureFilter
 from lingua_scheduler.domain.watching.handling import AlarmAction
 from lingua_scheduler.domain.watching.tallies import TalliedError, TallySums
+from lingua_scheduler.services.access.auditing import Auditor
 from lingua_scheduler.store import reading, unreadable
 from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.jobs.requests import RequestClaim
@@ -37,6 +40,7 @@ from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
 from tests.domain.watching.test_chronicle import event
 from tests.domain.watching.test_failures import failure
+from tests.support.audits import ACTOR, KEYS
 from tests.support.credentials import key as key_named
 from tests.support.fleet import HERE, POOL, RULES, entry, join, order, wide_entry
 from tests.support.mail import DEAD_MS, ROOMY, letter, who
@@ -124,6 +128,7 @@ async def settle(store: Store) -> None:
     await store.alarms.note([("redis.full", 1)])
     await change_credentials(store)
     await store.requests.claim(RequestClaim(REQUEST, "t", "i-here", "p"), claim_ms=60_000, keep_ms=KEEP_MS)
+    await Auditor(store.audit, KEYS, "i-here").write(AuditNote(actor=ACTOR, action="nodes.drain"))
 
 
 async def change_credentials(store: Store) -> None:
@@ -157,7 +162,14 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         await store.inboxes.dead_letters("i-here", 10)
         await store.inboxes.depth("i-here")
 
+    async def audit() -> None:
+        await store.audit.head()
+        texts = (await store.audit.page())[0] + (await store.audit.page_back())[0]
+        verify(texts, KEYS)
+        await Auditor(store.audit, KEYS, "i-here").write(AuditNote(actor=ACTOR, action="nodes.drain"))
+
     return {
+        "audit": audit,
         "overdue leases": lambda: jobs.overdue(0, 10),
         "overdue nodes": lambda: nodes.overdue(0, 10),
         "rebuild": lambda: store.ledger.rebuild(0),

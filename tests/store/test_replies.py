@@ -24,6 +24,7 @@ from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
 from tests.domain.watching.test_failures import failure
+from tests.support.audits import OTHER_KEYS, chain
 from tests.support.clocks import Clock
 from tests.support.credentials import key
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
@@ -53,6 +54,11 @@ def is_for_many(name: str) -> bool:
 async def everything(store: Store, clock: Clock) -> None:
     """One long day in which each script has to answer each of its words."""
     nodes, jobs = store.nodes, store.jobs
+    begun, noted = chain(2)
+    await store.audit.append("", begun)
+    await store.audit.append("", noted)
+    await store.line.call("DEL", store.keys.audit_head)
+    await store.audit.append("", chain(1, keys=OTHER_KEYS)[0])
     for size in (1, 1, 0):
         await store.placements.assign("a", 1, 1) if size else await store.placements.assign("b", 1, 1)
     await store.placements.release("a", Place(0, 2))

@@ -60,6 +60,8 @@ HANDED_OVER = {
     "key": lambda keys: keys.shard(7).queues,
     "tally": lambda keys: keys.shard(7).tally("n1"),
     "journal": lambda keys: keys.events,
+    "log": lambda keys: keys.audit_log,
+    "head": lambda keys: keys.audit_head,
     "job_keys": lambda keys: keys.shard(7).job("job-7-a"),
 }
 

@@ -36,6 +36,7 @@ WHERE = {
     "job": "jobs.jobs:job",
     "explain": "jobs.jobs:explain",
     "cancel": "jobs.jobs:cancel",
+    "audit": "access.audit:audit",
     "redis": "maintenance.redis:redis",
     "redis-cluster": "maintenance.redis_cluster:redis_cluster",
     "completion": "completion:completion",

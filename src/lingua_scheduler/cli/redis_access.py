@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from lingua_scheduler.cli.audit_access import note_command
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.scheduler_access import asked
 from lingua_scheduler.configuration.data_dirs import resolved_data_dir
@@ -65,8 +66,12 @@ def with_store(
     config: Path | None,
     *,
     writes: bool = False,
+    notes: tuple[str, str] | None = None,
 ) -> T:
-    """Open the store, call, close it; every failure ends the command with one sentence."""
+    """Open the store, call, close it; every failure ends the command with one sentence.
+
+    `notes` is what the audit log is told before: the action, and what it is done to.
+    """
     scheduler = click.get_current_context().meta.get("lingua.url")
     if scheduler:
         if redis_url or data_dir:
@@ -92,6 +97,8 @@ def with_store(
         try:
             if writes:
                 await store.claim_data()
+            if notes is not None:
+                await note_command(store, settings, *notes)
             return await look(store)
         finally:
             await store.close()

@@ -41,6 +41,11 @@ def cluster_key_path(settings: Settings) -> Path | None:
     return _data_path(settings.privacy.cluster_key_file, settings.redis)
 
 
+def audit_key_path(settings: Settings) -> Path | None:
+    """Path of the audit log's own keys; None if they are derived from the cluster key."""
+    return _data_path(settings.audit.key_file, settings.redis)
+
+
 def _data_path(name: str, redis: RedisSettings) -> Path | None:
     try:
         path = Path(name).expanduser()

@@ -97,14 +97,22 @@ def new_key_text() -> str:
 
 def read_keys(text: str) -> Keyring:
     """One key a line, as 64 hexadecimal digits; `#` begins a comment. Raises ValueError with the reason."""
+    keys = read_key_lines(text)
+    if len(keys) > MOST_KEYS:
+        raise ValueError(f"it contains {len(keys)} keys; expected 1 or {MOST_KEYS}")
+    return Keyring(keys)
+
+
+def read_key_lines(text: str) -> list[bytes]:
+    """As many keys as there are, each once. Raises ValueError with the reason."""
     lines = [line.partition("#")[0].strip() for line in text.splitlines()]
     keys = [line for line in lines if line]
     if not all(map(_HEX_KEY.fullmatch, keys)):
         # The line itself may be a key with a mistake in it, and is not shown.
         raise ValueError(f"a line is not a key of {2 * KEY_BYTES} hexadecimal digits")
-    if not 1 <= len(set(keys)) <= MOST_KEYS:
-        raise ValueError(f"it contains {len(set(keys))} keys; expected 1 or {MOST_KEYS}")
-    return Keyring([bytes.fromhex(key) for key in dict.fromkeys(keys)])
+    if not keys:
+        raise ValueError(f"it contains 0 keys; expected 1 or {MOST_KEYS}")
+    return [bytes.fromhex(key) for key in dict.fromkeys(keys)]
 
 
 def derived_key(secret: bytes, purpose: bytes, length: int = KEY_BYTES) -> bytes:

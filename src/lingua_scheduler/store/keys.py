@@ -99,6 +99,8 @@ class Keys:
         self.issuers = f"{prefix}:{{auth}}:issuers"
         self.revocations = f"{prefix}:{{auth}}:void"
         self.credentials_version = f"{prefix}:{{auth}}:revision"
+        self.audit_log = f"{prefix}:{{audit}}:log"
+        self.audit_head = f"{prefix}:{{audit}}:head"
 
     def family_of(self, key: str) -> "KeyFamily | None":
         """What is kept under a key, by its name; None for what is none of ours."""
@@ -291,6 +293,13 @@ TABLE = (
         "version of keys, issuers and revocations: rises with every change, and is at least the time (ms, Redis's "
         "clock), so none is used twice",
     ),
+    KeyDoc(
+        "…:{audit}:log",
+        "stream",
+        "the audit log: who did what to what as JSON, each with a keyed hash over the one before; an entry's id is its "
+        "number; no secrets, no speech, no text; bounded",
+    ),
+    KeyDoc("…:{audit}:head", "string", "number and hash of the last entry of the audit log"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc(
         "…:{request:<digest>}",

@@ -64,7 +64,8 @@ def dead_letters(
             return await replay(store, chosen, limits)
         return Purged(purged=await purge(store, chosen))
 
-    _tell(with_store(work, redis_url, data_dir, config), as_json, is_choice=not all_letters)
+    notes = (f"dead-letters.{verb}", " ".join(letter_ids) or "all")
+    _tell(with_store(work, redis_url, data_dir, config, notes=notes), as_json, is_choice=not all_letters)
 
 
 def _show(found: DeadLetterList, as_json: bool) -> None:

@@ -46,7 +46,7 @@ def drain(
             running = await _watch(store, node_id, running, timeout_s)
         return outcome, running
 
-    outcome, running = with_store(work, redis_url, data_dir, config, writes=True)
+    outcome, running = with_store(work, redis_url, data_dir, config, writes=True, notes=("nodes.drain", node_id))
     if outcome is DrainOutcome.GONE:
         fail(f"there is no node {node_id}; lingua nodes lists them", Exit.SETTINGS)
     if wait and running:
@@ -73,7 +73,7 @@ def resume(node_id: str, redis_url: str | None, data_dir: str | None, config: Pa
     async def work(store: Store) -> DrainOutcome:
         return (await store.nodes.drain(node_id, resume=True))[0]
 
-    outcome = with_store(work, redis_url, data_dir, config, writes=True)
+    outcome = with_store(work, redis_url, data_dir, config, writes=True, notes=("nodes.resume", node_id))
     if outcome is DrainOutcome.GONE:
         fail(f"there is no node {node_id}; lingua nodes lists them", Exit.SETTINGS)
     if as_json:

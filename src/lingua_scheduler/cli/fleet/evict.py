@@ -61,7 +61,7 @@ def evict(node_id: str, redis_url: str | None, data_dir: str | None, config: Pat
         finally:
             await listening.close()
 
-    lost = with_store(work, redis_url, data_dir, config, writes=True)
+    lost = with_store(work, redis_url, data_dir, config, writes=True, notes=("nodes.evict", node_id))
     if lost is None:
         fail(f"there is no node {node_id}; lingua nodes lists them", Exit.SETTINGS)
     jobs = sorted(attempt.job_id for attempt in lost)
@@ -90,7 +90,7 @@ def release(node_id: str, redis_url: str | None, data_dir: str | None, config: P
     async def work(store: Store) -> ReleaseOutcome:
         return await store.nodes.release(node_id)
 
-    outcome = with_store(work, redis_url, data_dir, config, writes=True)
+    outcome = with_store(work, redis_url, data_dir, config, writes=True, notes=("nodes.release", node_id))
     if outcome is ReleaseOutcome.GONE:
         fail(f"there is no node {node_id}; lingua nodes lists them", Exit.SETTINGS)
     if as_json:

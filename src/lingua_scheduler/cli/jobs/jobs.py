@@ -123,7 +123,7 @@ def cancel(job_id: str, redis_url: str | None, data_dir: str | None, config: Pat
     async def work(store: Store) -> Cancellation:
         return await cancel_in(store, job_id, linger_ms)
 
-    outcome, record, ended = with_store(work, redis_url, data_dir, config)
+    outcome, record, ended = with_store(work, redis_url, data_dir, config, notes=("jobs.cancel", job_id))
     if record is None or outcome is CancelOutcome.GONE:
         _not_found(job_id)
     if outcome is CancelOutcome.ENDED:

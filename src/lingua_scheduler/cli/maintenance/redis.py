@@ -70,7 +70,8 @@ def check(redis_url: str | None, data_dir: str | None, config: Path | None, repa
         servers = [facts._asdict() | {"promise": facts.promise} for facts in about]
         return {"data_version": stored, "servers": servers}, found, left
 
-    about, found, left = with_store(look, redis_url, data_dir, config, writes=repair)
+    notes = ("redis.repair", "") if repair else None
+    about, found, left = with_store(look, redis_url, data_dir, config, writes=repair, notes=notes)
     if as_json:
         repaired = {"repaired": [_described(finding) for finding in found if finding not in left]} if repair else {}
         click.echo(json.dumps(about | {"findings": [_described(finding) for finding in left]} | repaired))
@@ -111,7 +112,7 @@ def upgrade(redis_url: str | None, data_dir: str | None, config: Path | None, as
     async def finish(store: Store) -> tuple[VersionClaimOutcome, str]:
         return await store.versions.claim(finish=True)
 
-    outcome, stored = with_store(finish, redis_url, data_dir, config)
+    outcome, stored = with_store(finish, redis_url, data_dir, config, notes=("redis.upgrade", str(DATA_VERSION)))
     if reason := refusal(outcome, stored):
         fail(reason, Exit.REDIS)
     if as_json:

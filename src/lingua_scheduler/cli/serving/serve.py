@@ -30,6 +30,7 @@ from lingua_scheduler.configuration.data_dirs import cluster_key_path
 from lingua_scheduler.configuration.fields import fields
 from lingua_scheduler.configuration.loading import Loaded
 from lingua_scheduler.protocol.sealing import Keyring
+from lingua_scheduler.services.access.audit_key_files import AuditKeyError
 from lingua_scheduler.services.access.doorkeeper import NoKeys
 from lingua_scheduler.services.access.keys_file import KeysFileError
 from lingua_scheduler.services.cluster.presence import IdTaken
@@ -181,7 +182,7 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
         stack.push_async_callback(store.close)
         if (tracing := traces.configure(traces.SCHEDULER, os.environ)) is not None:
             stack.push_async_callback(tracing.close)
-        scheduler = Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
+        scheduler = _scheduler(settings, store, inherited, tracing)
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
@@ -203,6 +204,15 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
         await asked_to_stop.wait()
         if manager is not None:
             manager.stopping()
+
+
+def _scheduler(
+    settings: Settings, store: Store, inherited: Inherited | None, tracing: traces.Traces | None
+) -> Scheduler:
+    try:
+        return Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
+    except AuditKeyError as error:
+        fail(f"{error}; correct audit.key_file", Exit.SETTINGS)
 
 
 def _keyring(settings: Settings) -> Keyring | None:
