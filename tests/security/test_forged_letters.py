@@ -25,6 +25,8 @@ from tests.support.waiting import until
 
 KEYRING = Keyring([bytes(range(32))])
 FLOOD = 2_000
+DEEP = b"\x82\xa4kind\xacattempt_lost\xa5depth" + b"\x91" * 3_000 + b"\x01"
+NO_TEXT = b"\x83\xa4kind\xacattempt_lost\xa6reason\xa2\xff\xfe\xa7attempt\x94\xa1j\x01\xa1n\x00"
 
 
 class Scene(NamedTuple):
@@ -152,6 +154,8 @@ def rubbish(copied: list[tuple[str, InboxEntry]]) -> Iterator[tuple[str, list[An
             ("a", words("assign", "a", entry.uid, body)),
             ("a", words("finished", "b", f"x-{number:x}", b"\x81\xa4kind\xa8finished")),
             ("a", words("cancel_attempt", "a" * 2_000, "u" * 2_000, b"\x90" * 4_000)),
+            ("a", words("attempt_lost", "b", f"d-{number:x}", DEEP)),
+            ("a", words("attempt_lost", "b", f"e-{number:x}", NO_TEXT)),
         )
 
 
