@@ -14,7 +14,7 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.protocol.bus import Finished, encode
+from lingua_scheduler.protocol.bus import Finished, ForwardedRequest, encode
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.store.cluster.inbox import InboxEntry
 from lingua_scheduler.store.store import Store
@@ -213,6 +213,20 @@ async def test_where_everything_is_sealed_no_result_is_forged(server: RedisProce
         await until(there.is_read)
         go_on.set()
         assert (await there.client.outcome())["text_translated"].startswith("said")
+
+
+@pytest.mark.expects_surprise("request.failed")
+async def test_no_letter_asks_for_what_only_operators_do(server: RedisProcess) -> None:
+    """Only requests about nodes over HTTP and results are forwarded, so no others are answered."""
+    async with scene(server.url, KEYRING) as there:
+        path = {"node_id": there.node.node_id}
+        for number, verb in enumerate(("drain", "evict")):
+            forged = ForwardedRequest(f"r{number}", "b", f"POST /v1/nodes/{{node_id}}/{verb}", path, b"{}", b"null")
+            await there.write("b", *words(forged.kind, "a", f"life-{number}", encode(forged)))
+        await until(there.is_read)
+        await until(lambda: not there.b._forwarding.running)
+        assert [view.state for view in await there.store.node_views.all()] == ["ready"]
+        await there.speak()
 
 
 def tell(what: str, before: list[float], during: list[float]) -> None:
