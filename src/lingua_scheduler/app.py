@@ -302,7 +302,7 @@ class Scheduler:
         self._listeners = inherited.listeners if inherited else ()
         self._siblings = Siblings(inherited.run_dir, inherited.worker, self.instance) if inherited else None
         app[OPERATIONS] = self.operations = list[Operation]()
-        forwarder = Forwarder(self._forwarding, self.operations, turns)
+        forwarder = Forwarder(self._forwarding, turns)
         add_operations(app, FleetOperations(overview, self._connected.departures, self._siblings).operations)
         add_operations(app, NodeOperations(self._http_nodes, progress, forwarder).operations)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))

@@ -4,6 +4,7 @@ import re
 
 import msgspec
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools.pools import Languages
 
@@ -108,7 +109,7 @@ def profile_of(text: str | None) -> StoredProfile | None:
     """Of nothing an empty one."""
     try:
         return _PROFILE.decode(text) if text else StoredProfile()
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return None
 
 
