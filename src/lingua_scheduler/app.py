@@ -342,7 +342,7 @@ class Scheduler:
         self._listeners = inherited.listeners if inherited else ()
         self._siblings = Siblings(inherited.run_dir, inherited.worker, self.instance) if inherited else None
         app[OPERATIONS] = self.operations
-        forwarder = Forwarder(self._forwarding, self.operations, turns)
+        forwarder = Forwarder(self._forwarding, turns)
 
         def add(operations: Iterable[Operation]) -> None:
             add_operations(app, audited(operations, self.auditor))

@@ -85,9 +85,8 @@ CALL: Call[Any, Any] = Call({"name": "n"}, Said("hi"), Asked(5), "r")
 
 
 def forwarder(wire: Wire, error: Exception | None = None, turns: CountedTurns | None = None) -> Forwarder:
-    own = operation(error)
-    made: Forwarder = Forwarder(wire, [], turns or CountedTurns())  # type: ignore[arg-type]
-    made._operations = [made.anywhere(own, elsewhere, without)]
+    made: Forwarder = Forwarder(wire, turns or CountedTurns())  # type: ignore[arg-type]
+    made.anywhere(operation(error), elsewhere, without)
     return made
 
 
@@ -115,7 +114,7 @@ async def test_what_goes_wrong_there_is_told_here(error: Exception, status: int,
     said = msgspec.json.decode(answer.body)
     assert (answer.status, said["error"]) == (status, code)
     assert "secret" not in said["detail"]
-    (there,) = forwarder(Wire(answer))._operations
+    (there,) = forwarder(Wire(answer))._operations.values()
     with pytest.raises(Problem) as told:
         await there.handle(CALL)
     assert (told.value.status, told.value.code, told.value.retry_after_s) == (
@@ -135,7 +134,7 @@ async def test_a_request_that_is_no_operation_of_ours_is_a_failure_of_ours() -> 
 
 async def test_a_request_goes_out_as_it_came_in() -> None:
     wire = Wire(ForwardedAnswer("r", 200, b'{"text":"there"}'))
-    (there,) = forwarder(wire)._operations
+    (there,) = forwarder(wire)._operations.values()
     response = await there.handle(CALL)
     assert response.body == b'{"text":"there"}'
     (sent,) = wire.sent
@@ -148,7 +147,7 @@ async def test_a_request_goes_out_as_it_came_in() -> None:
     [(Unanswered.GONE, 410), (Unanswered.UNABLE, 410), (Unanswered.BUSY, 503), (Unanswered.LATE, 503)],
 )
 async def test_no_answer_is_a_clear_error(why: Unanswered, status: int) -> None:
-    (there,) = forwarder(Wire(why))._operations
+    (there,) = forwarder(Wire(why))._operations.values()
     with pytest.raises(Problem) as told:
         await there.handle(CALL)
     assert told.value.status == status
@@ -156,7 +155,7 @@ async def test_no_answer_is_a_clear_error(why: Unanswered, status: int) -> None:
 
 async def test_both_instances_count_a_forwarded_request_as_their_own() -> None:
     asking, turns = CountedTurns(), CountedTurns()
-    (there,) = forwarder(Wire(ForwardedAnswer("r", 200, b"{}")), turns=asking)._operations
+    (there,) = forwarder(Wire(ForwardedAnswer("r", 200, b"{}")), turns=asking)._operations.values()
     await there.handle(CALL)
     # Its connection has waited for its turn already.
     assert (asking.came, asking.spent_s) == (0, LETTERS_S)
@@ -177,6 +176,6 @@ async def test_what_is_served_here_is_not_counted_twice() -> None:
         return ""
 
     turns = CountedTurns()
-    made: Forwarder = Forwarder(Wire(Unanswered.GONE), [], turns)  # type: ignore[arg-type]
+    made: Forwarder = Forwarder(Wire(Unanswered.GONE), turns)  # type: ignore[arg-type]
     await made.anywhere(operation(), here, without).handle(CALL)
     assert (turns.came, turns.spent_s) == (0, 0)

@@ -50,7 +50,17 @@ def test_messages_of_one_job_share_a_lane() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"\xff", b"\x80", msgspec.msgpack.encode({"kind": "attempt_lost"}), msgspec.msgpack.encode({"kind": "x"})],
+    [
+        b"",
+        b"\xff",
+        b"\x80",
+        msgspec.msgpack.encode({"kind": "attempt_lost"}),
+        msgspec.msgpack.encode({"kind": "x"}),
+        b"\x82\xa4kind\xacattempt_lost\xa5depth" + b"\x91" * 5_000 + b"\x01",
+        encode(AttemptLost(ATTEMPT, "??")).replace(b"??", b"\xff\xfe"),
+        encode(AttemptLost(ATTEMPT._replace(shard=10_000), "x")),
+        encode(AttemptLost(ATTEMPT._replace(shard=-1), "x")),
+    ],
 )
 def test_what_is_no_message_is_said_to_be_unreadable(body: bytes) -> None:
     with pytest.raises(UnreadableLetter):

@@ -14,7 +14,7 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.protocol.bus import Finished, encode
+from lingua_scheduler.protocol.bus import Finished, ForwardedRequest, encode
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.store.cluster.inbox import InboxEntry
 from lingua_scheduler.store.store import Store
@@ -25,6 +25,8 @@ from tests.support.waiting import until
 
 KEYRING = Keyring([bytes(range(32))])
 FLOOD = 2_000
+DEEP = b"\x82\xa4kind\xacattempt_lost\xa5depth" + b"\x91" * 3_000 + b"\x01"
+NO_TEXT = b"\x83\xa4kind\xacattempt_lost\xa6reason\xa2\xff\xfe\xa7attempt\x94\xa1j\x01\xa1n\x00"
 
 
 class Scene(NamedTuple):
@@ -152,6 +154,8 @@ def rubbish(copied: list[tuple[str, InboxEntry]]) -> Iterator[tuple[str, list[An
             ("a", words("assign", "a", entry.uid, body)),
             ("a", words("finished", "b", f"x-{number:x}", b"\x81\xa4kind\xa8finished")),
             ("a", words("cancel_attempt", "a" * 2_000, "u" * 2_000, b"\x90" * 4_000)),
+            ("a", words("attempt_lost", "b", f"d-{number:x}", DEEP)),
+            ("a", words("attempt_lost", "b", f"e-{number:x}", NO_TEXT)),
         )
 
 
@@ -209,6 +213,20 @@ async def test_where_everything_is_sealed_no_result_is_forged(server: RedisProce
         await until(there.is_read)
         go_on.set()
         assert (await there.client.outcome())["text_translated"].startswith("said")
+
+
+@pytest.mark.expects_surprise("request.failed")
+async def test_no_letter_asks_for_what_only_operators_do(server: RedisProcess) -> None:
+    """Only requests about nodes over HTTP and results are forwarded, so no others are answered."""
+    async with scene(server.url, KEYRING) as there:
+        path = {"node_id": there.node.node_id}
+        for number, verb in enumerate(("drain", "evict")):
+            forged = ForwardedRequest(f"r{number}", "b", f"POST /v1/nodes/{{node_id}}/{verb}", path, b"{}", b"null")
+            await there.write("b", *words(forged.kind, "a", f"life-{number}", encode(forged)))
+        await until(there.is_read)
+        await until(lambda: not there.b._forwarding.running)
+        assert [view.state for view in await there.store.node_views.all()] == ["ready"]
+        await there.speak()
 
 
 def tell(what: str, before: list[float], during: list[float]) -> None:

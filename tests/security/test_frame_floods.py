@@ -189,11 +189,11 @@ async def unheld(both: Rivals, floods: Floods) -> dict[str, str]:
             async with flood(both.held.port, *attack) as held, flood(both.free.port, *attack) as free:
                 had_s, during = (cpu_s(both.held), cpu_s(both.free)), list[float]()
                 held_s = free_s = 0.0
-                # On a busy machine it takes longer until a flood costs anything at all.
+                # On a busy machine it takes longer until a flood costs more than the conversation does.
                 for _ in range(MOST_ROUNDS):
                     during += await talk(client, numbers, 1)
                     held_s, free_s = cpu_s(both.held) - had_s[0], cpu_s(both.free) - had_s[1]
-                    if free_s >= ENOUGH_S:
+                    if free_s >= ENOUGH_S and held_s <= MOST_OF_FREE * free_s:
                         break
                 during.sort()
                 rests = await throttled(peers, path) - rested

@@ -54,13 +54,14 @@ A = Hold("i-here 1")
 REQUEST = Request("", "s-1", "r")
 QUARANTINE = QuarantineRules(3, 10, 3, 1_000, 60_000)
 SUSPENDING = ComplaintRules(debounce_ms=0, window_ms=10_000, most=30)
-# Bytes that are no text, words in wrong places, numbers without end, what is cut off, and nothing.
+# Bytes that are no text, words in wrong places, numbers and depth without end, what is cut off, and nothing.
 RUBBISH: list[bytes] = [
     b"\xff\xfe\x00\x80",
     b"job-0-a#b#0#n1",
     b"",
     b"two words and more",
     b'{"version": "1", "langu',
+    b'{"depth": ' + b"[" * 3_000 + b"]" * 3_000 + b"}",
     b"\x93\xa3job",
     b"99999999999999999999999",
     b"9" * 5_000,

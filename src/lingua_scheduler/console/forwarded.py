@@ -1,6 +1,6 @@
 """HTTP through any instance: a request about a node or a job of another instance is answered by that one."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -47,9 +47,10 @@ class Forwarder:
     at the instance that owns what it asks for.
     """
 
-    def __init__(self, forwarding: Forwarding, operations: Sequence[Operation], turns: Turns) -> None:
+    def __init__(self, forwarding: Forwarding, turns: Turns) -> None:
         self._forwarding = forwarding
-        self._operations = operations
+        # By name. A letter can ask for no other: those of operators are never forwarded.
+        self._operations: dict[str, Operation] = {}
         self._turns = turns
         forwarding.answer = self.answer
 
@@ -85,14 +86,15 @@ class Forwarder:
                     raise _busy(owner)
             return _response(answer)
 
-        return msgspec.structs.replace(operation, handle=handle)
+        served = self._operations[_name(operation)] = msgspec.structs.replace(operation, handle=handle)
+        return served
 
     async def answer(self, request: ForwardedRequest, is_connected: Callable[[], bool]) -> ForwardedAnswer:
         """As if it had come here, when it is its turn; its sender has judged its caller."""
         await self._turns.come()
         self._turns.spend(LETTERS_S)
         try:
-            operation = next(one for one in self._operations if _name(one) == request.operation)
+            operation = self._operations[request.operation]
             body = None if operation.body is None else msgspec.json.decode(request.body, type=operation.body)
             query = query_of(operation.query, msgspec.json.decode(request.query))
             caller = Caller(request.address, "")

@@ -241,7 +241,7 @@ class Connection(web.RequestHandler):
         """Input that is no HTTP is counted; a peer that disconnected, perhaps in its handshake, is no error at all."""
         if isinstance(error := more.get("exc_info"), HttpProcessingError):
             _CUT["malformed"].inc()
-        elif not (isinstance(error, ConnectionError) and self.transport is None):
+        elif not (isinstance(error, ConnectionError) and (self.transport is None or self.transport.is_closing())):
             super().log_exception(*told, **more)
 
     def _look_for_headers(self) -> None:

@@ -5,6 +5,7 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from lingua_scheduler.domain.access.principals import Principal
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.jobs.attempts import Attempt
 
 
@@ -120,5 +121,5 @@ class UnreadableLetter(Exception):
 def decode(body: bytes) -> AnyMessage:
     try:
         return _decoder.decode(body)
-    except msgspec.DecodeError as error:
+    except DECODE_ERRORS as error:
         raise UnreadableLetter(str(error)) from None

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.protocol import bulk, speech
 from lingua_scheduler.protocol.node import JobAssign, NodeIncoming, NodeOutgoing
 from lingua_scheduler.protocol.session import AudioChunk, SessionIncoming, SessionOutgoing, Utterance
@@ -33,9 +34,6 @@ class _UnknownType(UnreadableFrame):
 class _Envelope(msgspec.Struct):
     type: str | msgspec.UnsetType = msgspec.UNSET
 
-
-# UnicodeError and msgspec's own errors are ValueErrors.
-_DECODE_ERRORS = (ValueError, RecursionError)
 
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
@@ -84,7 +82,7 @@ class _Reader(Generic[M]):
             if is_flat or type(message) in self._flat_types or not _is_too_deep(frame):
                 return message
             refusal = UnreadableFrame(_TOO_DEEP.format(what="frame"))
-        except _DECODE_ERRORS as error:
+        except DECODE_ERRORS as error:
             refusal = self._refusal(frame, error)
         # Outside the handler, because a UnicodeError holds the whole frame and would travel as the context.
         try:
@@ -102,7 +100,7 @@ class _Reader(Generic[M]):
     def _refusal(self, frame: bytes | str, error: Exception) -> UnreadableFrame:
         try:
             wire_type = _envelope_decoder.decode(frame).type
-        except _DECODE_ERRORS as envelope_error:
+        except DECODE_ERRORS as envelope_error:
             return UnreadableFrame(_about_the_frame(envelope_error))
         if wire_type is msgspec.UNSET:
             return UnreadableFrame('the frame has no "type" field')
@@ -241,7 +239,7 @@ def _without_audio(frame: bytes | str) -> AudioChunk | None:
     """A chunk whose payload is not base64 counts as an empty one; None when something else is wrong with the frame."""
     try:
         chunk = _bad_chunk_decoder.decode(frame)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return None
     if _is_too_deep(frame):
         return None
@@ -256,7 +254,7 @@ def _read_apart(frame: bytes, most: bulk.Bulk) -> Utterance | AudioChunk | None:
     is_flat = len(apart.others) > bulk.SMALL_BYTES and _is_flat(apart.others, most)
     try:
         message = _speech_decoders[apart.name].decode(apart.others)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return None
     if not is_flat and _is_too_deep(apart.others):
         return None
@@ -295,7 +293,7 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk =
         if not _is_too_deep(body):
             return read
         refusal = UnreadableFrame(_TOO_DEEP.format(what="body"))
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         said = _with_choices(str(error), decoder.type)
         is_about_a_field = isinstance(error, msgspec.ValidationError) and (
             _PLACE.search(said) or _MISSING_FIELD.fullmatch(said)

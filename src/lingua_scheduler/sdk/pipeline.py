@@ -1,19 +1,19 @@
 """Recogniser, repairer, translator and speaker as one engine: it does what a job asks for, stage by stage."""
 
-import functools
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lingua_scheduler.domain.jobs.losses import STAGES
-from lingua_scheduler.domain.pools.languages import AUTO, tag_of
+from lingua_scheduler.domain.pools.languages import AUTO
 from lingua_scheduler.domain.sessions.terms import TWO_WAY_AUTO
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
 from lingua_scheduler.sdk.calling import EngineCalls
 from lingua_scheduler.sdk.checks import must_be_engine
+from lingua_scheduler.sdk.choosing import knowing, lacking, own_name, service_id, tag
 from lingua_scheduler.sdk.declared_pairs import pairs_in
 from lingua_scheduler.sdk.decoding import CannotDecode, NoDecoder, decode
 from lingua_scheduler.sdk.engines import (
@@ -54,6 +54,15 @@ class PassThrough:
         return text
 
 
+class Parts(NamedTuple):
+    """The engines of a pipeline, by their kinds."""
+
+    recognisers: Sequence[Recogniser]
+    repairers: Sequence[Repairer]
+    translators: Sequence[Translator]
+    speakers: Sequence[Speaker]
+
+
 class Pipeline:
     """Several engines of a kind may be given: the first that knows the language does the work.
 
@@ -72,16 +81,24 @@ class Pipeline:
         name: str = "pipeline",
     ) -> None:
         self.name = name
-        self._slots = slots
         self._recognisers: list[Recogniser] = _several(recogniser)
         self._repairers: list[Repairer] = _several(repairer)
         if repairer is None:
             self._repairers = [PassThrough(lambda: _union(engine.languages for engine in self._recognisers))]
         self._translators: list[Translator] = _several(translator)
         self._speakers: list[Speaker] = _several(speaker)
-        self._threads = Threads(slots, name)
-        self._calls = EngineCalls(self._threads)
+        self.resize(slots)
         self._check()
+
+    @property
+    def parts(self) -> Parts:
+        return Parts(self._recognisers, self._repairers, self._translators, self._speakers)
+
+    def resize(self, slots: int) -> None:
+        """Work on so many jobs at once: plain methods have a thread for each. Call it before the first job."""
+        self._slots = slots
+        self._threads = Threads(slots, self.name)
+        self._calls = EngineCalls(self._threads)
 
     def _check(self) -> None:
         """Raises BrokenContract, with a sentence about the first engine that cannot be used."""
@@ -105,12 +122,12 @@ class Pipeline:
         self._check()
         recognises = _union(engine.languages for engine in self._recognisers)
         pairs = _union(pairs_in(engine.pairs) for engine in self._translators)
-        heard = set(map(_tag, recognises))
+        heard = set(map(tag, recognises))
         return Abilities(
             recognises=recognises,
             repairs=_union(engine.languages for engine in self._repairers),
             speaks=_union(engine.languages for engine in self._speakers),
-            translates=[pair for pair in pairs if _tag(pair[0]) in heard],
+            translates=[pair for pair in pairs if tag(pair[0]) in heard],
             slots=self._slots,
             services=self._services(),
         )
@@ -158,7 +175,7 @@ class Pipeline:
             return await self._threads.run(lambda: decode(job.audio, job.audio_format, job.sample_rate).at(SAMPLE_RATE))
         except NoDecoder as error:
             # Another node may have one.
-            raise ModelNotAvailable(str(error), _service_id(self._recognisers[0], "asr")) from error
+            raise ModelNotAvailable(str(error), service_id(self._recognisers[0], "asr")) from error
         except CannotDecode as error:
             raise Unsupported(str(error)) from error
 
@@ -187,13 +204,13 @@ class Pipeline:
         raise Unsupported(f"no recogniser of this node can tell {' from '.join(candidates)}; name the spoken language")
 
     async def _recognise(self, audio: Audio, language: str, partial: Partial) -> str:
-        engine, name = _knowing(self._recognisers, "asr", language)
+        engine, name = knowing(self._recognisers, "asr", language)
         text: str = await self._ask(engine, "asr", "recognise", audio, name, partial)
         return text.strip()
 
     async def _repair(self, text: str, language: str) -> str:
         for engine in self._repairers:
-            if (name := _own_name(language, engine.languages)) is not None:
+            if (name := own_name(language, engine.languages)) is not None:
                 repaired: str = await self._ask(engine, "semantic", "repair", text, name)
                 return repaired
         return text
@@ -203,22 +220,22 @@ class Pipeline:
             return text
         for engine in self._translators:
             for pair in pairs_in(engine.pairs):
-                if (_tag(pair[0]), _tag(pair[1])) == (source, target):
+                if (tag(pair[0]), tag(pair[1])) == (source, target):
                     translated: str = await self._ask(engine, "nmt", "translate", text, *pair)
                     return translated
-        raise _lacking("nmt", f"{source} to {target}", self._translators)
+        raise lacking("nmt", f"{source} to {target}", self._translators)
 
     async def _speak(self, text: str, language: str) -> bytes:
         if not text:
             return b""
-        engine, name = _knowing(self._speakers, "tts", language)
+        engine, name = knowing(self._speakers, "tts", language)
         speech: Audio = await self._ask(engine, "tts", "speak", text, name)
         if speech.sample_rate != SAMPLE_RATE:
             speech = await self._threads.run(lambda: speech.at(SAMPLE_RATE))
         return speech.samples
 
     async def _ask(self, engine: object, kind: str, method: str, *arguments: object) -> Any:
-        return await self._calls.ask(engine, _service_id(engine, kind), method, *arguments)
+        return await self._calls.ask(engine, service_id(engine, kind), method, *arguments)
 
     def _services(self) -> list[Service]:
         kinds: dict[str, Sequence[object]] = {
@@ -228,7 +245,7 @@ class Pipeline:
             "tts": self._speakers,
         }
         return [
-            Service(_service_id(engine, kind), kind, getattr(engine, "device", "cpu"))
+            Service(service_id(engine, kind), kind, getattr(engine, "device", "cpu"))
             for kind, engines in kinds.items()
             for engine in engines
         ]
@@ -247,43 +264,6 @@ class _Stages:
         with at_stage(STAGES[stage], self.texts):
             yield
         self.took_ms[stage] = round((time.monotonic() - began_s) * 1000, 1)
-
-
-class _KnowsLanguages(Protocol):
-    @property
-    def languages(self) -> Sequence[str]: ...
-
-
-K = TypeVar("K", bound=_KnowsLanguages)
-
-
-def _knowing(engines: Sequence[K], kind: str, language: str) -> tuple[K, str]:
-    """The first engine that knows a language, and its own name for it."""
-    for engine in engines:
-        if (name := _own_name(language, engine.languages)) is not None:
-            return engine, name
-    raise _lacking(kind, language, engines)
-
-
-def _own_name(language: str, names: Sequence[str]) -> str | None:
-    """An engine may write `EN` or `zh_CN`; jobs come with `en` and `zh-CN`."""
-    return next((name for name in names if _tag(name) == language), None)
-
-
-@functools.lru_cache(maxsize=1024)
-def _tag(name: str) -> str:
-    return tag_of(name) or name
-
-
-def _lacking(kind: str, what: str, engines: Sequence[object]) -> ModelNotAvailable:
-    """What was declared a heartbeat ago may be gone by now; another node does the job."""
-    return ModelNotAvailable(
-        f"no {kind} for {what} is available on this node", _service_id(engines[0], kind) if engines else ""
-    )
-
-
-def _service_id(engine: object, kind: str) -> str:
-    return f"{getattr(engine, 'name', type(engine).__name__.lower())}-{kind}"
 
 
 def _several(given: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.protocol.shapes import JobPipeline
-from lingua_scheduler.sdk.audio import SAMPLE_RATE
+from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
 from lingua_scheduler.sdk.checks import checked_translation, must_be_abilities
 from lingua_scheduler.sdk.declared_pairs import pairs_in
 from lingua_scheduler.sdk.engines import Abilities, Engine, EngineRefused, to_nobody
@@ -32,6 +32,8 @@ class PairTest(NamedTuple):
     stage_ms: dict[str, float]
     heard: bool = True
     problem: str = ""
+    # How long the translated speech is.
+    speech_s: float = 0.0
 
 
 def pairs_of(able: Abilities) -> list[tuple[str, str]]:
@@ -70,7 +72,8 @@ async def try_pair(engine: Engine, pair: tuple[str, str], able: Abilities, sampl
         stage = stage_of(error).stage
         problem = f"{stage}: {whole_description_of(error)}" if stage else whole_description_of(error)
         return PairTest(source, target, is_spoken, _since_ms(began_s), {}, problem=problem)
-    return PairTest(source, target, is_spoken, _since_ms(began_s), dict(made.stage_ms), heard=heard)
+    speech_s = Audio(made.speech).seconds
+    return PairTest(source, target, is_spoken, _since_ms(began_s), dict(made.stage_ms), heard=heard, speech_s=speech_s)
 
 
 def _without_limit(seconds: float) -> None:

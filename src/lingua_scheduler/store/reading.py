@@ -6,6 +6,7 @@ import msgspec
 
 from lingua_scheduler.domain.access.credentials import Credential, Revocation, is_revocation_name
 from lingua_scheduler.domain.access.issuers import Issuer
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools.pools import Languages
 
@@ -115,7 +116,7 @@ def profile_of(text: str | None) -> StoredProfile | None:
     """Of nothing an empty one."""
     try:
         return _PROFILE.decode(text) if text else StoredProfile()
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return None
 
 

@@ -37,9 +37,9 @@ class Mute(Voice):
 def test_how_many_seconds_of_speech_came_out_is_known(heard: str) -> None:
     ears = Ears(heard=heard)
     [spoken] = tried(Pipeline(ears, None, Mind(), Voice()), ("en", "zh"))
-    assert (spoken.test.problem, spoken.test.heard, spoken.speech_s) == ("", bool(heard), 1.0)
+    assert (spoken.test.problem, spoken.test.heard, spoken.test.speech_s) == ("", bool(heard), 1.0)
     [silent] = tried(Pipeline(ears, None, Mind(), Mute()), ("en", "zh"))
-    assert (silent.test.problem, silent.speech_s) == ("", 0.0)
+    assert (silent.test.problem, silent.test.speech_s) == ("", 0.0)
 
 
 class Whole:
@@ -57,7 +57,7 @@ ABLE = Abilities(["en"], ["en"], ["pt"])
 
 def test_also_of_an_engine_that_does_everything() -> None:
     [found] = tried(Whole(), ("en", "pt"), given=ABLE)
-    assert (found.test.problem, found.speech_s) == ("", 0.5)
+    assert (found.test.problem, found.test.speech_s) == ("", 0.5)
 
 
 class Endless(Whole):
@@ -75,7 +75,7 @@ class Blocking(Whole):
 def test_an_engine_that_waits_for_ever_fails_its_pair_alone() -> None:
     endless, works = tried(Endless(), ("en", "pt"), ("en", "es"), given=ABLE, timeout_s=0.1)
     assert endless.test.problem == "not done after 0.1 s (--timeout)"
-    assert (works.test.problem, works.speech_s) == ("", 0.5)
+    assert (works.test.problem, works.test.speech_s) == ("", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,17 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.protocol.shapes import JobError
+from lingua_scheduler.services.attempts import trails
 from lingua_scheduler.services.attempts.reports import LostAttempt, answered
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.telemetry.traces import Kind, Traces
 
+WALL_MS = 1_700_000_000_000.0
 ATTEMPT = Attempt("job-1", 2, "n1", 0)
 OF_ATTEMPT = {"lingua.job_id": "job-1", "lingua.attempt": 2, "lingua.node_id": "n1"}
 
@@ -54,11 +55,13 @@ class FakeTraces:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 100.0
         self.traces = FakeTraces()
         self.trails = Trails(cast("Traces", self.traces), "i1", lambda: self.now_s)
-        self.offset_ms = wall_ms() - 100_000
+        self.offset_ms = WALL_MS - 100_000
+        # The wall clock is read when a trail begins, while the bench's clock is at 100 s.
+        monkeypatch.setattr(trails, "wall_ms", lambda: WALL_MS)
 
     def told(self) -> list[tuple[str, float, float, bool, dict[str, Any]]]:
         """Of each span that ended: its name, begin and end by the bench's clock, whether it failed, its attributes."""
@@ -73,8 +76,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(monkeypatch)
 
 
 def result(success: bool = True, **more: Any) -> JobResult:

@@ -59,7 +59,8 @@ class Caller:
 
 @pytest.fixture
 async def caller(server: RedisProcess) -> AsyncIterator[Caller]:
-    async with scheduler_on(server.url, job__linger_ms=0) as (scheduler, _), field(scheduler.port) as peers:
+    patient = {"redis__timeout_ms": 30_000, "job__linger_ms": 0}
+    async with scheduler_on(server.url, **patient) as (scheduler, _), field(scheduler.port) as peers:
         yield Caller(scheduler, peers)
 
 

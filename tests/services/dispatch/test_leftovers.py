@@ -1,6 +1,8 @@
 """What Redis keeps of a job that is over here is ended when Redis is back: slots are freed, records are closed."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -35,9 +37,10 @@ class Runner:
 class Place:
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.now_s = 0.0
         self.runner = Runner(store)
         settings = settings_with(job__timeout_max_ms=40_000, job__keep_ms=70_000).job
-        self.leftovers = Leftovers(store, self.runner, settings)  # type: ignore[arg-type]
+        self.leftovers = Leftovers(store, self.runner, settings, lambda: self.now_s)  # type: ignore[arg-type]
 
     async def done(self) -> None:
         await until(lambda: not len(self.leftovers.tasks))
@@ -151,13 +154,73 @@ async def test_a_slot_is_freed_while_it_is_leased_and_a_record_closed_while_it_i
     place.leftovers.let_go(Try(1, "a", 1_000, doubtful=(0,)))
     place.leftovers.close(Try(1, "b", 1_000, doubtful=(0,)), JobEvent.FAIL, DETAIL, note_of)
     await place.done()
-    assert patience == [40.0, 70.0]
+    assert sorted(patience) == [40.0, 70.0]
 
 
 async def test_only_so_many_jobs_wait_to_be_closed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CLOSING_MAX", 1)
+    monkeypatch.setattr(module, "WAITING_MAX", 1)
     for serial in ("a", "b"):
         place.leftovers.close(Try(1, serial, 1_000, doubtful=(0,)), JobEvent.FAIL, DETAIL, note_of)
+    place.leftovers.let_go(Try(1, "c", 1_000, doubtful=(0,)))
     assert len(place.leftovers.tasks) == 1
     await place.done()
     assert list(await place.states()) == ["job-0-a"]
+
+
+class Outage:
+    """Stands for Redis while it is away: who asks it waits, until it is back."""
+
+    def __init__(self) -> None:
+        self.is_over = asyncio.Event()
+        self.asking: Counter[int] = Counter()
+        self.most: Counter[int] = Counter()
+        self.patience: list[float] = []
+
+    async def read(self, shard: int, _job_id: str) -> dict[str, str]:
+        self.asking[shard] += 1
+        self.most |= self.asking
+        await asyncio.sleep(0)
+        self.asking[shard] -= 1
+        return {}
+
+    async def insist(self, call: Callable[[], Awaitable[None]], timeout_s: float) -> None:
+        self.patience.append(timeout_s)
+        await self.is_over.wait()
+        await call()
+
+
+@pytest.fixture
+def outage(place: Place, monkeypatch: pytest.MonkeyPatch) -> Outage:
+    found = Outage()
+    monkeypatch.setattr(place.store.jobs, "read", found.read)
+    monkeypatch.setattr(place.store, "insist", found.insist)
+    return found
+
+
+async def test_when_redis_is_back_only_a_few_ask_each_shard_at_a_time(place: Place, outage: Outage) -> None:
+    """Live jobs would wait behind all others."""
+    for serial in range(100):
+        place.leftovers.close(Try(1, f"{serial}", 1_000, doubtful=(0, 1)), JobEvent.FAIL, DETAIL, note_of)
+        place.leftovers.let_go(Try(1, f"x{serial}", 1_000, doubtful=(1,)))
+    outage.is_over.set()
+    await place.done()
+    assert outage.most == {0: module.AT_ONCE, 1: module.AT_ONCE}
+
+
+async def test_a_part_of_a_cluster_that_stays_away_does_not_hold_up_the_others(place: Place, outage: Outage) -> None:
+    for serial in range(100):
+        place.leftovers.let_go(Try(1, f"{serial}", 1_000, doubtful=(7,)))
+    await until(lambda: len(outage.patience) == module.AT_ONCE)
+    place.leftovers.let_go(Try(1, "x", 1_000, doubtful=(0,)))
+    await until(lambda: len(outage.patience) == module.AT_ONCE + 1)
+
+
+async def test_who_waits_for_others_has_no_more_time_for_it(place: Place, outage: Outage) -> None:
+    """Or thousands would follow each other for hours, each as patient as the first."""
+    for serial in range(module.AT_ONCE + 1):
+        place.leftovers.let_go(Try(1, f"{serial}", 1_000, doubtful=(0,)))
+    await until(lambda: len(outage.patience) == module.AT_ONCE)
+    place.now_s = 50.0
+    outage.is_over.set()
+    await place.done()
+    assert outage.patience == [40.0] * module.AT_ONCE + [-10.0]

@@ -29,6 +29,14 @@ async def test_what_nodes_spoke_becomes_one_file_if_it_can_be_read() -> None:
     assert await files().join([("flac", b"x")]) is None
 
 
+async def test_a_decoder_that_has_ended_gets_no_more() -> None:
+    process = await asyncio.create_subprocess_exec("true", stdin=asyncio.subprocess.PIPE)
+    assert process.stdin is not None
+    await process.wait()
+    await until(process.stdin.is_closing)
+    await sound_files._write(process, b"x", b"y")
+
+
 @pytest.mark.parametrize(
     ("program", "detail"),
     [

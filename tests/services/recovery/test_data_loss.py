@@ -9,6 +9,7 @@ from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.protocol.signals import DataLost
 from lingua_scheduler.services.attempts.reports import LostAttempt
+from lingua_scheduler.services.recovery import data_loss
 from lingua_scheduler.services.recovery.data_loss import DataLoss
 from lingua_scheduler.store.store import Store
 from tests.support.connected import registered
@@ -91,6 +92,7 @@ async def test_signals_of_a_loss_that_come_while_nodes_are_written_again_cause_o
         await go_on.wait()
 
     monkeypatch.setattr(parts.connected.reassertion, "reassert", reassert)
+    monkeypatch.setattr(data_loss, "REST_S", 0)
     loss.heard(DataLost("i-here"))  # our own
     assert len(loss.tasks) == 0
     for _ in range(20):
@@ -103,6 +105,25 @@ async def test_signals_of_a_loss_that_come_while_nodes_are_written_again_cause_o
     loss.heard(DataLost("another"))
     await until(lambda: not len(loss.tasks))
     assert begun == 3
+
+
+async def test_signals_without_end_do_not_make_us_write_our_nodes_without_pause(
+    parts: Parts, loss: DataLoss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when each run is over before the next signal comes."""
+    begun = 0
+
+    async def reassert() -> None:
+        nonlocal begun
+        begun += 1
+
+    monkeypatch.setattr(parts.connected.reassertion, "reassert", reassert)
+    monkeypatch.setattr(data_loss, "REST_S", 3_600)
+    for _ in range(50):
+        loss.heard(DataLost("another"))
+        await asyncio.sleep(0)
+    assert (begun, len(loss.tasks)) == (1, 1)
+    await loss.tasks.close()
 
 
 async def test_restoring_writes_nodes_again_and_makes_sessions_due(store: Store, parts: Parts, loss: DataLoss) -> None:

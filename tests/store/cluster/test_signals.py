@@ -52,9 +52,22 @@ async def test_installations_with_different_prefixes_do_not_hear_each_other(stor
         assert here == []
 
 
-async def test_rubbish_is_passed_over(store: Store) -> None:
+RUBBISH: list[str | bytes] = [
+    "",
+    "{",
+    '{"type":"from the future"}',
+    '{"type":"cancel_job"}',
+    "[]",
+    "x" * 100_000,
+    b"\xff",
+]
+DEEP = b'{"type":"cancel_job","depth":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+
+
+async def test_rubbish_is_passed_over_on_the_same_connection(store: Store) -> None:
+    """A new connection would miss what is said meanwhile."""
     async with listener(store) as heard:
-        for rubbish in ("", "{", '{"type":"from the future"}', '{"type":"cancel_job"}', "[]", "x" * 100_000, b"\xff"):
+        for rubbish in (*RUBBISH, DEEP, b'{"type":"cancel_job","owner":"\xff"}'):
             await store.line.call("PUBLISH", store.keys.signals, rubbish)
         await store.signals.publish(CANCEL)
         await until(lambda: heard == [CANCEL])

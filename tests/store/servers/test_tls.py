@@ -58,7 +58,8 @@ def server(binary: str, certificates: Certificates) -> Iterator[Server]:
 
 @asynccontextmanager
 async def store_on(url: str) -> AsyncIterator[Store]:
-    store = Store(url, key_prefix="lingua:v1")
+    # A handshake costs much on a busy machine.
+    store = Store(url, key_prefix="lingua:v1", timeout_ms=30_000)
     await store.open()
     try:
         yield store

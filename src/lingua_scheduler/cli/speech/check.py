@@ -76,14 +76,14 @@ def _show(own: OwnEngine, tried: Trial) -> None:
 def _how(own: OwnEngine, tried: Trial) -> str:
     if not tried.test.is_spoken:
         return f"text only ({why_text_only(own, tried.test.target)})"
-    return f"{tried.speech_s:.1f} s of speech spoken" if tried.speech_s else "no speech"
+    return f"{tried.test.speech_s:.1f} s of speech spoken" if tried.test.speech_s else "no speech"
 
 
 def _warnings(tried: Trial) -> list[str]:
     """What works, and yet would not do for jobs."""
     test = tried.test
     found = []
-    if test.is_spoken and not test.problem and not tried.speech_s:
+    if test.is_spoken and not test.problem and not tried.test.speech_s:
         found.append(f"the voice returned no speech for {test.target}")
     if tried.is_late:
         audio_s, allowed_s = _sample(test.source).seconds, tried.allowed_ms / 1000
@@ -105,7 +105,7 @@ def _as_json(name: str, able: Abilities, tried: list[Trial]) -> dict[str, Any]:
                 "from": one.test.source,
                 "to": one.test.target,
                 "is_spoken": one.test.is_spoken,
-                "speech_s": round(one.speech_s, 2),
+                "speech_s": round(one.test.speech_s, 2),
                 "is_heard": one.test.heard,
                 "took_ms": one.test.took_ms,
                 "allowed_ms": round(one.allowed_ms),

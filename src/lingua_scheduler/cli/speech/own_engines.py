@@ -5,11 +5,9 @@ from typing import Any
 
 from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.sdk.calling import EngineCalls
 from lingua_scheduler.sdk.checks import must_be_abilities
 from lingua_scheduler.sdk.engines import Abilities, Engine, Partial, Translation
 from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.threads import Threads
 
 
 class OwnEngine:
@@ -30,7 +28,7 @@ class OwnEngine:
         self._given = given
         self._slots = slots
         if slots is not None and isinstance(engine, Pipeline):
-            _resize(engine, slots)
+            engine.resize(slots)
         if callable(load := getattr(engine, "load", None)):
             self.load = load
 
@@ -52,13 +50,6 @@ class OwnEngine:
         able: Abilities = self._given or self.engine.abilities()  # type: ignore[attr-defined]  # others are not loaded
         must_be_abilities(able)
         return able
-
-
-def _resize(pipeline: Pipeline, slots: int) -> None:
-    """Plain methods need a thread for each slot. Nothing runs yet, so the threads can be others."""
-    pipeline._slots = slots
-    pipeline._threads = Threads(slots, pipeline.name)
-    pipeline._calls = EngineCalls(pipeline._threads)
 
 
 def _narrowed(able: Abilities, languages: Sequence[str]) -> Abilities:

@@ -75,10 +75,10 @@ def _parts(own: OwnEngine) -> _Parts:
     if not isinstance(engine, Pipeline):
         return _of_abilities(engine.name, own.all_abilities())
     return _Parts(
-        [_Part(_name(one), _tags(one.languages)) for one in engine._recognisers],
-        [_Part(_name(one), _tags(one.languages)) for one in engine._repairers],
-        [_Part(_name(one), _tags(source for source, _ in one.pairs)) for one in engine._translators],
-        [_Part(_name(one), _tags(one.languages)) for one in engine._speakers],
+        [_Part(_name(one), _tags(one.languages)) for one in engine.parts.recognisers],
+        [_Part(_name(one), _tags(one.languages)) for one in engine.parts.repairers],
+        [_Part(_name(one), _tags(source for source, _ in one.pairs)) for one in engine.parts.translators],
+        [_Part(_name(one), _tags(one.languages)) for one in engine.parts.speakers],
     )
 
 

@@ -8,10 +8,8 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, Self, TypeVar
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
-from lingua_scheduler.protocol.node import JobAssign
 from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Abilities, Engine, Partial, Translation
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_scheduler.sdk.engines import Abilities, Engine
 from lingua_scheduler.sdk.self_test import PairTest, try_pair
 from lingua_scheduler.sdk.time_limits import asking_with
 from lingua_scheduler.settings import JobSettings
@@ -30,7 +28,6 @@ class Trial(NamedTuple):
     """One pair: `allowed_ms` is what a scheduler with default settings allows a job with this audio."""
 
     test: PairTest
-    speech_s: float
     allowed_ms: float
 
     @property
@@ -86,12 +83,11 @@ class Trials:
         def ask(seconds: float) -> None:
             asked.append(((time.monotonic() - began_s) * 1000, seconds))
 
-        listener = _listener(self._own.engine)
-        test = self._in_time(pair, _trying(listener, pair, able, audio, ask))
+        test = self._in_time(pair, _trying(self._own.engine, pair, able, audio, ask))
         if test is None:
             took_ms = self._timeout_s * 1000
             return self._failed(pair, able, audio, took_ms, f"not done after {self._timeout_s:g} s (--timeout)")
-        return Trial(test, Audio(listener.speech).seconds, allowed_ms(JOB, audio.seconds, asked))
+        return Trial(test, allowed_ms(JOB, audio.seconds, asked))
 
     def _in_time(self, pair: tuple[str, str], trying: Coroutine[Any, Any, PairTest]) -> PairTest | None:
         limit_s = self._timeout_s + CANCELLED_WITHIN_S + ANSWERED_WITHIN_S
@@ -108,7 +104,7 @@ class Trials:
 
     def _failed(self, pair: tuple[str, str], able: Abilities, audio: Audio, took_ms: float, why: str) -> Trial:
         test = PairTest(*pair, pair[1] in map(tag, able.speaks), took_ms, {}, problem=why)
-        return Trial(test, 0.0, allowed_ms(JOB, audio.seconds, []))
+        return Trial(test, allowed_ms(JOB, audio.seconds, []))
 
 
 async def _within(trying: Coroutine[Any, Any, PairTest], timeout_s: float) -> tuple[PairTest | None, bool]:
@@ -126,37 +122,7 @@ async def _within(trying: Coroutine[Any, Any, PairTest], timeout_s: float) -> tu
 
 
 async def _trying(
-    listener: "_Listener", pair: tuple[str, str], able: Abilities, audio: Audio, ask: Callable[[float], None]
+    engine: Engine, pair: tuple[str, str], able: Abilities, audio: Audio, ask: Callable[[float], None]
 ) -> PairTest:
     with asking_with(ask):
-        return await try_pair(listener, pair, able, audio.samples)
-
-
-class _Listener:
-    """An engine as it is; keeps the speech that it made last."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.name = engine.name
-        self.speech = b""
-
-    async def translate(self, job: JobAssign, partial: Partial) -> Any:
-        return self._kept(await self._engine.translate(job, partial))
-
-    def _kept(self, made: Any) -> Any:
-        # What is no Translation is named by the self-test.
-        self.speech = made.speech if isinstance(made, Translation) else b""
-        return made
-
-
-class _PipelineListener(_Listener, Pipeline):
-    """The self-test goes on with a text after a sample that a pipeline did not understand."""
-
-    _engine: Pipeline
-
-    async def from_text(self, text: str, job: JobAssign) -> Any:
-        return self._kept(await self._engine.from_text(text, job))
-
-
-def _listener(engine: Engine) -> _Listener:
-    return _PipelineListener(engine) if isinstance(engine, Pipeline) else _Listener(engine)
+        return await try_pair(engine, pair, able, audio.samples)

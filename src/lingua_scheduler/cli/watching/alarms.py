@@ -91,8 +91,12 @@ def alarms(
     )
     for name in chosen:
         choice = AlarmChoice(alarm=name, action=action, for_ms=for_ms or HOUR_MS, by=who)
-        answer = asked(url, lambda: asyncio.run(post(url, "/v1/alarms", msgspec.json.encode(choice))))  # noqa: B023
+        answer = _posted(url, choice)
         click.echo(answer if as_json else f"{plain(name)} is {_DONE[action]}")
+
+
+def _posted(url: str, choice: AlarmChoice) -> bytes:
+    return asked(url, lambda: asyncio.run(post(url, "/v1/alarms", msgspec.json.encode(choice))))
 
 
 def _alarms(url: str) -> list[Alarm]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -59,11 +59,15 @@ _LEASE = re.compile(rf"(?P<job>{JOB_ID.pattern})#(?P<number>\d{{1,9}})#(?P<node>
 ADOPTED = 0
 
 
+# As many digits as in the id of a job. Others may name an attempt to us, and keys of every shard are kept.
+_Shard = Annotated[int, msgspec.Meta(ge=0, le=9_999)]
+
+
 class Attempt(NamedTuple):
     job_id: str
     number: int
     node_id: str
-    shard: int
+    shard: _Shard
 
     @property
     def lease(self) -> str:

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
+
 MAX_SERVICES = 10_000
 MAX_CHARS = 128
 _ID_KEYS = ("service_id", "id")
@@ -25,7 +27,7 @@ def read_catalogue(body: bytes) -> list[OfferedService]:
     """A list, or an object with a list under `services`; entries without an id are skipped, the first of two kept."""
     try:
         said: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except DECODE_ERRORS as error:
         raise UnreadableCatalogue(f"it is not JSON: {error}") from None
     entries = said.get("services") if isinstance(said, dict) else said
     if not isinstance(entries, list):

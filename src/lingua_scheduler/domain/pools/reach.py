@@ -8,6 +8,7 @@ from itertools import product
 
 import msgspec
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.names import Facet, Pool
 
@@ -125,7 +126,7 @@ def reach_named(pool: str, encoded: str) -> Reach | None:
         return None
     try:
         found = _DEFINITION.decode(encoded)
-    except msgspec.MsgspecError:
+    except DECODE_ERRORS:
         return None
     translations = None
     if found.translations is not None:

@@ -61,7 +61,7 @@ class Dispatcher:
         self.retries_made = 0
         # Hears how each attempt ended, after how many seconds, and how long its audio was (0: not known).
         self.on_ended: Callable[[Attempt, Report, float, int], None] = _tell_nobody
-        self.leftovers = Leftovers(store, runner, settings.job)
+        self.leftovers = Leftovers(store, runner, settings.job, clock)
 
     async def translate(self, work: Work) -> Outcome:
         """Always returns an outcome: a result, or the reason why there is none."""

@@ -1,9 +1,13 @@
 """What Redis keeps of a job that is over here: Redis was away when it had to be told, and is told when it is back."""
 
-from collections.abc import Callable
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt, Try
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent
 from lingua_scheduler.services.dispatch.running import AttemptRunner
@@ -17,8 +21,11 @@ from lingua_scheduler.telemetry.tasks import Nursery
 _log = logs.get()
 
 CONTINUED = "continued under another job id"
-# Jobs that wait for Redis to be closed; beyond, they stay as they are until their record expires.
-CLOSING_MAX = 10_000
+# Jobs that wait for Redis to be told of; beyond, slots stay leased until their deadline, and records until they expire.
+WAITING_MAX = 10_000
+# Of each shard, so that live jobs need not wait behind thousands of these when Redis is back, and so that a part of a
+# Cluster that stays away is asked by few.
+AT_ONCE = 8
 
 
 class _Left(NamedTuple):
@@ -30,10 +37,12 @@ class _Left(NamedTuple):
 
 
 class Leftovers:
-    def __init__(self, store: Store, runner: AttemptRunner, settings: JobSettings) -> None:
+    def __init__(self, store: Store, runner: AttemptRunner, settings: JobSettings, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
         self._store = store
         self._runner = runner
         self._settings = settings
+        self._places: defaultdict[int, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_ONCE))
         self.tasks = Nursery("cleanups")
 
     def let_go(self, wanted: Try, placed: Attempt | None = None) -> None:
@@ -41,7 +50,8 @@ class Leftovers:
         for left in _doubtful(wanted):
             if placed is None or left.shard != placed.shard:
                 is_other_job = placed is not None and left.job_id != placed.job_id
-                self.tasks.start(self._let_go(left, is_other_job))
+                if self._has_room(left.job_id):
+                    self.tasks.start(self._let_go(left, is_other_job))
         wanted.doubtful = ()
 
     def close(self, wanted: Try, event: JobEvent, reason: str, note: Callable[[Try], JobNote] | None = None) -> None:
@@ -53,10 +63,7 @@ class Leftovers:
         wanted.doubtful = ()
         if lefts and not wanted.job_id:
             wanted.begin_in(lefts[0].shard)
-        if not wanted.job_id:
-            return
-        if len(self.tasks) >= CLOSING_MAX:
-            _log.warning("job.left_open", job_id=wanted.job_id)
+        if not wanted.job_id or not self._has_room(wanted.job_id):
             return
         if wanted.number == 1 and note is not None:
             self.tasks.start(self._close(lefts, event, reason, wanted.shard, note(wanted)))
@@ -71,20 +78,32 @@ class Leftovers:
                 await self._store.jobs.close(*left, JobEvent.CANCEL, CONTINUED)
 
         with suppress(RedisAway):  # it ends at its deadline
-            await self._store.insist(end, self._settings.timeout_max_ms / 1000)
+            await self._insist(left.shard, end, self._clock() + self._settings.timeout_max_ms / 1000)
 
     async def _close(
         self, lefts: list[_Left], event: JobEvent, reason: str, shard: int = -1, note: JobNote | None = None
     ) -> None:
-        async def end() -> None:
-            for left in lefts:
-                await self._free(left)
-                await self._store.jobs.close(*left, event, reason)
-            if note is not None:
-                await self._store.jobs.note(shard, note, self._settings.keep_ms)
+        async def end(left: _Left) -> None:
+            await self._free(left)
+            await self._store.jobs.close(*left, event, reason)
 
+        give_up_at = self._clock() + self._settings.keep_ms / 1000
         with suppress(RedisAway):  # the record has expired by then
-            await self._store.insist(end, self._settings.keep_ms / 1000)
+            for left in lefts:
+                await self._insist(left.shard, partial(end, left), give_up_at)
+            if note is not None:
+                write = partial(self._store.jobs.note, shard, note, self._settings.keep_ms)
+                await self._insist(shard, write, give_up_at)
+
+    async def _insist(self, shard: int, call: Callable[[], Awaitable[object]], give_up_at: float) -> None:
+        async with self._places[shard]:
+            await self._store.insist(call, give_up_at - self._clock())
+
+    def _has_room(self, job_id: str) -> bool:
+        if len(self.tasks) < WAITING_MAX:
+            return True
+        _log.warning("job.left_open", job_id=job_id)
+        return False
 
     async def _free(self, left: _Left) -> None:
         record = await self._store.jobs.read(left.shard, left.job_id)

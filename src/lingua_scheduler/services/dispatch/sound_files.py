@@ -88,6 +88,8 @@ async def _write(process: asyncio.subprocess.Process, *parts: bytes) -> None:
     assert process.stdin is not None
     with suppress(ConnectionError):  # it ended early, and has replied why
         for part in parts:
+            if process.stdin.is_closing():
+                return  # likewise, and the event loop has noticed: writing would not be a ConnectionError then
             process.stdin.write(part)
             await process.stdin.drain()
         process.stdin.close()

@@ -9,6 +9,9 @@ from lingua_scheduler.services.sessions.session_records import SessionRecords
 from lingua_scheduler.store.cluster.signals import Signals
 from lingua_scheduler.telemetry.tasks import Nursery
 
+# After restoring on a signal: a run writes every node of ours, and signals may come without end.
+REST_S = 1.0
+
 
 class DataLoss:
     def __init__(
@@ -36,7 +39,7 @@ class DataLoss:
         return found
 
     def heard(self, signal: DataLost) -> None:
-        """Another instance found a loss. Signals that arrive while we restore cause one more run."""
+        """Another instance found a loss. Signals that arrive while we restore and rest cause one more run."""
         if signal.instance == self._instance:
             return
         self._must_restore = True
@@ -53,3 +56,4 @@ class DataLoss:
         while self._must_restore:
             self._must_restore = False
             await self.restore()
+            await asyncio.sleep(REST_S)

@@ -7,6 +7,7 @@ import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.cluster.balance import Balancer
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
 from lingua_scheduler.services.cluster.presence import Presence
@@ -88,7 +89,7 @@ class Rebalancer:
             return {}
         try:
             found = {name: _FIGURES.decode(shown[name]) for name in names}
-        except msgspec.MsgspecError:
+        except DECODE_ERRORS:
             return {}
         oldest_ms = int(wall_ms()) - FRESH_MS
         return found if all(one.at_ms > oldest_ms for one in found.values()) else {}

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.sessions.handover import (
     Beginning,
@@ -143,7 +144,7 @@ class SessionRecords:
         try:
             init = _INIT.decode(record.init)
             cuts = _CUTS.decode(record.cuts) if record.cuts else []
-        except (msgspec.MsgspecError, UnicodeError):
+        except DECODE_ERRORS:
             _log.warning("session.unreadable", session_id=session_id)
             return None
         outcomes = sorted(_outcomes(session_id, token, record.outcomes), key=lambda outcome: outcome.utterance_index)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 import msgspec
 
 from lingua_scheduler.domain.cluster.instances import Instance
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import ENDED
 from lingua_scheduler.domain.pools.names import Pool
@@ -273,7 +274,7 @@ def _read(shown: dict[str, str]) -> dict[str, Figures]:
     for name, text in shown.items():
         try:
             found[name] = _FIGURES.decode(text)
-        except msgspec.MsgspecError as error:
+        except DECODE_ERRORS as error:
             _log.warning("figures.unreadable", instance=name, error=str(error))
     return found
 

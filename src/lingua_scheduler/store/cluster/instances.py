@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.cluster.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.store.connection import RedisLine, Reply
 from lingua_scheduler.store.keys import Keys
@@ -114,7 +115,7 @@ def _instance(instance: str, silent_ms: int, about: str) -> Instance | None:
     incarnation, _, profile = about.partition(" ")
     try:
         said = _ABOUT.decode(profile)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    except DECODE_ERRORS:
         return None
     defaults = Instance._field_defaults
     known = {name: said[name] for name, default in defaults.items() if type(said.get(name)) is type(default)}

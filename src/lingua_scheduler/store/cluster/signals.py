@@ -8,6 +8,7 @@ import hiredis
 import msgspec
 from redis.asyncio.connection import AbstractConnection
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.protocol.signals import DECODER, Signal
 from lingua_scheduler.store.connection import RECONNECTS, RedisAway, RedisLine, Waiter
 from lingua_scheduler.telemetry import logs, metrics
@@ -94,7 +95,7 @@ def _hand_over(said: bytes, handlers: Handlers) -> None:
         if len(said) > MAX_BYTES:
             raise msgspec.ValidationError("it is too long")
         signal = DECODER.decode(said)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except DECODE_ERRORS:
         # Of another release, or invalid; a signal may be lost.
         _HEARD["unreadable"].inc()
         return

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.history import steps_of
 from lingua_scheduler.domain.jobs.job_ids import is_job_id
@@ -74,7 +75,7 @@ def _is_about(entry: StoredEntry) -> bool:
 def _is_json(text: str) -> bool:
     try:
         return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return False
 
 

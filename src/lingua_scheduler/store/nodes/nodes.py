@@ -231,8 +231,8 @@ class Nodes:
             if outcome is not RemoveOutcome.REMOVED:
                 return outcome, []
             past, *leases = reply[1:]
-            if past:
-                await self._pasts.write(node_id, past)
+            # What an earlier departure left may still be there, and would count when the node comes back.
+            await (self._pasts.write(node_id, past) if past else self._pasts.forget(node_id))
             return outcome, Attempt.parse_all(leases, shard)
         raise RuntimeError(f"the pools of {node_id} did not hold still")
 

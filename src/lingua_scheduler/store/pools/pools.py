@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.cluster.leadership import LeaderClaimOutcome, PublishOutcome, ResignOutcome, Term
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.pools.names import is_wide
 from lingua_scheduler.domain.pools.reach import Reach, readable
 from lingua_scheduler.domain.pools.selection import PoolMap
@@ -110,7 +111,7 @@ class Pools:
             return None
         try:
             pool_map = PoolMap({pool: dict(shards) for pool, shards in _MAP.decode(encoded).items()}, _reaches(wide))
-        except (msgspec.MsgspecError, UnicodeError, TypeError):
+        except (*DECODE_ERRORS, TypeError):
             self._unreadable.met("config", self._keys.map_config)
             return None
         return published, pool_map
@@ -174,5 +175,5 @@ def _reaches(wide: str | None) -> dict[str, Reach]:
     """Published by a scheduler that knows wide pools, or by one that does not."""
     try:
         return readable(_WIDE.decode(wide)) if wide else {}
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return {}

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.chronicle import FleetMemory
 from lingua_scheduler.domain.watching.picture import Event, Look, Moment
 from lingua_scheduler.store.connection import RedisLine
@@ -47,7 +48,7 @@ class JournalReader(Generic[L]):
         for entry in entries:
             try:
                 found[entry.text] = self._decoder.decode(entry.text)
-            except msgspec.MsgspecError:
+            except DECODE_ERRORS:
                 self._unreadable.met(self._key.rpartition(":")[2], self._key)
         return list(found.values())
 
@@ -75,6 +76,6 @@ class ChronicleStore:
         text = await self._line.call("GET", self._key)
         try:
             return None if text is None else _MEMORY.decode(text)
-        except (msgspec.MsgspecError, UnicodeError):
+        except DECODE_ERRORS:
             self._unreadable.met("memory", self._key)
             return None

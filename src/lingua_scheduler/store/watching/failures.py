@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.failures import DECODER, ENCODER, FailedJob, FailureFilter
 from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
@@ -45,6 +44,6 @@ class FailureHistory:
     def _decoded(self, text: str) -> FailedJob | None:
         try:
             return DECODER.decode(text)
-        except msgspec.MsgspecError:
+        except DECODE_ERRORS:
             self._unreadable.met("failures", self._key)
             return None
