@@ -123,7 +123,7 @@ def profile_of(text: str | None) -> StoredProfile | None:
 def credential_of(key_id: str, text: str | bytes) -> Credential | None:
     try:
         found = _CREDENTIAL.decode(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return None
     return found if found.id == key_id else None
 

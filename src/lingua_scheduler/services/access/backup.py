@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from lingua_scheduler.domain.access.credential_sets import CredentialSet
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.store.reading import credential_of, issuer_of, revocation_of
 from lingua_scheduler.telemetry import logs
 
@@ -40,7 +41,7 @@ class Backup:
             return await asyncio.to_thread(self._read)
         except FileNotFoundError:
             pass
-        except (OSError, ValueError) as error:
+        except (OSError, *DECODE_ERRORS) as error:
             _log.warning("credentials.backup_unread", path=str(self._path), error=str(error))
         return CredentialSet()
 

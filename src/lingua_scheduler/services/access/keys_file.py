@@ -14,6 +14,7 @@ from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.domain.access.credentials import MAX_CREDENTIALS, Credential
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.key_texts import KeyKind
+from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
@@ -80,7 +81,7 @@ def _read(path: Path) -> tuple[CredentialSet, tuple[int, ...]]:
         raise KeysFileError(f"other users can read or write the keys file {path}; run chmod 600 {path}")
     try:
         return parse(tomllib.loads(body.decode())), _signature(about)
-    except ValueError as error:
+    except DECODE_ERRORS as error:
         raise KeysFileError(f"the keys file {path} cannot be used: {error}") from None
 
 
@@ -104,7 +105,7 @@ def _entries(table: str, rows: object, kind: type[T]) -> dict[str, T]:
             entry = _entry(row, kind)
             if entry.id in found:
                 raise ValueError("its id is there twice")
-        except (ValueError, msgspec.ValidationError) as error:
+        except DECODE_ERRORS as error:
             raise ValueError(f"[[{table}]] number {number} ({_shown(row.get('id'))}): {error}") from None
         found[entry.id] = entry
     return found
