@@ -1,6 +1,7 @@
 """Keys, issuers of tokens and revocations in Redis: read whole, and written if no other instance did meanwhile."""
 
 import asyncio
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -95,6 +96,7 @@ class CredentialStore:
                 revocations=self._keys.revocations,
                 revision=self._keys.credentials_version,
                 expected=version,
+                draw=secrets.randbelow(256),
                 changes=[word for change in some for word in change],
             )
             if ChangeOutcome(outcome) is ChangeOutcome.OUTDATED:
