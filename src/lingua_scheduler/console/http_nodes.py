@@ -1,11 +1,13 @@
 """HTTP for nodes without a WebSocket: register, heartbeat, poll or callback, and report results."""
 
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
 
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.principals import Denied
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.bulk import OF_LISTS, OF_RESULTS
@@ -23,6 +25,8 @@ from lingua_scheduler.protocol.http import (
 )
 from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
 from lingua_scheduler.protocol.shapes import JobError
+from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.attempts.peers import code_for
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.progress import Progress
@@ -60,7 +64,8 @@ _STATUS = {
 
 
 class NodeOperations:
-    def __init__(self, nodes: HttpNodes, progress: Progress, forwarder: Forwarder) -> None:
+    def __init__(self, nodes: HttpNodes, progress: Progress, forwarder: Forwarder, live: LiveCallers) -> None:
+        self._live = live
         self._nodes = nodes
         self._progress = progress
         self._forwarder = forwarder
@@ -162,6 +167,9 @@ class NodeOperations:
         node = await self._nodes.register(call.body, call.caller)
         if isinstance(node, Refusal):
             _refuse(node)
+        if node.box.is_open:
+            ticket = self._live.enter(call.principal, partial(_end, node))
+            node.on_gone = partial(self._live.leave, ticket)
         return self._welcome(node)
 
     async def _heartbeat(self, call: Call[NodeBeat, None]) -> NodeWelcome:
@@ -238,6 +246,11 @@ class NodeOperations:
 
 # A job's session is known here; only what the node adds to it counts.
 _NOT_SAID: dict[str, Any] = {"session_id": "", "utterance_index": 0, "trace_id": ""}
+
+
+def _end(node: HttpNode, denied: Denied) -> None:
+    """Its credential has ended."""
+    node.box.close(code_for(denied), denied.detail)
 
 
 def _error_of(reason: str) -> JobError:
