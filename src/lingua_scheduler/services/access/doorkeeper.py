@@ -73,6 +73,10 @@ class Shown(NamedTuple):
     text: str
     via: Via
 
+    def __repr__(self) -> str:
+        """Without the text: a traceback may show it."""
+        return f"Shown(via={self.via})"
+
 
 class Visit(NamedTuple):
     """`is_local`: from this computer, to a scheduler that nobody else can reach, and through no proxy."""
