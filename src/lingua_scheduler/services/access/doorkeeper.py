@@ -208,8 +208,8 @@ class Doorkeeper:
         return _misplaced(credential, visit) or principal
 
     def _penalty_name(self, visit: Visit, key: KeyText | None) -> str:
-        """Under which failures are counted: a key and an address, so that other addresses can still use the key, and other
-        keys the address."""
+        """Under which failures are counted: a key and an address. Other addresses can still use the key, and other keys
+        the address."""
         if visit.is_local and self._mode != "required":
             return ""
         address = read_address(visit.address)
