@@ -12,6 +12,7 @@ from aiohttp import web
 from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
 from lingua_scheduler.console.bodies import invalid, read_body
 from lingua_scheduler.console.cors import add_preflight
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
@@ -40,6 +41,7 @@ class Call(NamedTuple, Generic[B, Q]):
     caller: Caller = NOBODY
     # Another instance took the request, and this one has what it is about.
     is_forwarded: bool = False
+    principal: Principal = LOCAL
 
 
 class KnownProblem(NamedTuple):

@@ -1,12 +1,18 @@
 """Who a caller is, after its credential was checked."""
 
+import hashlib
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
+
+# Every session and every HTTP job asks for one.
+REMEMBERED_OWNERS = 4096
+_DIGEST_BYTES = 16
 
 
 class PrincipalKind(StrEnum):
@@ -45,13 +51,27 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """What belongs to it belongs to this name: the user, or the key where there is no user."""
         if self.kind is PrincipalKind.LOCAL:
             return ""
-        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}//{self.key_id}"
+        # An app may give its users any name, so a name must never look like a key. A tenant has neither "/" nor "#".
+        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}#{self.key_id}"
+
+    @property
+    def owner_digest(self) -> str:
+        """Stands for `owner` in Redis, where a user's name has no place; empty if there is no owner."""
+        return _digest(self.owner)
 
     def tenant_for(self, named: str | None) -> str:
         """The tenant of its work. What a caller names counts only if it may act for that tenant."""
         if named and (named in self.act_for or ALL_TENANTS in self.act_for):
             return named
         return self.tenant
+
+    def work_tenant(self, named: str | None) -> str:
+        """As it is noted with its work. Of who needs no credential nobody is told apart by it, so any may be named."""
+        return named or "" if self.kind is PrincipalKind.LOCAL else self.tenant_for(named)
+
+    def may_name(self, named: str | None) -> bool:
+        """Whether its work may be for this tenant."""
+        return not named or self.work_tenant(named) == named
 
     def may_translate(self, src: str, tgt: str) -> bool:
         return not self.pairs or any(_fits(pair, src, tgt) for pair in self.pairs)
@@ -71,4 +91,14 @@ class Denied(NamedTuple):
 
 def _fits(pair: str, src: str, tgt: str) -> bool:
     wanted_src, _, wanted_tgt = pair.partition(":")
-    return wanted_src in ("*", src) and wanted_tgt in ("*", tgt)
+    return _covers(wanted_src, src) and _covers(wanted_tgt, tgt)
+
+
+def _covers(wanted: str, tag: str) -> bool:
+    """As RFC 4647 filters: zh covers zh-TW, and the other way round it does not."""
+    return wanted == "*" or f"{tag.lower()}-".startswith(f"{wanted.lower()}-")
+
+
+@lru_cache(REMEMBERED_OWNERS)
+def _digest(owner: str) -> str:
+    return hashlib.blake2b(owner.encode(), digest_size=_DIGEST_BYTES).hexdigest() if owner else ""

@@ -3,6 +3,7 @@
 from enum import IntEnum
 from typing import Protocol
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.protocol.shapes import Message
 
 
@@ -21,6 +22,9 @@ class CloseCode(IntEnum):
 
 
 class Peer(Protocol):
+    # Whose socket it is.
+    principal: Principal
+
     @property
     def is_open(self) -> bool:
         """Whether its socket is, as far as we know."""

@@ -17,6 +17,7 @@ from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, Utt
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.protocol.uploads import about_file, file_in
 from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.services.attempts.work import Binding, Outcome, Refusal, Work, attributes_of
 from lingua_scheduler.services.dispatch.audio_budget import AudioRoom
@@ -153,7 +154,10 @@ class Intake:
         if terms != session.whole_terms:
             if complaint := terms.complaint():
                 return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
-            session.whole_terms, session.whole_pools = terms, terms.pools()
+            pools = terms.pools()
+            if session.peer is not None and (refusal := denial(session.peer.principal, pools)):
+                return refusal
+            session.whole_terms, session.whole_pools = terms, pools
         if complaint := _about_audio(message):
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
         if not self.is_open:
