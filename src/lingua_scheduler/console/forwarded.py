@@ -73,6 +73,7 @@ class Forwarder:
                 msgspec.json.encode(call.query),
                 msgspec.json.encode(call.body),
                 call.caller.address,
+                call.principal,
             )
             answer = await self._forwarding.ask(request, wait_s(call), call.is_connected)
             match answer:
@@ -93,7 +94,16 @@ class Forwarder:
             body = None if operation.body is None else msgspec.json.decode(request.body, type=operation.body)
             query = query_of(operation, msgspec.json.decode(request.query))
             caller = Caller(request.address, "")
-            call = Call(request.path, body, query, request.request_id, is_connected, caller=caller, is_forwarded=True)
+            call = Call(
+                request.path,
+                body,
+                query,
+                request.request_id,
+                is_connected,
+                caller=caller,
+                is_forwarded=True,
+                principal=request.principal,
+            )
             return ForwardedAnswer(request.request_id, 200, msgspec.json.encode(await operation.handle(call)))
         except Problem as problem:
             return _told(request, problem)

@@ -6,6 +6,7 @@ from typing import Any
 
 from lingua_scheduler.console.lists import Lists
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.domain.watching.failures import FailureFilter
@@ -38,6 +39,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
             query.node_id or "",
             query.pair or "",
             _since_ms(query.since_s),
+            _only_of(call, Scope.FLEET_READ),
         )
         return JobList(jobs=await lists.make(partial(lookup.latest, asked, query.limit), call.is_connected))
 
@@ -54,20 +56,20 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         return FailureList(failures=await lists.make(partial(lookup.failures, asked, query.limit), call.is_connected))
 
     async def one(call: Call[None, None]) -> JobView:
-        found = await lookup.find(call.path["job_id"])
+        found = await lookup.find(call.path["job_id"], _only_of(call, Scope.FLEET_READ))
         if found is None:
             raise _not_found(call)
         return found
 
     async def explain(call: Call[None, None]) -> JobExplanation:
-        explained = await lookup.explain(call.path["job_id"])
+        explained = await lookup.explain(call.path["job_id"], _only_of(call, Scope.FLEET_READ))
         if explained is None:
             raise _not_found(call)
         return explained
 
     async def cancel(call: Call[None, None]) -> JobCancelled:
         job_id = call.path["job_id"]
-        cancelled = await cancelling.cancel(job_id)
+        cancelled = await cancelling.cancel(job_id, _only_of(call, Scope.FLEET_OPERATE))
         record = cancelled.record
         if record is None or cancelled.outcome is CancelOutcome.GONE:
             raise _not_found(call)
@@ -145,6 +147,11 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
 
 def _since_ms(since_s: int | None) -> int:
     return 0 if since_s is None else int((time.time() - since_s) * 1000)
+
+
+def _only_of(call: Call[Any, Any], for_all: Scope) -> str | None:
+    """Whose jobs the caller has to do with: its own, or with this scope all of them (None)."""
+    return None if call.principal.may((for_all,)) else call.principal.owner_digest
 
 
 def _not_found(call: Call[Any, Any]) -> Problem:

@@ -243,6 +243,7 @@ class Intake:
             padding_ms=PADDING_MANUAL_MS if message.manual_cut else PADDING_AUTO_MS,
             said_at_s=self._clock(),
             tenant_id=session.tenant_id,
+            belongs_to=session.belongs_to,
             context=session.conversation.context(wall_ms()),
             # For a session taken over from another instance no task follows the old jobs, so job ids start again.
             request=None if request_id is None else Request(session.tenant_id, session.node_session_id, request_id),
@@ -327,6 +328,7 @@ class Intake:
                     padding_ms=cut.padding_ms,
                     said_at_s=self._clock(),
                     tenant_id=session.tenant_id,
+                    belongs_to=session.belongs_to,
                     context=session.conversation.context(wall_ms()),
                     binding=self._binding(session, cut.turn),
                 ),
