@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.operations import Call, Operation, Problem, query_of
+from lingua_scheduler.domain.access.principals import ANONYMOUS
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.protocol.bus import ForwardedAnswer, ForwardedRequest
@@ -102,7 +103,7 @@ class Forwarder:
                 is_connected,
                 caller=caller,
                 is_forwarded=True,
-                principal=request.principal,
+                principal=request.principal or ANONYMOUS,
             )
             return ForwardedAnswer(request.request_id, 200, msgspec.json.encode(await operation.handle(call)))
         except Problem as problem:

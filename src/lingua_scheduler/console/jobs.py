@@ -6,7 +6,7 @@ from typing import Any
 
 from lingua_scheduler.console.lists import Lists
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
-from lingua_scheduler.domain.access.scopes import Scope
+from lingua_scheduler.domain.access.scopes import Needs, Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.domain.watching.failures import FailureFilter
@@ -26,6 +26,9 @@ from lingua_scheduler.store.jobs.records import JobFilter
 _AWAY = KnownProblem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable")
 _CROWDED = KnownProblem(503, HttpCode.SERVICE_UNAVAILABLE.value, "Too many lists are requested at once")
 _UNKNOWN = KnownProblem(404, ErrorCode.JOB_NOT_FOUND.value, "No such job, or its record has expired (`job.keep_ms`)")
+
+# Operators see all jobs, callers their own.
+_OWN_OR_ALL: Needs = (Scope.FLEET_READ, Scope.DISPATCH_CALL)
 
 
 def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, ...]:
@@ -82,6 +85,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs",
+            needs=_OWN_OR_ALL,
             tag="jobs",
             summary="List the latest jobs, newest first; optionally filtered",
             handle=latest,
@@ -96,6 +100,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/failures",
+            needs=(Scope.FLEET_READ,),
             tag="jobs",
             summary="The failure history of the fleet, newest first",
             description="One entry for each failed job, with ids, language pair, code, reason and node, never text. It "
@@ -113,6 +118,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}",
+            needs=_OWN_OR_ALL,
             tag="jobs",
             summary="One job: its state, its node and its history",
             handle=one,
@@ -122,6 +128,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}/explain",
+            needs=_OWN_OR_ALL,
             tag="jobs",
             summary="Why a job waited, failed or was retried: each candidate node, and why it was not chosen",
             handle=explain,
@@ -131,6 +138,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="POST",
             path="/v1/jobs/{job_id}/cancel",
+            needs=(Scope.FLEET_OPERATE, Scope.DISPATCH_CALL),
             tag="jobs",
             summary="Cancel a job that is waiting or running, on any instance",
             handle=cancel,

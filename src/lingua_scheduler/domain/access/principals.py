@@ -9,6 +9,7 @@ import msgspec
 
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
+from lingua_scheduler.domain.errors import HttpCode
 
 # Every session and every HTTP job asks for one.
 REMEMBERED_OWNERS = 4096
@@ -17,11 +18,15 @@ _DIGEST_BYTES = 16
 
 class PrincipalKind(StrEnum):
     LOCAL = "local"  # without a credential, where none is needed
+    ANONYMOUS = "anonymous"  # without a credential, at what is open to everybody
     CLIENT = "client"
     SERVICE = "service"
     NODE = "node"
     OPERATOR = "operator"
     METRICS = "metrics"
+
+
+_WITHOUT_CREDENTIAL = (PrincipalKind.LOCAL, PrincipalKind.ANONYMOUS)
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +54,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def owner(self) -> str:
         """What belongs to it belongs to this name: the user, or the key where there is no user."""
-        if self.kind is PrincipalKind.LOCAL:
+        if self.kind in _WITHOUT_CREDENTIAL:
             return ""
         # An app may give its users any name, so a name must never look like a key. A tenant has neither "/" nor "#".
         return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}#{self.key_id}"
@@ -67,7 +72,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     def work_tenant(self, named: str | None) -> str:
         """As it is noted with its work. Of who needs no credential nobody is told apart by it, so any may be named."""
-        return named or "" if self.kind is PrincipalKind.LOCAL else self.tenant_for(named)
+        return named or "" if self.kind in _WITHOUT_CREDENTIAL else self.tenant_for(named)
 
     def may_name(self, named: str | None) -> bool:
         """Whether its work may be for this tenant."""
@@ -78,6 +83,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LOCAL = Principal(kind=PrincipalKind.LOCAL, scopes=EVERYTHING)
+ANONYMOUS = Principal(kind=PrincipalKind.ANONYMOUS, scopes=frozenset())
 
 
 class Denied(NamedTuple):
@@ -87,6 +93,18 @@ class Denied(NamedTuple):
     code: str
     detail: str
     retry_after_s: int | None = None
+    # For the log alone.
+    reason: str = ""
+
+
+def unauthenticated(reason: str) -> Denied:
+    """The caller learns that its credential does not count, whatever the cause: the cause would help to guess one."""
+    return Denied(401, HttpCode.UNAUTHENTICATED.value, "the credential is not accepted", reason=reason)
+
+
+def token_expired() -> Denied:
+    """Said openly, because a caller can do something about it."""
+    return Denied(401, HttpCode.TOKEN_EXPIRED.value, "the token has expired; send a newer one", reason="token expired")
 
 
 def _fits(pair: str, src: str, tgt: str) -> bool:

@@ -3,7 +3,8 @@
 from enum import IntEnum
 from typing import Protocol
 
-from lingua_scheduler.domain.access.principals import Principal
+from lingua_scheduler.domain.access.principals import Denied, Principal
+from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.protocol.shapes import Message
 
 
@@ -21,8 +22,13 @@ class CloseCode(IntEnum):
     GUESSING = 4007  # it named sessions that are not its own
 
 
+def code_for(denied: Denied) -> CloseCode:
+    """How a connection is closed whose credential has ended."""
+    return CloseCode.EXPIRED if denied.code == HttpCode.TOKEN_EXPIRED.value else CloseCode.REVOKED
+
+
 class Peer(Protocol):
-    # Whose socket it is.
+    # Who it is, by its credential.
     principal: Principal
 
     @property
