@@ -42,6 +42,7 @@ HANDED_OVER = {
     "dead": lambda keys: keys.dead_letters("i1"),
     "adopter": lambda keys: keys.adopter("i1"),
     "session": lambda keys: keys.session("s-1"),
+    "claim": lambda keys: keys.node_claim("n1"),
     "parked": lambda keys: keys.parked("s-1"),
     "leader": lambda keys: keys.leader,
     "epochs": lambda keys: keys.leader_epochs,

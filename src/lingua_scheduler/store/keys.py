@@ -157,6 +157,9 @@ class Keys:
         """Of a node that left."""
         return f"{self._prefix}:{{node:{node_id}}}:past"
 
+    def node_claim(self, node_id: str) -> str:
+        return f"{self._prefix}:{{node:{node_id}}}:claim"
+
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
         if keys is None:
@@ -189,6 +192,11 @@ TABLE = (
         "…:{node:<id>}:past",
         "string",
         "of a node that left: earned slots, quarantine, last outcomes, drain; restored when it reconnects; expires",
+    ),
+    KeyDoc(
+        "…:{node:<id>}:claim",
+        "string",
+        "digest of the principal a node id belongs to, if its node showed a credential; expires a day after it left",
     ),
     KeyDoc(
         "…:{s7}:owners", "hash", "node → epoch, instance, connection, announced features: 1 if it acknowledges jobs"

@@ -71,7 +71,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return self.tenant
 
     def work_tenant(self, named: str | None) -> str:
-        """As it is noted with its work. Of who needs no credential nobody is told apart by it, so any may be named."""
+        """As it is noted with its work. Without a credential any tenant may be named: nothing depends on it."""
         return named or "" if self.kind in _WITHOUT_CREDENTIAL else self.tenant_for(named)
 
     def may_name(self, named: str | None) -> bool:

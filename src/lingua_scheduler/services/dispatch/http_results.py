@@ -47,7 +47,7 @@ class Results:
         self.forget_old(now_s)
 
     def find(self, job_id: str, now_s: float, belongs_to: str = "") -> FetchedResult | None:
-        """For the principal whose job it was, by its digest; nobody else gets it, whatever they may do."""
+        """For the principal whose job it was, by its digest. No other caller gets it, not even an administrator."""
         self.forget_old(now_s)
         kept = self._kept.get(job_id)
         return kept.result if kept is not None and kept.belongs_to == belongs_to else None

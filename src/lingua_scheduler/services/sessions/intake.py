@@ -151,13 +151,8 @@ class Intake:
 
     def _utterance(self, session: Session, message: Utterance) -> Refusal | None:
         terms = terms_of(message, message.pipeline)
-        if terms != session.whole_terms:
-            if complaint := terms.complaint():
-                return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
-            pools = terms.pools()
-            if session.peer is not None and (refusal := denial(session.peer.principal, pools)):
-                return refusal
-            session.whole_terms, session.whole_pools = terms, pools
+        if terms != session.whole_terms and (refusal := self._change_terms(session, terms)):
+            return refusal
         if complaint := _about_audio(message):
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
         if not self.is_open:
@@ -180,6 +175,15 @@ class Intake:
         else:
             self._settled(session, self._delivery.silence(session, message.utterance_index))
             self._arm(session)
+        return None
+
+    def _change_terms(self, session: Session, terms: Terms) -> Refusal | None:
+        if complaint := terms.complaint():
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
+        pools = terms.pools()
+        if session.peer is not None and (refusal := denial(session.peer.principal, pools)):
+            return refusal
+        session.whole_terms, session.whole_pools = terms, pools
         return None
 
     def _is_piece(self, session: Session, message: Utterance, duration_ms: int) -> bool:

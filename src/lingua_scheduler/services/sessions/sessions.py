@@ -316,7 +316,7 @@ class Sessions:
         return session if session is not None and session.belongs_to == belongs_to else None
 
     def speaking_for(self, belongs_to: str) -> int:
-        """How many sessions of a principal have a socket here. One whose socket is gone takes nobody's place."""
+        """How many sessions of a principal have a socket here. One whose socket is gone does not count."""
         return sum(session.peer is not None for session in self._of_principal.get(belongs_to, ()))
 
     def detach(self, session: Session, peer: ClientPeer, on_expiry: Callable[[Session], None]) -> None:
