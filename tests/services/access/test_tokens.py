@@ -9,7 +9,9 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP384R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -415,6 +417,15 @@ def test_a_verified_token_ends_with_its_issuer_or_service(changed: dict[str, int
         assert refusal(known.read(text, NOW_MS))
 
 
+def test_an_issuer_that_was_revoked_is_asked_for_no_keys() -> None:
+    published = Published()
+    known = published_issuer("a", "acme")
+    book = Book(known)
+    book.change("a", revoked_ms=NOW_MS)
+    refusal(reader_of(book, published).read(token(claims(iss="https://a.example"), kid="k"), NOW_MS))
+    assert published.asked == []
+
+
 def test_a_verified_token_ends_with_its_key() -> None:
     """An issuer that takes a key out of its JWKS has lost it."""
     published = Published({("a", "k"): VerifyingKey("EdDSA", ED25519.public_key())})
@@ -477,6 +488,9 @@ def test_a_key_of_another_kind_or_size_is_none() -> None:
     for key, algorithm in ((weak, "RS256"), (curve, "ES256"), (other, "EdDSA"), (P256, "RS256"), (RSA, "HS256")):
         assert read_pem(pem(key), algorithm) is None
     assert read_pem("no key", "EdDSA") is None
+    slow = RSAPublicNumbers(2**33 + 1, RSA.public_key().public_numbers().n).public_key()
+    text = slow.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+    assert read_pem(text, "RS256") is None
     assert read_pem(pem(RSA), "RS256") == VerifyingKey("RS256", RSA.public_key())
 
 
@@ -491,9 +505,15 @@ def test_a_published_key_is_for_signatures_and_its_own_algorithm(key: Any) -> No
     found = read_jwk(jwk(key))
     assert found is not None
     assert found.key == key.public_key()
-    for changed in ({"use": "enc"}, {"use": None}, {"alg": "HS256"}, {"alg": "none"}, {"d": "AAAA"}, {"kty": "oct"}):
+    for changed in ({"use": "enc"}, {"use": None}, {"alg": "HS256"}, {"alg": "none"}, {"kty": "oct"}):
         assert read_jwk(jwk(key, **changed)) is None
     assert read_jwk({"kty": "oct", "k": "c2VjcmV0", "use": "sig"}) is None
+
+
+def test_a_private_key_that_is_published_counts_no_more() -> None:
+    private = jwt.algorithms.OKPAlgorithm.to_jwk(ED25519, as_dict=True)
+    assert "d" in private
+    assert read_jwk({**private, "kid": "k", "use": "sig"}) is None
 
 
 @given(st.dictionaries(st.sampled_from(["kty", "crv", "x", "y", "n", "e", "alg", "k"]), st.text() | st.integers()))

@@ -11,7 +11,9 @@ from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
 
 ALL_TENANTS = "*"
 DEFAULT_TENANT = "default"
-TENANT = r"^[a-z0-9][a-z0-9-]{0,62}$"
+# The end of a text, of patterns that are searched for: "$" alone also matches before a line break.
+END = r"$(?!\n)"
+TENANT = rf"^[a-z0-9][a-z0-9-]{{0,62}}{END}"
 # After its end a credential is kept for as long, so that an old copy of Redis cannot bring it back.
 KEEP_ENDED_MS = 90 * 86_400_000
 MAX_CREDENTIALS = 50_000
@@ -20,7 +22,7 @@ MAX_REVOCATION_CHARS = 1024
 Name = Annotated[str, Meta(max_length=128)]
 # As many digits as scripts read; JSON of more could be read and not written again.
 Ms = Annotated[int, Meta(ge=0, lt=10**15)]
-Tenant = Annotated[str, Meta(pattern=r"^(\*|[a-z0-9][a-z0-9-]{0,62})$")]
+Tenant = Annotated[str, Meta(pattern=rf"^(\*|[a-z0-9][a-z0-9-]{{0,62}}){END}")]
 Texts = Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=64)]
 
 _SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
@@ -36,10 +38,10 @@ _SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
 class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A key, without its secret. Times are ms since 1970; 0 = never."""
 
-    id: Annotated[str, Meta(pattern=rf"^[0-9A-Za-z]{{{ID_CHARS}}}$")]
+    id: Annotated[str, Meta(pattern=rf"^[0-9A-Za-z]{{{ID_CHARS}}}{END}")]
     kind: KeyKind
     # SHA-256 of the secret.
-    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    digest: Annotated[str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}")]
     name: Name = ""
     tenant: Tenant = DEFAULT_TENANT
     # Of operators.
@@ -59,7 +61,7 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_ms: Ms = 0
     revoked_ms: Ms = 0
     # Of services that sign tokens with HS256: derived from the secret, which cannot be found from it.
-    signing_key: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
+    signing_key: Annotated[str, Meta(pattern=rf"^([0-9a-f]{{64}})?{END}")] = ""
     # The key that replaced it.
     successor: Annotated[str, Meta(max_length=ID_CHARS)] = ""
     # It was revoked while it was in a keys file. It may be there for ever, so its end is never forgotten.
@@ -115,6 +117,7 @@ def tenant_name(tenant: str) -> str:
 
 
 def token_name(issuer: str, token_id: str) -> str:
+    """By the id of its issuer, which has no "/" either."""
     return f"token/{issuer}/{token_id}"
 
 

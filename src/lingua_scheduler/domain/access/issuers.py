@@ -8,6 +8,7 @@ from msgspec import Meta
 from lingua_scheduler.domain.access.credentials import (
     ALL_TENANTS,
     DEFAULT_TENANT,
+    END,
     Ms,
     Name,
     Tenant,
@@ -22,7 +23,7 @@ Algorithm = Literal["EdDSA", "ES256", "RS256"]
 class Issuer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Has either a public key, and then `id` is the `kid` of its tokens, or the URL of a JWKS. 0 = never."""
 
-    id: Annotated[str, Meta(pattern=r"^[0-9A-Za-z._-]{1,64}$")]
+    id: Annotated[str, Meta(pattern=rf"^[0-9A-Za-z._-]{{1,64}}{END}")]
     tenant: Tenant = DEFAULT_TENANT
     act_for: Texts = ()
     # What `iss` must be.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
 from lingua_scheduler.domain.errors import HttpCode
 
@@ -18,7 +18,7 @@ _DIGEST_BYTES = 16
 
 class PrincipalKind(StrEnum):
     LOCAL = "local"  # without a credential, where none is needed
-    ANONYMOUS = "anonymous"  # without a credential, at what is open to everybody
+    ANONYMOUS = "anonymous"  # without a credential, at what is open
     CLIENT = "client"
     SERVICE = "service"
     NODE = "node"
@@ -53,11 +53,13 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """What belongs to it belongs to this name: the user, or the key where there is no user."""
+        """What belongs to it belongs to this name: the user, or the key where there is no user.
+
+        A tenant has neither "/" nor ":", so no subject can be chosen to look like a key.
+        """
         if self.kind in _WITHOUT_CREDENTIAL:
             return ""
-        # An app may give its users any name, so a name must never look like a key. A tenant has neither "/" nor "#".
-        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}#{self.key_id}"
+        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}:{self.key_id}"
 
     @property
     def owner_digest(self) -> str:
@@ -66,9 +68,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     def tenant_for(self, named: str | None) -> str:
         """The tenant of its work. What a caller names counts only if it may act for that tenant."""
-        if named and (named in self.act_for or ALL_TENANTS in self.act_for):
-            return named
-        return self.tenant
+        if not named or not is_tenant(named):
+            return self.tenant
+        return named if named in self.act_for or ALL_TENANTS in self.act_for else self.tenant
 
     def work_tenant(self, named: str | None) -> str:
         """As it is noted with its work. Without a credential any tenant may be named: nothing depends on it."""
@@ -119,4 +121,6 @@ def _covers(wanted: str, tag: str) -> bool:
 
 @lru_cache(REMEMBERED_OWNERS)
 def _digest(owner: str) -> str:
-    return hashlib.blake2b(owner.encode(), digest_size=_DIGEST_BYTES).hexdigest() if owner else ""
+    return (
+        hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest() if owner else ""
+    )

@@ -21,6 +21,8 @@ _log = logs.get()
 T = TypeVar("T", Credential, Issuer)
 
 MAX_BYTES = 64 * 1_048_576
+# Of an issuer; the id of a key is shorter, and a whole key is longer.
+MAX_ID_CHARS = 64
 _KINDS = {kind.name.lower(): kind.value for kind in KeyKind}
 # What the scheduler notes itself.
 _OURS = frozenset({"in_file"})
@@ -103,7 +105,7 @@ def _entries(table: str, rows: object, kind: type[T]) -> dict[str, T]:
             if entry.id in found:
                 raise ValueError("its id is there twice")
         except (ValueError, msgspec.ValidationError) as error:
-            raise ValueError(f"[[{table}]] number {number} ({row.get('id', 'without id')}): {error}") from None
+            raise ValueError(f"[[{table}]] number {number} ({_shown(row.get('id'))}): {error}") from None
         found[entry.id] = entry
     return found
 
@@ -114,9 +116,16 @@ def _entry(row: dict[str, Any], kind: type[T]) -> T:
         fields["expires_ms"] = _ms(fields.pop("expires"))
     if strange := sorted(set(fields) - (set(kind.__struct_fields__) - _OURS)):
         raise ValueError(f"unknown field {', '.join(strange)}")
-    if kind is Credential:
-        fields["kind"] = _KINDS.get(str(fields.get("kind")), fields.get("kind"))
+    if kind is Credential and "kind" in fields:
+        fields["kind"] = _KINDS.get(str(fields["kind"]), fields["kind"])
     return msgspec.convert(fields, kind)
+
+
+def _shown(entry_id: object) -> str:
+    """What stands there may be a whole key, with its secret."""
+    if entry_id is None:
+        return "without id"
+    return entry_id if isinstance(entry_id, str) and len(entry_id) <= MAX_ID_CHARS else "with a wrong id"
 
 
 def _ms(moment: object) -> int:

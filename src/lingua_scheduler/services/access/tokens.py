@@ -212,8 +212,7 @@ def read_jwk(jwk: Mapping[str, Any]) -> VerifyingKey | None:
     """A public key of a JWKS that is for signatures and fit for them; None for any other."""
     kind = jwk.get("kty")
     algorithm = _ALGORITHM_OF_TYPE.get(kind) if isinstance(kind, str) else None
-    # "d" is the private key: an issuer that publishes it has none left.
-    if algorithm is None or jwk.get("use") != "sig" or jwk.get("alg", algorithm) != algorithm or "d" in jwk:
+    if algorithm is None or jwk.get("use") != "sig" or jwk.get("alg", algorithm) != algorithm:
         return None
     try:
         key = VerifyingKey(algorithm, jwt.PyJWK(dict(jwk), algorithm).key)
