@@ -25,6 +25,9 @@ from tests.support.surprises import SURPRISES, watching
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+# No test trusts a public authority, and to read all of them is a tenth of the start of every process.
+os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
 # Asked for by every connection, each of which would read the metadata of the installed package anew.
 redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 
