@@ -3,14 +3,17 @@
 import gc
 import os
 from collections.abc import AsyncIterator, Iterator
+from functools import cache
 from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any
 
 import pytest
+import redis.utils
 import uvloop
 from hypothesis import HealthCheck, settings
 
+from lingua_scheduler.store import rights, scripts
 from lingua_scheduler.store.store import Store
 from tests.support.clusters import Cluster, Sentinels
 from tests.support.peers import Field, field
@@ -21,6 +24,12 @@ from tests.support.surprises import SURPRISES, watching
 # Speed is for benchmarks: the examples of a property have no time limit of their own.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+# No test trusts a public authority, and to read all of them is a tenth of the start of every process.
+os.environ.setdefault("SSL_CERT_FILE", os.devnull)
+
+# Asked for by every connection, each of which would read the metadata of the installed package anew.
+redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 
 # Directories of tests that start processes and wait for them.
 LONG = frozenset({"e2e", "browser", "chaos", "security", "bench", "cluster"})
@@ -43,7 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end, and is not scanned again at the start of every scheduler."""
+    """What was collected stays to the end, and is not scanned again at the start of every scheduler.
+
+    What scripts say is read anew: `make mutants` breaks the reader after this."""
+    scripts.shipped.cache_clear()
+    rights.said_in.cache_clear()
     gc.collect()
     gc.freeze()
 

@@ -535,7 +535,7 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         _doc(
             "Copy of all credentials, without secrets, in case Redis loses its data. A bare file name is relative to "
-            "`redis.data_dir`; empty = no copy"
+            "`redis.data_dir`, and each `redis.url` has its own; empty = no copy"
         ),
     ] = "credentials.json"
     refresh_ms: Annotated[

@@ -1,5 +1,6 @@
 """Where data lies, unless a setting says otherwise."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,17 @@ def test_the_copy_of_credentials_lies_with_the_data_unless_it_has_a_path_or_no_n
     ):
         assert credentials_path(Settings(redis=redis, auth=AuthSettings(backup_file=name))) == path
     assert credentials_path(Settings(redis=redis)) == Path("/data/credentials.json")
+
+
+def test_each_redis_has_its_own_copy_of_the_credentials() -> None:
+    def path(url: str, key_prefix: str = "lingua:v1", backup_file: str = "credentials.json") -> Path | None:
+        redis = RedisSettings(data_dir="/data", url=url, key_prefix=key_prefix)
+        return credentials_path(Settings(redis=redis, auth=AuthSettings(backup_file=backup_file)))
+
+    one = path("redis://one:6379")
+    assert one is not None
+    assert re.fullmatch(r"/data/credentials-[0-9a-f]{12}\.json", str(one))
+    assert one not in (path("redis://other:6379"), path("redis://one:6379", "other"))
+    # A password may change; and what an operator names is taken as it is.
+    assert path("redis://user:secret@one:6379") == one
+    assert path("redis://one:6379", backup_file="/safe/keys.json") == Path("/safe/keys.json")

@@ -129,25 +129,27 @@ async def test_a_world_that_is_full_refuses_in_words(server: RedisProcess) -> No
         await third.send(registration())
         assert "room for 2 nodes" in (await third.next("error"))["message"]
         client = await peers.client()
-        for index in range(8):  # both shards are found
+        for index in range(64):  # both shards are found; which one comes first is chance
             await client.utterance(index)
-        assert {(await client.outcome())["type"] for _ in range(8)} == {"translation_result"}
+            assert (await client.outcome())["type"] == "translation_result"
+            if all(node.jobs for node in peers.nodes):
+                break
         assert all(node.jobs for node in peers.nodes)
 
 
 async def test_a_herd_that_comes_back_is_let_in_by_portions_and_nobody_is_turned_away(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url, server__max_registrations_per_s=20) as (scheduler, _),
+        scheduler_on(server.url, server__max_registrations_per_s=10) as (scheduler, _),
         field(scheduler.port) as peers,
     ):
         before = metrics.REGISTRATIONS.labels("delayed")._value.get()
         began_s = asyncio.get_running_loop().time()
         nodes = await asyncio.gather(*(peers.node() for _ in range(60)))
         assert len({node.node_id for node in nodes}) == 60
-        # 20 at once and 20 a second after that.
-        assert asyncio.get_running_loop().time() - began_s > 1.5
+        # 10 at once and 10 a second after that.
+        assert asyncio.get_running_loop().time() - began_s > 4.5
         # Those who come late because the machine is slow need not wait any more.
-        assert 0 < metrics.REGISTRATIONS.labels("delayed")._value.get() - before <= 40
+        assert 0 < metrics.REGISTRATIONS.labels("delayed")._value.get() - before <= 50
 
 
 async def test_two_people_whom_no_node_serves_both_ways_are_told_so_at_once(peers: Field) -> None:

@@ -2,6 +2,7 @@
 
 Run as a program with a list of argument lists in JSON; after the output of each comes `END` with its exit code."""
 
+import gc
 import json
 import os
 import re
@@ -29,5 +30,7 @@ if __name__ == "__main__":
     lists = json.loads(sys.argv[1])
     for first, *_ in lists:
         _ = main.commands[first]
+    # Or each fork would go through all of it, and so copy it, once more when it ends.
+    gc.freeze()
     for each in lists:
         os.write(1, f"{END}{_run(each)}\n".encode())

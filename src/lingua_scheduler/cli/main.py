@@ -1,5 +1,7 @@
 """`lingua`: one file per command, imported on first use, so that each command starts fast."""
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -101,6 +103,13 @@ def _end_as_others_do() -> NoReturn:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGPIPE)
     os._exit(128 + signal.SIGPIPE)  # where the signal is blocked
+
+
+@atexit.register
+def _collect_once() -> None:
+    """As it ends, the interpreter collects garbage several times, each time through all that was imported."""
+    gc.collect()
+    gc.freeze()
 
 
 @click.command(

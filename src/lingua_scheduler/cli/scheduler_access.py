@@ -12,9 +12,6 @@ from lingua_scheduler.configuration.data_dirs import resolved_data_dir
 from lingua_scheduler.configuration.loading import URL_VARIABLE
 from lingua_scheduler.sdk.address import BadAddress, socket_url
 from lingua_scheduler.sdk.watching import Failures, Refused, Trouble, trouble_of
-from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.servers.embedded import running_url
-from lingua_scheduler.store.store import Store, StoreError
 
 T = TypeVar("T")
 
@@ -57,6 +54,12 @@ def _resolved(context: click.Context, option: click.Parameter, url: str) -> str:
 
 def address_of(folder: str) -> str:
     """Where the scheduler listens that uses the embedded Redis in this folder."""
+    # Imported here, because all commands import this module and few are given a folder: the store takes as long to
+    # import as all the rest of most of them.
+    from lingua_scheduler.store.connection import RedisAway
+    from lingua_scheduler.store.servers.embedded import running_url
+    from lingua_scheduler.store.store import Store, StoreError
+
     settings = load_settings(None, {"redis.data_dir": folder}, (), tells_hints=False).settings.redis
     redis_url = running_url(resolved_data_dir(settings))
     if not redis_url:

@@ -1,5 +1,7 @@
 """Where data lies: the embedded server's folder, and files that may lie in it."""
 
+import hashlib
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,8 +34,14 @@ def catalogue_path(settings: Settings) -> Path | None:
 
 
 def credentials_path(settings: Settings) -> Path | None:
-    """Path of the copy of all credentials; None if there is none, or no directory for it."""
-    return _data_path(settings.auth.backup_file, settings.redis)
+    """Path of the copy of all credentials; None if there is none, or no directory for it.
+
+    In the data directory each Redis has its own copy, or the keys of one would be written into another."""
+    redis, path = settings.redis, _data_path(settings.auth.backup_file, settings.redis)
+    if path is None or Path(settings.auth.backup_file).expanduser().is_absolute() or not redis.url:
+        return path
+    where = f"{re.sub('//[^/]*@', '//', redis.url)} {redis.key_prefix}"
+    return path.with_stem(f"{path.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
 
 def cluster_key_path(settings: Settings) -> Path | None:

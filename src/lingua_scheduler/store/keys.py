@@ -315,7 +315,6 @@ TABLE = (
         "number; no secrets, no speech, no text; bounded",
     ),
     KeyDoc("…:{audit}:head", "string", "number and hash of the last entry of the audit log"),
-    KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served an affinity key of a tenant; expires"),
     KeyDoc(
         "…:{request:<digest>}",

@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from redis.exceptions import AskError, NoPermissionError, RedisError
 
@@ -42,10 +43,16 @@ CONTAINERS = frozenset({"CLUSTER", "MEMORY", "SCRIPT", "XGROUP", "XINFO"})
 
 def commands(library: Mapping[str, Script]) -> frozenset[str]:
     """Every command that may ever be sent; a | stands before a subcommand."""
-    calls = (call for script in library.values() for call in _CALL.findall(script.source))
-    said = {command for call in calls for command in _COMMAND.findall(call)} - CONTAINERS
-    inner = (pair for script in library.values() for pair in _INNER.findall(script.source))
-    return DIRECT | said | {f"{command}|{which}" for command, which in inner if command in CONTAINERS}
+    return DIRECT.union(*(said_in(script.source) for script in library.values()))
+
+
+@cache
+def said_in(source: str) -> frozenset[str]:
+    """Every command of one script."""
+    said = {command for call in _CALL.findall(source) for command in _COMMAND.findall(call)} - CONTAINERS
+    return frozenset(
+        said | {f"{command}|{which}" for command, which in _INNER.findall(source) if command in CONTAINERS}
+    )
 
 
 def acl_line(library: Mapping[str, Script], key_prefix: str, user: str = "lingua", password: str = "PASSWORD") -> str:

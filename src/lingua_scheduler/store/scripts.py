@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import resources
 from operator import itemgetter
 from typing import NamedTuple
@@ -99,6 +100,13 @@ async def load(line: ServerLine, scripts: Sequence[Script]) -> None:
 
 
 def read_library() -> dict[str, Script]:
+    """All scripts by name, in a dictionary of the caller's own."""
+    return dict(shipped())
+
+
+@cache
+def shipped() -> dict[str, Script]:
+    """They do not change while a process runs, and take longer to read and parse than a connection to open."""
     folder = resources.files("lingua_scheduler.store") / "lua"
     included = {path.name.removesuffix(".lua"): path.read_text("utf-8") for path in (folder / "lib").iterdir()}
     scripts = [

@@ -3,7 +3,6 @@
 import asyncio
 import fcntl
 import os
-import socket
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from lingua_scheduler.app import Inherited
 from lingua_scheduler.cli.options import fail
 from lingua_scheduler.cli.serving.running import (
     fail_for_port,
@@ -101,10 +99,6 @@ def _run_dir(stack: AsyncExitStack) -> Path:
     stack.callback(os.close, lock)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return Path(folder)
-
-
-def inherit(worker: int, descriptors: Sequence[int], run_dir: Path) -> Inherited:
-    return Inherited(worker, tuple(socket.socket(fileno=descriptor) for descriptor in descriptors), run_dir)
 
 
 def tell_supervisor(word: Word) -> None:
