@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.configuration.data_dirs import default_data_dir, resolved_data_dir
+from lingua_scheduler.configuration.data_dirs import credentials_path, default_data_dir, resolved_data_dir
 from lingua_scheduler.configuration.errors import SettingsError
-from lingua_scheduler.settings import RedisSettings
+from lingua_scheduler.settings import AuthSettings, RedisSettings, Settings
 
 
 def test_the_data_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +30,14 @@ def test_a_home_nobody_knows_is_an_error() -> None:
     with pytest.raises(SettingsError) as caught:
         resolved_data_dir(RedisSettings(data_dir="~no-such-user/lingua"))
     assert str(caught.value) == "no home directory is known; set redis.data_dir to an absolute path"
+
+
+def test_the_copy_of_credentials_lies_with_the_data_unless_it_has_a_path_or_no_name() -> None:
+    redis = RedisSettings(data_dir="/data")
+    for name, path in (
+        ("", None),
+        ("keys.json", Path("/data/keys.json")),
+        ("/safe/keys.json", Path("/safe/keys.json")),
+    ):
+        assert credentials_path(Settings(redis=redis, auth=AuthSettings(backup_file=name))) == path
+    assert credentials_path(Settings(redis=redis)) == Path("/data/credentials.json")

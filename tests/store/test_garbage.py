@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
+from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent
@@ -35,6 +37,7 @@ from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
 from tests.domain.watching.test_chronicle import event
 from tests.domain.watching.test_failures import failure
+from tests.support.credentials import key as key_named
 from tests.support.fleet import HERE, POOL, RULES, entry, join, order, wide_entry
 from tests.support.mail import DEAD_MS, ROOMY, letter, who
 from tests.support.pictures import moment
@@ -119,7 +122,15 @@ async def settle(store: Store) -> None:
     await store.chronicle.write([event(1)], moment(1), FleetMemory(at_ms=1, made_by="i-here"))
     await store.demand.note([POOL], ["xx:yy:text"])
     await store.alarms.note([("redis.full", 1)])
+    await change_credentials(store)
     await store.requests.claim(RequestClaim(REQUEST, "t", "i-here", "p"), claim_ms=60_000, keep_ms=KEEP_MS)
+
+
+async def change_credentials(store: Store) -> None:
+    version = await store.credentials.version()
+    revocations = {tenant_name("acme"): Revocation(1, 2)}
+    issuer = Issuer(id="k1", issuer="https://acme.example")
+    assert await store.credentials.write(version, [key_named("a")], [issuer], revocations) is not None
 
 
 def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
@@ -212,6 +223,8 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "demand": lambda: store.demand.note([POOL], ["xx:yz:text"]),
         "alarms": lambda: store.alarms.note([("redis.full", 1)]),
         "handle alarm": lambda: store.alarms.handle("redis.full", AlarmAction.SILENCE, 1_000, "me"),
+        "credentials": store.credentials.read,
+        "change credentials": lambda: change_credentials(store),
         "request claim": lambda: store.requests.claim(claim, claim_ms=60_000, keep_ms=KEEP_MS),
         "request bind": lambda: store.requests.bind(claim, attempt, keep_ms=KEEP_MS),
         "request release": lambda: store.requests.release(claim),
@@ -366,6 +379,8 @@ def test_no_parser_raises(text: str) -> None:
         Ownership.parse, Place.parse, Pool.parse, Pair.parse, JobId.parse, JobHandle.parse,
         reading.is_shard, reading.is_node, reading.is_instance,
         reading.profile_of, reading.whole, reading.is_text, reading.number_of, reading.slots_of, fields_of,
-        unreadable.printable,
+        reading.revision_of, unreadable.printable,
     ):  # fmt: skip
         parse(text)
+    for parse_entry in (reading.credential_of, reading.issuer_of, reading.revocation_of):
+        parse_entry(text, text)

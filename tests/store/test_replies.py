@@ -25,6 +25,7 @@ from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
 from tests.domain.watching.test_failures import failure
 from tests.support.clocks import Clock
+from tests.support.credentials import key
 from tests.support.fleet import HERE, POOL, RULES, dispatch, entry, join, order
 from tests.support.mail import DEAD_MS, ROOMY, letter, who
 from tests.support.scripts import Call, around_scripts
@@ -130,6 +131,8 @@ async def everything(store: Store, clock: Clock) -> None:
     many = [word for number in range(KNOWN_MAX) for word in (f"alarm-{number}", "0 0 0 0 0 ")]
     await store.line.call("HSET", store.keys.alarms, *many)
     await store.alarms.handle("other", AlarmAction.SILENCE, 1_000, "me")  # full
+    for expected in (0, 0):
+        await store.credentials.write(expected, [key("a")])  # changed, outdated
     await store.failures.add([failure()], 10, 1_000)
     await nodes.remove(0, HERE, "n1", frozenset({POOL}), if_idle=True)  # busy
     await nodes.remove(0, NOBODY, "n1", frozenset())  # alive

@@ -31,6 +31,11 @@ def catalogue_path(settings: Settings) -> Path | None:
     return _data_path(settings.catalogue.file, settings.redis)
 
 
+def credentials_path(settings: Settings) -> Path | None:
+    """Path of the copy of all credentials; None if there is none, or no directory for it."""
+    return _data_path(settings.auth.backup_file, settings.redis)
+
+
 def cluster_key_path(settings: Settings) -> Path | None:
     """Path of the cluster key; None if there is none, or no directory for it."""
     return _data_path(settings.privacy.cluster_key_file, settings.redis)

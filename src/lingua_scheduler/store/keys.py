@@ -283,9 +283,14 @@ TABLE = (
     KeyDoc(
         "…:{auth}:void",
         "hash",
-        "tenant, subject or token → what was issued before is void (ms), and until when to know it",
+        "tenant, subject or token → what was issued before is void (ms), and until when to know it; bounded",
     ),
-    KeyDoc("…:{auth}:revision", "string", "number of changes to the keys so far"),
+    KeyDoc(
+        "…:{auth}:revision",
+        "string",
+        "version of keys, issuers and revocations: rises with every change, and is at least the time (ms, Redis's "
+        "clock), so none is used twice",
+    ),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc(
         "…:{request:<digest>}",

@@ -4,6 +4,8 @@ import re
 
 import msgspec
 
+from lingua_scheduler.domain.access.credentials import Credential, Revocation, is_revocation_name
+from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools.pools import Languages
 
@@ -36,6 +38,11 @@ class StoredProfile(msgspec.Struct):
 
 
 _PROFILE = msgspec.json.Decoder(StoredProfile)
+_CREDENTIAL = msgspec.json.Decoder(Credential)
+_ISSUER = msgspec.json.Decoder(Issuer)
+_REVOCATION = msgspec.json.Decoder(Revocation)
+# As many digits as `lua/lib/number.lua` reads.
+_REVISION = re.compile(r"\d{1,15}", re.ASCII)
 
 
 def is_text(text: str) -> bool:
@@ -110,6 +117,33 @@ def profile_of(text: str | None) -> StoredProfile | None:
         return _PROFILE.decode(text) if text else StoredProfile()
     except (msgspec.MsgspecError, UnicodeError):
         return None
+
+
+def credential_of(key_id: str, text: str | bytes) -> Credential | None:
+    try:
+        found = _CREDENTIAL.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return found if found.id == key_id else None
+
+
+def issuer_of(issuer_id: str, text: str | bytes) -> Issuer | None:
+    try:
+        found = _ISSUER.decode(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+    return found if found.id == issuer_id else None
+
+
+def revocation_of(name: str, text: str | bytes) -> Revocation | None:
+    try:
+        return _REVOCATION.decode(text) if is_revocation_name(name) and is_text(name) else None
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def revision_of(text: str) -> int | None:
+    return int(text) if _REVISION.fullmatch(text) else None
 
 
 def fields_of(text: str | None) -> dict[str, str]:

@@ -11,13 +11,18 @@ from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
 
 ALL_TENANTS = "*"
 DEFAULT_TENANT = "default"
-TENANT = r"^[a-z0-9][a-z0-9-]{0,62}$"
+# The end of a text, of patterns that are searched for: "$" alone also matches before a line break.
+END = r"$(?!\n)"
+TENANT = rf"^[a-z0-9][a-z0-9-]{{0,62}}{END}"
 # After its end a credential is kept for as long, so that an old copy of Redis cannot bring it back.
 KEEP_ENDED_MS = 90 * 86_400_000
 MAX_CREDENTIALS = 50_000
+MAX_REVOCATION_CHARS = 1024
 
 Name = Annotated[str, Meta(max_length=128)]
-Tenant = Annotated[str, Meta(pattern=r"^(\*|[a-z0-9][a-z0-9-]{0,62})$")]
+# As many digits as scripts read; JSON of more could be read and not written again.
+Ms = Annotated[int, Meta(ge=0, lt=10**15)]
+Tenant = Annotated[str, Meta(pattern=rf"^(\*|[a-z0-9][a-z0-9-]{{0,62}}){END}")]
 Texts = Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=64)]
 
 _SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
@@ -33,10 +38,10 @@ _SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
 class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A key, without its secret. Times are ms since 1970; 0 = never."""
 
-    id: Annotated[str, Meta(pattern=rf"^[0-9A-Za-z]{{{ID_CHARS}}}$")]
+    id: Annotated[str, Meta(pattern=rf"^[0-9A-Za-z]{{{ID_CHARS}}}{END}")]
     kind: KeyKind
     # SHA-256 of the secret.
-    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
+    digest: Annotated[str, Meta(pattern=rf"^[0-9a-f]{{64}}{END}")]
     name: Name = ""
     tenant: Tenant = DEFAULT_TENANT
     # Of operators.
@@ -51,14 +56,16 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pairs: Texts = ()
     # Networks from which it may be used.
     networks: Texts = ()
-    created_ms: int = 0
+    created_ms: Ms = 0
     created_by: Name = ""
-    expires_ms: int = 0
-    revoked_ms: int = 0
-    # Of services that sign tokens with HS256: derived from the secret, so it gives nobody the key itself.
-    signing_key: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$")] = ""
+    expires_ms: Ms = 0
+    revoked_ms: Ms = 0
+    # Of services that sign tokens with HS256: derived from the secret, which cannot be found from it.
+    signing_key: Annotated[str, Meta(pattern=rf"^([0-9a-f]{{64}})?{END}")] = ""
     # The key that replaced it.
     successor: Annotated[str, Meta(max_length=ID_CHARS)] = ""
+    # It was revoked while it was in a keys file. It may be there for ever, so its end is never forgotten.
+    in_file: bool = False
 
     @property
     def scopes(self) -> frozenset[Scope]:
@@ -71,23 +78,24 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def ended_ms(self) -> int:
         """When it ended or will end; 0 if it will not."""
-        return _first(self.revoked_ms, self.expires_ms)
+        return first_end(self.revoked_ms, self.expires_ms)
 
 
 class Revocation(msgspec.Struct, frozen=True, array_like=True):
     """What was issued before `before_ms` is void. May be forgotten after `until_ms`: no token lives longer."""
 
-    before_ms: int
-    until_ms: int
+    before_ms: Ms
+    until_ms: Ms
 
 
 def joined(one: Credential, other: Credential) -> Credential:
     """Two copies of one credential. It can only end, and the earlier end counts, so every order gives the same."""
     return msgspec.structs.replace(
         one,
-        expires_ms=_first(one.expires_ms, other.expires_ms),
-        revoked_ms=_first(one.revoked_ms, other.revoked_ms),
+        expires_ms=first_end(one.expires_ms, other.expires_ms),
+        revoked_ms=first_end(one.revoked_ms, other.revoked_ms),
         successor=max(one.successor, other.successor),
+        in_file=one.in_file or other.in_file,
     )
 
 
@@ -109,9 +117,14 @@ def tenant_name(tenant: str) -> str:
 
 
 def token_name(issuer: str, token_id: str) -> str:
+    """By the id of its issuer, which has no "/" either."""
     return f"token/{issuer}/{token_id}"
 
 
-def _first(one: int, other: int) -> int:
+def is_revocation_name(text: str) -> bool:
+    return len(text) <= MAX_REVOCATION_CHARS and text.startswith(("subject/", "tenant/", "token/"))
+
+
+def first_end(one: int, other: int) -> int:
     """The earlier of two times, of which 0 is never."""
     return min(one, other) if one and other else one or other

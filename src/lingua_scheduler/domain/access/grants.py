@@ -5,14 +5,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.access.credentials import TENANT
+from lingua_scheduler.domain.access.credentials import END, TENANT
 from lingua_scheduler.domain.access.scopes import Scope
 
 MAX_TOKEN_CHARS = 4096
 MAX_SUBJECT_CHARS = 128
 
 Grant = Literal["session", "dispatch"]
-Pair = Annotated[str, Meta(pattern=r"^(\*|[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*):(\*|[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*)$")]
+_LANGUAGE = r"(\*|[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*)"
+Pair = Annotated[str, Meta(pattern=f"^{_LANGUAGE}:{_LANGUAGE}{END}")]
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

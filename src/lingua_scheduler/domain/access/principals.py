@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
 
 
@@ -42,16 +42,19 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """What belongs to it belongs to this name: the user, or the key where there is no user."""
+        """What belongs to it belongs to this name: the user, or the key where there is no user.
+
+        A tenant has neither "/" nor ":", so no subject can be chosen to look like a key.
+        """
         if self.kind is PrincipalKind.LOCAL:
             return ""
-        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}//{self.key_id}"
+        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}:{self.key_id}"
 
     def tenant_for(self, named: str | None) -> str:
         """The tenant of its work. What a caller names counts only if it may act for that tenant."""
-        if named and (named in self.act_for or ALL_TENANTS in self.act_for):
-            return named
-        return self.tenant
+        if not named or not is_tenant(named):
+            return self.tenant
+        return named if named in self.act_for or ALL_TENANTS in self.act_for else self.tenant
 
     def may_translate(self, src: str, tgt: str) -> bool:
         return not self.pairs or any(_fits(pair, src, tgt) for pair in self.pairs)

@@ -13,6 +13,7 @@ from lingua_scheduler.domain.nodes.owners import Ownership
 from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.domain.watching.tallies import tally_of
 from lingua_scheduler.store.reading import (
+    credential_of,
     fields_of,
     is_instance,
     is_node,
@@ -23,7 +24,10 @@ from lingua_scheduler.store.reading import (
     is_slots,
     is_text,
     is_trust,
+    issuer_of,
     profile_of,
+    revision_of,
+    revocation_of,
 )
 
 _TROUBLE = re.compile(r"[ox]* \d{1,18} \d{1,18}", re.ASCII)
@@ -118,6 +122,9 @@ EACH: dict[str, Each] = {
     "asked": _scored(is_pool),
     "missed": _scored(is_pool),
     "alarms": lambda entry: is_text(entry.name) and is_text(entry.value) and _ALARM.fullmatch(entry.value) is not None,
+    "keys": lambda entry: credential_of(*entry) is not None,
+    "issuers": lambda entry: issuer_of(*entry) is not None,
+    "void": lambda entry: revocation_of(*entry) is not None,
 }
 
 
@@ -168,5 +175,6 @@ WHOLE: dict[str, Whole] = {
     "turn": lambda entries: is_instance(entries[0].value),
     "memory": lambda entries: _is_json(entries[0].value),
     "tally": lambda entries: tally_of(dict(entries), 0) is not None,
+    "revision": lambda entries: revision_of(entries[0].value) is not None,
     "past": lambda entries: is_past(entries[0].value),
 }

@@ -1,0 +1,70 @@
+"""All credentials, issuers and revocations that an instance knows. Two such sets are joined, and none of them loses."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from lingua_scheduler.domain.access.credentials import (
+    KEEP_ENDED_MS,
+    Credential,
+    Revocation,
+    joined,
+    joined_revocation,
+)
+from lingua_scheduler.domain.access.issuers import Issuer, joined_issuer
+
+T = TypeVar("T")
+
+
+class ChangeOutcome(StrEnum):
+    """Of a change to the credentials in Redis."""
+
+    CHANGED = "changed"
+    # Another writer changed them since they were read.
+    OUTDATED = "outdated"
+
+
+class CredentialSet(NamedTuple):
+    # Each by its id or name.
+    credentials: Mapping[str, Credential] = {}
+    issuers: Mapping[str, Issuer] = {}
+    revocations: Mapping[str, Revocation] = {}
+
+    def joined(self, other: "CredentialSet") -> "CredentialSet":
+        return CredentialSet(
+            _union(self.credentials, other.credentials, joined),
+            _union(self.issuers, other.issuers, joined_issuer),
+            _union(self.revocations, other.revocations, joined_revocation),
+        )
+
+    def without(self, other: "CredentialSet") -> "CredentialSet":
+        """The entries that the other lacks, or has in another state."""
+        return CredentialSet(
+            _difference(self.credentials, other.credentials),
+            _difference(self.issuers, other.issuers),
+            _difference(self.revocations, other.revocations),
+        )
+
+    def kept_at(self, now_ms: int) -> "CredentialSet":
+        """Without what ended so long ago that nothing depends on it any more."""
+        return CredentialSet(
+            {name: one for name, one in self.credentials.items() if _is_kept(one, now_ms)},
+            {name: one for name, one in self.issuers.items() if _is_kept(one, now_ms)},
+            {name: one for name, one in self.revocations.items() if now_ms <= one.until_ms},
+        )
+
+    def __bool__(self) -> bool:
+        return any(self)
+
+
+def _is_kept(one: Credential | Issuer, now_ms: int) -> bool:
+    ended_ms = one.ended_ms()
+    return one.in_file or not ended_ms or now_ms <= ended_ms + KEEP_ENDED_MS
+
+
+def _union(one: Mapping[str, T], other: Mapping[str, T], join: Callable[[T, T], T]) -> dict[str, T]:
+    return {**one, **{name: join(one[name], entry) if name in one else entry for name, entry in other.items()}}
+
+
+def _difference(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
+    return {name: entry for name, entry in one.items() if other.get(name) != entry}
