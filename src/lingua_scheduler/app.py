@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.configuration.data_dirs import catalogue_path
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
+from lingua_scheduler.configuration.data_dirs import catalogue_path, credentials_path
 from lingua_scheduler.console.alarms import alarm_operations
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
 from lingua_scheduler.console.assets import serve_shared
@@ -26,6 +26,7 @@ from lingua_scheduler.console.http_nodes import NodeOperations
 from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
+from lingua_scheduler.console.needs import RouteNeeds
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.siblings import Siblings
@@ -46,6 +47,7 @@ from lingua_scheduler.protocol.signals import (
     AskHolder,
     AttemptAdvanced,
     CancelJob,
+    CredentialsChanged,
     DataLost,
     HolderSays,
     JobsWait,
@@ -55,6 +57,11 @@ from lingua_scheduler.protocol.signals import (
     RequestWithdrawn,
     SlotFreed,
 )
+from lingua_scheduler.services.access.backup import Backup
+from lingua_scheduler.services.access.book import CredentialBook
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
+from lingua_scheduler.services.access.keys_file import KeysFile
+from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.ending import Endings
@@ -127,6 +134,7 @@ _log = logs.get()
 
 SWEEP_S = 1.0
 SOON_S = 0.1
+LIVE_S = 1.0
 POKE_S = 0.1
 REPAIR_S = 30.0
 SESSIONS_S = 1.0
@@ -285,8 +293,20 @@ class Scheduler:
         )
 
         turns = FairQueue(server.max_shared_loop_percent / 100)
-        self._sockets = Sockets(settings.server, turns)
-        self._door = Door(settings.server, self._addresses, clock)
+        backup, keys_file = credentials_path(settings), settings.auth.keys_file
+        self.credentials = CredentialBook(
+            store.credentials,
+            wall_ms=_wall_ms,
+            publish=self._say_credentials_changed,
+            backup=None if backup is None else Backup(backup),
+            keys_file=KeysFile(Path(keys_file).expanduser()) if keys_file else None,
+        )
+        doorkeeper = Doorkeeper(self.credentials, None, settings.auth, _wall_ms, clock)
+        self._live = LiveCallers(doorkeeper)
+        self.credentials.on_changed.append(self._live.look_at_all)
+        self._sockets = Sockets(settings.server, turns, self._live)
+        self.operations = list[Operation]()
+        self._door = Door(settings.server, self._addresses, doorkeeper, RouteNeeds(self.operations).of, clock)
         self._node_socket = NodeSocket(self._door, self._sockets, self._connected, progress, settings)
         session_socket = SessionSocket(self._door, self._sockets, sessions, self._intake, settings.sessions)
         app = web.Application(
@@ -301,16 +321,16 @@ class Scheduler:
         app.router.add_get("/ws/node", self._node_socket.handle)
         self._listeners = inherited.listeners if inherited else ()
         self._siblings = Siblings(inherited.run_dir, inherited.worker, self.instance) if inherited else None
-        app[OPERATIONS] = self.operations = list[Operation]()
+        app[OPERATIONS] = self.operations
         forwarder = Forwarder(self._forwarding, self.operations, turns)
         add_operations(app, FleetOperations(overview, self._connected.departures, self._siblings).operations)
-        add_operations(app, NodeOperations(self._http_nodes, progress, forwarder).operations)
+        add_operations(app, NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))
         add_operations(app, [translating(self._translations, settings.calls)])
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
         add_operations(app, alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
-        watching = Watching(self.snapshots)
+        watching = Watching(self.snapshots, self._live)
         add_operations(app, watching.operations)
         watching.add_to(app)
         add_operations(app, Polling(self.snapshots, self._catalogue, lambda: store.is_ready).operations)
@@ -324,8 +344,12 @@ class Scheduler:
         self._builder: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Serve. Raises OSError if the port is in use, StoreError if the data has another version, IdTaken."""
+        """Serve. Raises OSError if the port is in use, StoreError if the data has another version, IdTaken, NoKeys,
+        KeysFileError."""
         await self._store.claim_data()
+        await self.credentials.open()
+        auth = self._settings.auth
+        require_keys(auth, self._settings.server.host, has_none=self.credentials.is_empty)
         self._outages.watch()
         self._store.watch_writes()
         metrics.WORKERS.set(1)
@@ -349,6 +373,9 @@ class Scheduler:
         self._chores.start(every("leadership", self._settings.pools.leader_ms / 4000, self._leadership.stand))
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
+        self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
+        self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
+        self._chores.start(every("live_callers", LIVE_S, self._live.look))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
         self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._dead_instances.look))
@@ -450,6 +477,9 @@ class Scheduler:
     def _say_changed(self) -> None:
         self._store.signals.publish(PoolsChanged(self.instance))
 
+    def _say_credentials_changed(self, version: int) -> None:
+        self._store.signals.publish(CredentialsChanged(self.instance, version))
+
     def _say_published(self, version: int) -> None:
         self._store.signals.publish(MapPublished(self.instance, version))
 
@@ -466,7 +496,12 @@ class Scheduler:
             AskHolder: self._holders.asked,
             HolderSays: self._holders.answered,
             RequestWithdrawn: self._forwarding.withdrawn,
+            CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
         }
 
     async def _poke(self) -> None:
         self._waiting.poke()
+
+
+def _wall_ms() -> int:
+    return int(wall_ms())

@@ -15,5 +15,5 @@ LEAST_WAIT_S = 0.001
 
 
 def wall_ms() -> float:
-    """Milliseconds since the epoch, for peers and people to read. Nothing in this process is decided by it."""
+    """Milliseconds since the epoch, for peers and people to read. Only the expiry of credentials is decided by it."""
     return time.time() * 1000

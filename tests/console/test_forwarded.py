@@ -8,6 +8,7 @@ import pytest
 
 from lingua_scheduler.console.forwarded import LETTERS_S, Forwarder
 from lingua_scheduler.console.operations import Call, Operation, Problem
+from lingua_scheduler.domain.access.scopes import OPEN
 from lingua_scheduler.protocol.bus import ForwardedAnswer, ForwardedRequest
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.store.connection import RedisAway
@@ -59,7 +60,15 @@ def operation(error: Exception | None = None) -> Operation:
         return Said(f"{call.path['name']} {call.body.text} {call.query.wait_ms} {call.caller.address}")
 
     return Operation(
-        method="POST", path="/x/{name}", tag="t", summary="s", handle=handle, answer=Said, body=Said, query=Asked
+        method="POST",
+        path="/x/{name}",
+        needs=OPEN,
+        tag="t",
+        summary="s",
+        handle=handle,
+        answer=Said,
+        body=Said,
+        query=Asked,
     )
 
 

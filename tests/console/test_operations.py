@@ -14,6 +14,7 @@ from aiohttp import web
 
 from lingua_scheduler.console.answers import errors_as_json, stamp
 from lingua_scheduler.console.operations import Call, Operation, add_operations
+from lingua_scheduler.domain.access.scopes import OPEN
 from lingua_scheduler.protocol.http import Answer, Body
 from lingua_scheduler.telemetry import logs
 from tests.support.peers import Field, field
@@ -59,10 +60,24 @@ class Kitchen:
     def operations(self) -> tuple[Operation, ...]:
         return (
             Operation(
-                method="POST", path="/orders", tag="k", summary="Order", handle=self.cook, body=Order, answer=Echo
+                method="POST",
+                path="/orders",
+                needs=OPEN,
+                tag="k",
+                summary="Order",
+                handle=self.cook,
+                body=Order,
+                answer=Echo,
             ),
             Operation(
-                method="GET", path="/jobs/{job_id}", tag="k", summary="Job", handle=self.look, query=Filter, answer=Echo
+                method="GET",
+                path="/jobs/{job_id}",
+                needs=OPEN,
+                tag="k",
+                summary="Job",
+                handle=self.look,
+                query=Filter,
+                answer=Echo,
             ),
         )
 

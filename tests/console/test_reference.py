@@ -13,6 +13,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console.openapi import document
 from lingua_scheduler.console.operations import Call, Operation
 from lingua_scheduler.console.reference import Reference
+from lingua_scheduler.domain.access.scopes import OPEN
 from lingua_scheduler.protocol.http import Answer, Body
 from lingua_scheduler.protocol.uploads import FORM
 from lingua_scheduler.settings import Settings
@@ -96,6 +97,7 @@ def test_what_the_code_says_is_shown_not_obeyed() -> None:
     operation = Operation(
         method="POST",
         path="/v1/x",
+        needs=OPEN,
         tag="<i>",
         summary="<script>alert(1)</script>",
         handle=handle,
@@ -116,7 +118,14 @@ def test_a_query_is_told_as_parameters() -> None:
         return Nothing()
 
     operation = Operation(
-        method="GET", path="/v1/jobs", tag="jobs", summary="Jobs", handle=handle, query=Filter, answer=Nothing
+        method="GET",
+        needs=OPEN,
+        path="/v1/jobs",
+        tag="jobs",
+        summary="Jobs",
+        handle=handle,
+        query=Filter,
+        answer=Nothing,
     )
     told = document([operation], "1")
     parameters = told["paths"]["/v1/jobs"]["get"]["parameters"]

@@ -16,6 +16,7 @@ from lingua_scheduler.gateway.valve import SocketRates
 from lingua_scheduler.protocol.session import AsrPartial, UiEvent
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
+from tests.support.access import nobody_live
 from tests.support.schedulers import settings_with
 from tests.support.waiting import until
 
@@ -66,6 +67,7 @@ async def pairs() -> AsyncIterator[Any]:
     sockets = Sockets(
         settings_with(server__outbox_max_bytes=MAX_BYTES, server__outboxes_max_bytes=MAX_ALL_BYTES).server,
         FairQueue(1.0),
+        nobody_live(),
     )
     outboxes: asyncio.Queue[Outbox] = asyncio.Queue()
 

@@ -8,12 +8,14 @@ from typing import Any, cast
 from aiohttp import WSMessage, WSMsgType
 from aiohttp._websocket.reader import WebSocketReader
 
+from lingua_scheduler.domain.access.principals import LOCAL
 from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.frame_tap import FrameTap
 from lingua_scheduler.gateway.socket_pump import Manners, Sockets
 from lingua_scheduler.gateway.valve import COUNTED_BYTES, RUN_FRAMES, Commons, SocketRates, Unfinished, Valve
 from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
 from tests.gateway.test_valve import Wire
+from tests.support.access import nobody_live
 from tests.support.bare import frame
 from tests.support.schedulers import settings_with
 
@@ -52,8 +54,8 @@ async def heard(socket: Socket, is_taken_at_once: Callable[[int], bool], on_fram
         return False
 
     manners = cast("Any", SimpleNamespace(side="node"))
-    pump = Sockets(settings_with().server, FairQueue(1.0)).frames(
-        cast("Any", socket), cast("Any", None), manners, at_once
+    pump = Sockets(settings_with().server, FairQueue(1.0), nobody_live()).frames(
+        cast("Any", socket), cast("Any", SimpleNamespace(principal=LOCAL)), manners, at_once
     )
     async for got in pump:
         found.append(int(got.data))

@@ -28,7 +28,11 @@ _started = count(1)
 
 def settings_with(**changes: Any) -> Settings:
     """Defaults on a free port, with `section__key=value` changed."""
-    sections: dict[str, dict[str, Any]] = {"server": {"port": 0, "stop_timeout_ms": 2_000}}
+    sections: dict[str, dict[str, Any]] = {
+        "server": {"port": 0, "stop_timeout_ms": 2_000},
+        # Schedulers of other tests must not find the keys of this one.
+        "auth": {"backup_file": ""},
+    }
     for name, value in changes.items():
         section, key = name.split("__")
         sections.setdefault(section, {})[key] = value

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.watching.handling import HandleOutcome
 from lingua_scheduler.protocol.http_watching import AlarmChoice, AlarmHandled, AlarmList
@@ -40,6 +41,7 @@ def alarm_operations(desk: AlarmDesk, snapshots: Snapshots) -> Iterable[Operatio
         Operation(
             method="GET",
             path="/v1/alarms",
+            needs=(Scope.FLEET_READ,),
             tag=_TAG,
             summary="List the alarms that are raised, and what was done about them",
             handle=list_alarms,
@@ -49,6 +51,7 @@ def alarm_operations(desk: AlarmDesk, snapshots: Snapshots) -> Iterable[Operatio
         Operation(
             method="POST",
             path="/v1/alarms",
+            needs=(Scope.FLEET_OPERATE,),
             tag=_TAG,
             summary="Acknowledge, silence or forget an alarm",
             description=(

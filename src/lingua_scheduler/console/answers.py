@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
@@ -20,10 +21,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 REQUEST_ID = web.RequestKey("request_id", str)
 CALLER = web.RequestKey("caller", Caller)
+PRINCIPAL = web.RequestKey("principal", Principal)
 # Of a body that is no longer needed.
 _REST_S = 0.5
 _REST_BYTES = 16_777_216
 _HEADER = "X-Request-Id"
+_CHALLENGE = 'Bearer error="invalid_token"'
 _MAX_ID_CHARS = 128
 _HAS_BEGUN = web.RequestKey("answer_has_begun", bool)
 
@@ -57,6 +60,8 @@ class RequestJudge(Protocol):
 
     def caller(self, request: web.BaseRequest) -> Caller: ...
 
+    def principal(self, request: web.BaseRequest) -> Principal: ...
+
     def judge(self, request: web.Request) -> Rejection | None: ...
 
     def leave(self, request: web.Request) -> None: ...
@@ -70,7 +75,7 @@ def behind(door: RequestJudge) -> Middleware:
         refused = door.judge(request)
         if refused is not None:
             raise Problem(refused.status, refused.code, refused.detail, retry_after_s=refused.retry_after_s)
-        request[CALLER] = door.caller(request)
+        request[CALLER], request[PRINCIPAL] = door.caller(request), door.principal(request)
         try:
             return await handler(request)
         finally:
@@ -97,6 +102,8 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
         response = error_response(problem.status, problem.code, problem.detail)
         if problem.retry_after_s is not None:
             response.headers["Retry-After"] = str(problem.retry_after_s)
+        if problem.status == 401:
+            response.headers[hdrs.WWW_AUTHENTICATE] = _CHALLENGE
         return response
     except RedisAway as error:
         # Where Redis is, and what it said, is for the log alone.

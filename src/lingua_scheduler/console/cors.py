@@ -8,8 +8,8 @@ from aiohttp import hdrs, web
 APP_METHODS: web.AppKey[dict[str, list[str]]] = web.AppKey("app_methods", dict[str, list[str]])
 
 _MAX_AGE_S = "600"
-_SENT = "Accept, Content-Type, Traceparent, X-Request-Id"
-_READ = "Content-Disposition, Retry-After, X-Request-Id"
+_SENT = "Accept, Authorization, Content-Type, Traceparent, X-Request-Id"
+_READ = "Content-Disposition, Retry-After, WWW-Authenticate, X-Request-Id"
 
 
 def add_preflight(app: web.Application, path: str, method: str) -> None:

@@ -2,6 +2,7 @@
 
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.http_dispatch import F2fDispatch, F2fDispatched, FetchedResult, ResultQuery
 from lingua_scheduler.protocol.shapes import LanguagesUsed
@@ -59,6 +60,7 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
     fetch = Operation(
         method="GET",
         path="/v1/jobs/{job_id}/result",
+        needs=(Scope.DISPATCH_CALL,),
         tag="dispatch",
         summary="The result of a job that was requested over HTTP; with `wait_ms` it waits for the result",
         handle=result,
@@ -85,6 +87,7 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
         Operation(
             method="POST",
             path="/v1/dispatch/f2f",
+            needs=(Scope.DISPATCH_CALL,),
             tag="dispatch",
             summary="Translate one utterance; responds once the job has a slot on a node",
             handle=dispatch,

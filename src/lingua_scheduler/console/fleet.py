@@ -4,6 +4,7 @@ from typing import Any, NoReturn
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.console.siblings import Siblings, status_of
+from lingua_scheduler.domain.access.scopes import LANGUAGES, Scope
 from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.nodes.nodes import DrainOutcome, ReleaseOutcome
 from lingua_scheduler.protocol.http import (
@@ -38,17 +39,25 @@ class FleetOperations:
             Operation(
                 method="GET",
                 path="/v1/status",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="This instance, and a summary of the fleet",
                 handle=self._status,
                 answer=Status,
             ),
             Operation(
-                method="GET", path="/v1/nodes", tag=_TAG, summary="List all nodes", handle=self._nodes, answer=NodeList
+                method="GET",
+                path="/v1/nodes",
+                needs=(Scope.FLEET_READ,),
+                tag=_TAG,
+                summary="List all nodes",
+                handle=self._nodes,
+                answer=NodeList,
             ),
             Operation(
                 method="GET",
                 path="/v1/nodes/{node_id}",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="One node: its state, its jobs, and how it has done in the last hour",
                 handle=self._node,
@@ -58,6 +67,7 @@ class FleetOperations:
             Operation(
                 method="POST",
                 path="/v1/nodes/{node_id}/drain",
+                needs=(Scope.FLEET_OPERATE,),
                 tag=_TAG,
                 summary="Drain a node: no new jobs",
                 description="Its running jobs finish. `GET /v1/nodes/{node_id}` shows how many are left.",
@@ -68,6 +78,7 @@ class FleetOperations:
             Operation(
                 method="POST",
                 path="/v1/nodes/{node_id}/resume",
+                needs=(Scope.FLEET_OPERATE,),
                 tag=_TAG,
                 summary="Resume a drained node",
                 handle=self._resume,
@@ -77,6 +88,7 @@ class FleetOperations:
             Operation(
                 method="POST",
                 path="/v1/nodes/{node_id}/release",
+                needs=(Scope.FLEET_OPERATE,),
                 tag=_TAG,
                 summary="Release a node from quarantine",
                 description="It gets jobs again, and the failures that led to the quarantine are forgotten. If it goes "
@@ -88,6 +100,7 @@ class FleetOperations:
             Operation(
                 method="POST",
                 path="/v1/nodes/{node_id}/evict",
+                needs=(Scope.FLEET_OPERATE,),
                 tag=_TAG,
                 summary="Evict a node immediately",
                 description="Its jobs are retried on other nodes, and its connection is closed. It may reconnect.",
@@ -98,6 +111,7 @@ class FleetOperations:
             Operation(
                 method="GET",
                 path="/v1/pools",
+                needs=LANGUAGES,
                 tag=_TAG,
                 summary="List all language pairs, with the number of nodes that serve each",
                 handle=self._pools,
@@ -107,6 +121,7 @@ class FleetOperations:
             Operation(
                 method="GET",
                 path="/v1/pools/{src}/{tgt}",
+                needs=LANGUAGES,
                 tag=_TAG,
                 summary="The nodes that serve one language pair, or what is missing",
                 handle=self._pool,

@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.operations import Call, Operation, Problem, query_of
+from lingua_scheduler.domain.access.principals import ANONYMOUS
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.protocol.bus import ForwardedAnswer, ForwardedRequest
@@ -73,6 +74,7 @@ class Forwarder:
                 msgspec.json.encode(call.query),
                 msgspec.json.encode(call.body),
                 call.caller.address,
+                call.principal,
             )
             answer = await self._forwarding.ask(request, wait_s(call), call.is_connected)
             match answer:
@@ -93,7 +95,16 @@ class Forwarder:
             body = None if operation.body is None else msgspec.json.decode(request.body, type=operation.body)
             query = query_of(operation, msgspec.json.decode(request.query))
             caller = Caller(request.address, "")
-            call = Call(request.path, body, query, request.request_id, is_connected, caller=caller, is_forwarded=True)
+            call = Call(
+                request.path,
+                body,
+                query,
+                request.request_id,
+                is_connected,
+                caller=caller,
+                is_forwarded=True,
+                principal=request.principal or ANONYMOUS,
+            )
             return ForwardedAnswer(request.request_id, 200, msgspec.json.encode(await operation.handle(call)))
         except Problem as problem:
             return _told(request, problem)

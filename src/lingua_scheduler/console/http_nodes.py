@@ -1,11 +1,14 @@
 """HTTP for nodes without a WebSocket: register, heartbeat, poll or callback, and report results."""
 
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
 
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.principals import Denied
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.bulk import OF_LISTS, OF_RESULTS
 from lingua_scheduler.protocol.http import (
@@ -22,6 +25,8 @@ from lingua_scheduler.protocol.http import (
 )
 from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
 from lingua_scheduler.protocol.shapes import JobError
+from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.attempts.peers import code_for
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.progress import Progress
@@ -59,7 +64,8 @@ _STATUS = {
 
 
 class NodeOperations:
-    def __init__(self, nodes: HttpNodes, progress: Progress, forwarder: Forwarder) -> None:
+    def __init__(self, nodes: HttpNodes, progress: Progress, forwarder: Forwarder, live: LiveCallers) -> None:
+        self._live = live
         self._nodes = nodes
         self._progress = progress
         self._forwarder = forwarder
@@ -80,6 +86,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/node/register",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Register a node",
                 description="Its languages decide which pairs it serves. With `callback_url` the scheduler posts "
@@ -94,6 +101,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/node/heartbeat",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Heartbeat: stay registered, and report changes",
                 handle=self._heartbeat,
@@ -105,6 +113,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/node/poll",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Poll for messages",
                 description="Waits up to `wait_ms` for a message. If a node polls twice at once, the earlier poll "
@@ -117,6 +126,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/job/ack",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Acknowledge a job before starting it",
                 description="It must arrive within the job's `start_within_ms`, or the job goes to another node.",
@@ -128,6 +138,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/job/done",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Report the result of a job",
                 handle=self._done,
@@ -140,6 +151,7 @@ class NodeOperations:
             Operation(
                 method="POST",
                 path="/v1/job/fail",
+                needs=(Scope.NODE_REGISTER,),
                 tag=_TAG,
                 summary="Report that a job failed",
                 description="The error code decides whether the job is retried on another node; see docs/errors.md.",
@@ -155,6 +167,9 @@ class NodeOperations:
         node = await self._nodes.register(call.body, call.caller)
         if isinstance(node, Refusal):
             _refuse(node)
+        if node.box.is_open:
+            ticket = self._live.enter(call.principal, partial(_end, node))
+            node.on_gone = partial(self._live.leave, ticket)
         return self._welcome(node)
 
     async def _heartbeat(self, call: Call[NodeBeat, None]) -> NodeWelcome:
@@ -231,6 +246,11 @@ class NodeOperations:
 
 # A job's session is known here; only what the node adds to it counts.
 _NOT_SAID: dict[str, Any] = {"session_id": "", "utterance_index": 0, "trace_id": ""}
+
+
+def _end(node: HttpNode, denied: Denied) -> None:
+    """Its credential has ended."""
+    node.box.close(code_for(denied), denied.detail)
 
 
 def _error_of(reason: str) -> JobError:

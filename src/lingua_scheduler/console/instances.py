@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.cluster.instances import is_letter_id
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.http_instances import (
@@ -38,6 +39,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="GET",
             path="/v1/instances",
+            needs=(Scope.FLEET_READ,),
             tag="instances",
             summary="List all instances, alive, stopped or dead, with their inboxes",
             handle=list_instances,
@@ -46,6 +48,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="GET",
             path="/v1/dead-letters",
+            needs=(Scope.FLEET_READ,),
             tag="instances",
             summary="List dead letters: messages between instances that could not be handled",
             handle=list_dead_letters,
@@ -55,6 +58,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="POST",
             path="/v1/dead-letters/replay",
+            needs=(Scope.FLEET_OPERATE,),
             tag="instances",
             summary="Replay dead letters: put them back into their inboxes",
             handle=replay,
@@ -65,6 +69,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="POST",
             path="/v1/dead-letters/purge",
+            needs=(Scope.FLEET_OPERATE,),
             tag="instances",
             summary="Delete dead letters permanently",
             handle=purge,

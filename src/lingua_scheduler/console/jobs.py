@@ -6,6 +6,7 @@ from typing import Any
 
 from lingua_scheduler.console.lists import Lists
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.domain.watching.failures import FailureFilter
@@ -80,6 +81,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs",
+            needs=(Scope.FLEET_READ,),
             tag="jobs",
             summary="List the latest jobs, newest first; optionally filtered",
             handle=latest,
@@ -94,6 +96,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/failures",
+            needs=(Scope.FLEET_READ,),
             tag="jobs",
             summary="The failure history of the fleet, newest first",
             description="One entry for each failed job, with ids, language pair, code, reason and node, never text. It "
@@ -111,6 +114,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}",
+            needs=(Scope.FLEET_READ,),
             tag="jobs",
             summary="One job: its state, its node and its history",
             handle=one,
@@ -120,6 +124,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}/explain",
+            needs=(Scope.FLEET_READ,),
             tag="jobs",
             summary="Why a job waited, failed or was retried: each candidate node, and why it was not chosen",
             handle=explain,
@@ -129,6 +134,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="POST",
             path="/v1/jobs/{job_id}/cancel",
+            needs=(Scope.FLEET_OPERATE,),
             tag="jobs",
             summary="Cancel a job that is waiting or running, on any instance",
             handle=cancel,

@@ -7,10 +7,19 @@ from typing import Any
 import msgspec
 
 from lingua_scheduler.console.operations import KnownProblem, Operation, parameter
+from lingua_scheduler.domain.access.scopes import OPEN
 from lingua_scheduler.protocol.uploads import FORM
 
 Document = dict[str, Any]
 
+_BEARER = "bearer"
+_SECURITY_SCHEMES = {
+    _BEARER: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "A key (`lk_...`) or a token. Callers on the same computer may need none (`auth.mode`)",
+    }
+}
 _REF = "#/components/schemas/{name}"
 _ERROR = "ErrorResponse"
 _ERROR_SCHEMA = {
@@ -56,7 +65,10 @@ def document(operations: Iterable[Operation], version: str) -> Document:
         "info": {"title": "Lingua Scheduler", "version": version, "description": _DESCRIPTION},
         "tags": [{"name": tag} for tag in dict.fromkeys(operation.tag for operation in known)],
         "paths": paths,
-        "components": {"schemas": dict(sorted((components | {_ERROR: _ERROR_SCHEMA}).items()))},
+        "components": {
+            "schemas": dict(sorted((components | {_ERROR: _ERROR_SCHEMA}).items())),
+            "securitySchemes": _SECURITY_SCHEMES,
+        },
     }
 
 
@@ -68,6 +80,9 @@ def _operation(operation: Operation, schemas: dict[type, Document], components: 
     }
     if operation.description:
         told["description"] = operation.description
+    if operation.needs != OPEN:
+        # Of OpenAPI 3.1, roles of a scheme that has no scopes of its own: any one of them is enough.
+        told["security"] = [{_BEARER: [scope.value]} for scope in operation.needs]
     parameters = [_path_parameter(name) for name in operation.names]
     if operation.query is not None:
         parameters += _query_parameters(components[_name(schemas[operation.query])])

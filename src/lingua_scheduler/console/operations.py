@@ -8,10 +8,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
+from multidict import CIMultiDict
 
-from lingua_scheduler.console.answers import CALLER, REQUEST_ID, Problem, json_response
+from lingua_scheduler.console.answers import CALLER, PRINCIPAL, REQUEST_ID, Problem, json_response
 from lingua_scheduler.console.bodies import invalid, read_body
 from lingua_scheduler.console.cors import add_preflight
+from lingua_scheduler.domain.access.principals import ANONYMOUS, Principal
+from lingua_scheduler.domain.access.scopes import OPEN, Needs
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
@@ -25,6 +28,9 @@ Q = TypeVar("Q")
 
 _IN_BRACES = re.compile(r"{(\w+)}")
 _JSON = "application/json"
+_CLAIMS = "x-lingua-"
+# The door has read it.
+ACCESS_TOKEN = "access_token"
 
 
 class Call(NamedTuple, Generic[B, Q]):
@@ -40,6 +46,8 @@ class Call(NamedTuple, Generic[B, Q]):
     caller: Caller = NOBODY
     # Another instance took the request, and this one has what it is about.
     is_forwarded: bool = False
+    # Who asks, by its credential.
+    principal: Principal = ANONYMOUS
 
 
 class KnownProblem(NamedTuple):
@@ -55,6 +63,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     path: str
+    # Scopes, any of which its caller must have. No default: what nobody thought about must not be open.
+    needs: Needs
     tag: str
     summary: str
     handle: Callable[[Call[Any, Any]], Awaitable[Any]]
@@ -137,7 +147,17 @@ def _shared_problems(operation: Operation) -> Iterator[KnownProblem]:
     if operation.method not in ("GET", "HEAD"):
         foreign = "The request comes from a web page whose origin is not in `server.allowed_origins`"
         yield KnownProblem(403, HttpCode.ORIGIN_NOT_ALLOWED.value, foreign)
-    crowded = "The caller's address has too many connections (`server.max_sockets_per_address`), or opens them too fast"
+    if operation.needs != OPEN:
+        yield KnownProblem(
+            401, HttpCode.UNAUTHENTICATED.value, "There is no credential, or it is not valid; callers may need none"
+        )
+        yield KnownProblem(401, HttpCode.TOKEN_EXPIRED.value, "The credential has expired")
+        scopes = " or ".join(f"`{scope.value}`" for scope in operation.needs)
+        yield KnownProblem(403, HttpCode.PERMISSION_DENIED.value, f"The credential lacks the scope {scopes}")
+    crowded = (
+        "The caller's address has too many connections (`server.max_sockets_per_address`), opens them too fast, or "
+        "has sent too many wrong credentials"
+    )
     yield KnownProblem(429, HttpCode.RATE_LIMITED.value, crowded)
     if operation.body is not None:
         late = "The body did not arrive within `server.body_timeout_ms`"
@@ -166,12 +186,27 @@ def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Resp
     async def handle(request: web.Request) -> web.Response:
         path, query = read_path(request), read_query(request)
         body = await read_body(request)
-        caller = request.get(CALLER, NOBODY)
-        call = Call(path, body, query, request[REQUEST_ID], lambda: _is_connected(request), request.headers, caller)
+        call = Call(
+            path,
+            body,
+            query,
+            request[REQUEST_ID],
+            lambda: _is_connected(request),
+            _without_claims(request.headers),
+            request.get(CALLER, NOBODY),
+            principal=request.get(PRINCIPAL, ANONYMOUS),
+        )
         answer = await operation.handle(call)
         return answer if isinstance(answer, web.Response) else json_response(answer)
 
     return handle
+
+
+def _without_claims(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Without what a caller could say about itself that only the door may say."""
+    if not any(name[: len(_CLAIMS)].lower() == _CLAIMS for name in headers):
+        return headers
+    return CIMultiDict((name, value) for name, value in headers.items() if not name.lower().startswith(_CLAIMS))
 
 
 def _is_connected(request: web.Request) -> bool:
@@ -223,6 +258,8 @@ def query_of(operation: Operation, given: Any) -> Any:
 def _given(request: web.Request, known: list[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for name, value in request.query.items():
+        if name == ACCESS_TOKEN:
+            continue
         if name not in known:
             raise invalid(_about_unknown(name, known))
         if name in given:

@@ -7,6 +7,7 @@ from pybase64 import b64encode_as_string
 
 from lingua_scheduler.console.dispatching import problem_of
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_translate import (
@@ -62,6 +63,7 @@ def translating(translations: FileTranslations, settings: CallsSettings) -> Oper
     return Operation(
         method="POST",
         path="/v1/translate",
+        needs=(Scope.DISPATCH_CALL,),
         tag="dispatch",
         summary="Translate a sound file in one request; responds with texts and speech",
         description="The body is a WAV, WebM (Opus), Ogg (Opus or Vorbis), MP3 or MP4 (AAC) file; its first bytes "

@@ -6,13 +6,16 @@ from collections.abc import AsyncIterator
 import msgspec
 from aiohttp import web
 
-from lingua_scheduler.console.answers import CALLER
-from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.console.answers import CALLER, PRINCIPAL
+from lingua_scheduler.console.operations import ACCESS_TOKEN, Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY
 from lingua_scheduler.domain.watching.changes import delta
 from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.protocol.http_watching import Events, EventsQuery, History
+from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.watching.snapshot import (
     STEPS_KEPT,
     PictureStep,
@@ -38,8 +41,9 @@ _HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control":
 class Watching:
     """What is sent to several is encoded once."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: Snapshots, live: LiveCallers) -> None:
         self._snapshots = snapshots
+        self._live = live
         self._picture = (0, b"")
         self._whole = (0, b"")
         self._encoding = asyncio.Lock()
@@ -58,6 +62,7 @@ class Watching:
             Operation(
                 method="GET",
                 path="/v1/picture",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="The state of the whole deployment: nodes, pairs, instances, jobs, alarms",
                 description=(
@@ -72,6 +77,7 @@ class Watching:
             Operation(
                 method="GET",
                 path="/v1/history",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="Time series of the last 30 minutes",
                 handle=self._history,
@@ -80,6 +86,7 @@ class Watching:
             Operation(
                 method="GET",
                 path="/v1/events",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="Recent events, newest first",
                 handle=self._latest_events,
@@ -90,7 +97,7 @@ class Watching:
 
     async def watch(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events until the reader leaves or the scheduler stops."""
-        if request.query.keys() - {"only"} or request.query.get("only", "events") != "events":
+        if request.query.keys() - {"only", ACCESS_TOKEN} or request.query.get("only", "events") != "events":
             raise Problem(400, ErrorCode.INVALID_MESSAGE, 'invalid query: only "only=events" is allowed')
         picture = await self._snapshots.read()
         caller = request.get(CALLER, NOBODY)
@@ -103,7 +110,13 @@ class Watching:
         except TooManyWatchers:
             detail = "too many open watch streams (watch.max_watchers); try again later, or poll GET /v1/picture"
             raise Problem(503, HttpCode.SERVICE_UNAVAILABLE, detail, retry_after_s=10) from None
-        with watcher:
+
+        def end(_: Denied) -> None:
+            if request.transport is not None:
+                request.transport.close()
+            watcher.news.set()
+
+        with watcher, self._live.present(request.get(PRINCIPAL, ANONYMOUS), end):
             response = web.StreamResponse(headers=_HEADERS)
             try:
                 await response.prepare(request)

@@ -1,15 +1,20 @@
 """Admission of requests, before anything is read or upgraded. Cheapest check first: the Host header, the origin of the
-page, the limits of the caller's address."""
+page, the limits of the caller's address, the credential."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from aiohttp import hdrs, web
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import HttpCode
+from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied, Principal
+from lingua_scheduler.domain.access.scopes import ANYTHING, OPEN, Needs
+from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
-from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback
+from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback, read_host
 from lingua_scheduler.gateway.connections import Connection
+from lingua_scheduler.gateway.presented import TwoCredentials, UnansweredProtocol, presented
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper, Visit
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
@@ -27,22 +32,50 @@ _FORWARDED = hdrs.X_FORWARDED_FOR
 _MAX_SHOWN_CHARS = 200
 _RETRY_AFTER_S = 5
 
-_REFUSED = metrics.by(metrics.DOOR_REFUSALS, "host", "origin", "fetch_site", "sockets", "handshakes")
+_REFUSED = metrics.by(
+    metrics.DOOR_REFUSALS,
+    "host",
+    "origin",
+    "fetch_site",
+    "sockets",
+    "handshakes",
+    "credentials",
+    "undeclared",
+    "unauthenticated",
+    "not_permitted",
+    "failures",
+)
+_REASON_OF = {401: "unauthenticated", 403: "not_permitted", 429: "failures"}
 _HELD = web.RequestKey("place_held", str)
+_PRINCIPAL = web.RequestKey("principal", Principal)
+# Added by proxies: whoever sends one does not come from this computer, as far as we know.
+_PROXY_HEADERS = (hdrs.FORWARDED, hdrs.X_FORWARDED_FOR, hdrs.VIA)
+
+# What a route needs, by method and path; None if nobody declared it.
+NeedsOf = Callable[[str, str], Needs | None]
 
 
 class RejectedRequest(NamedTuple):
     """A rejected request: how it is answered."""
 
     status: int
-    code: HttpCode
+    code: str
     detail: str
     retry_after_s: int | None = None
 
 
 class Door:
-    def __init__(self, settings: ServerSettings, addresses: AddressBook, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        addresses: AddressBook,
+        doorkeeper: Doorkeeper,
+        needs_of: NeedsOf,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
         self._clock = clock
+        self._doorkeeper = doorkeeper
+        self._needs_of = needs_of
         self._hosts = HostRule(settings.allowed_hosts, settings.host)
         self.listens_on([settings.host])
         self._origins = OriginRule(settings.allowed_origins)
@@ -85,10 +118,22 @@ class Door:
             refused = self._judge_page(request, caller)
             if refused is not None:
                 return refused
-        return self._judge_address(request, path, caller)
+        refused = self._judge_address(request, path, caller)
+        if refused is None:
+            refused = self._judge_credential(request, path, caller)
+            if refused is not None:
+                # Nobody else gives back what was taken for it.
+                self.leave(request)
+        return refused
+
+    def principal(self, request: web.BaseRequest) -> Principal:
+        """Who sends a request that was admitted."""
+        found: Principal = request.get(_PRINCIPAL, ANONYMOUS)
+        return found
 
     def leave(self, request: web.Request) -> None:
         if meter := request.get(_HELD):
+            request[_HELD] = ""
             self._addresses.leave(meter)
 
     def admits_page(self, request: web.Request) -> bool:
@@ -129,6 +174,45 @@ class Door:
             request[_HELD] = caller.meter
         return None
 
+    def _judge_credential(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
+        needs = self._needs(request, path)
+        if needs is None:
+            detail = f"{path} does not say who may use it, so nobody may"
+            return _refuse("undeclared", 403, HttpCode.PERMISSION_DENIED, detail, caller)
+        try:
+            shown = presented(request, is_socket=path in SOCKETS) if needs != OPEN else None
+        except TwoCredentials:
+            detail = "the request has two credentials that differ; send one"
+            return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, detail, caller)
+        except UnansweredProtocol as error:
+            return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, str(error), caller)
+        visit = Visit(caller.address, _origin(request), self._is_local(request))
+        found = self._doorkeeper.admit(shown, visit, needs)
+        if isinstance(found, Denied):
+            # Logged already, with the cause.
+            _REFUSED[_REASON_OF[found.status]].inc()
+            return RejectedRequest(found.status, found.code, found.detail, found.retry_after_s)
+        request[_PRINCIPAL] = found
+        return None
+
+    def _needs(self, request: web.Request, path: str) -> Needs | None:
+        if path:
+            return self._needs_of(request.method, path)
+        # Nothing is served there: 404 is for everybody, but which methods a path has is not.
+        return OPEN if isinstance(request.match_info.http_exception, web.HTTPNotFound) else ANYTHING
+
+    def _is_local(self, request: web.Request) -> bool:
+        """From this computer, while nobody else can connect, and through no proxy: it would let in everybody."""
+        connection, headers = request.protocol, request.headers
+        if not self._hosts.is_local or not isinstance(connection, Connection):
+            return False
+        if not is_loopback(connection.caller.address) or any(name in headers for name in _PROXY_HEADERS):
+            return False
+        host = headers.get(hdrs.HOST)
+        if host is not None and ((named := read_host(host)) is None or not is_loopback(named.host)):
+            return False
+        return _origin(request) is None or self.admits_page(request)
+
     def _too_many(self, caller: Caller) -> RejectedRequest:
         most = self._addresses.max_sockets
         detail = f"{caller.address} has {most} connections (server.max_sockets_per_address); close some"
@@ -149,7 +233,7 @@ class Door:
 def _refuse(
     reason: str,
     status: int,
-    code: HttpCode,
+    code: str,
     detail: str,
     caller: Caller,
     *,

@@ -81,7 +81,7 @@ class NodeSocket:
             raise web.HTTPServiceUnavailable(
                 text=f"{self._max_nodes} nodes are connected (server.max_nodes); try another instance\n"
             )
-        socket, outbox = await self._sockets.accept(request, self._rates)
+        socket, outbox = await self._sockets.accept(request, self._rates, self._door.principal(request))
         manners = self._sockets.manners(socket, outbox, "node")
         link_id = self._sockets.link_id()
         terms = _Terms(manners, self._most, self._door.toll(request))

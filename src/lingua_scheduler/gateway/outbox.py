@@ -10,6 +10,7 @@ from weakref import WeakSet
 
 from aiohttp import web
 
+from lingua_scheduler.domain.access.principals import ANONYMOUS
 from lingua_scheduler.gateway.frame_tap import FrameTap
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.shapes import Message
@@ -139,6 +140,7 @@ class Outbox:
         "address",
         "meter",
         "pending_bytes",
+        "principal",
         "unread",
     )
 
@@ -173,6 +175,8 @@ class Outbox:
         self._pong: asyncio.Future[None] | None = None
         # Address of the peer, and the key under which its limits are counted; set where they are needed.
         self.address = self.meter = ""
+        # Who the peer is, by its credential.
+        self.principal = ANONYMOUS
 
     @property
     def is_open(self) -> bool:

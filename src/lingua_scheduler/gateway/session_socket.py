@@ -87,7 +87,7 @@ class SessionSocket:
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
         if not self._intake.is_open:
             raise web.HTTPServiceUnavailable(text="the scheduler is stopping; try again shortly\n")
-        socket, outbox = await self._sockets.accept(request, self._rates)
+        socket, outbox = await self._sockets.accept(request, self._rates, self._door.principal(request))
         manners = self._sockets.manners(socket, outbox, "session")
         # The API gateway takes a ping for the end of its wait, and until it has spoken it looks like any other.
         outbox.ping(is_on=False)

@@ -10,16 +10,19 @@ from weakref import WeakSet
 
 from aiohttp import WebSocketError, WSMsgType, web
 
+from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied, Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.accepted import Accepted
 from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.frame_tap import AtOnce
 from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox, Unread
+from lingua_scheduler.gateway.presented import PROTOCOL
 from lingua_scheduler.gateway.valve import RUN_FRAMES, WEIGHED_BYTES, Commons, SocketRates, Unfinished
 from lingua_scheduler.protocol.bulk import Bulk
 from lingua_scheduler.protocol.shapes import ErrorMessage
-from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.attempts.peers import CloseCode, code_for
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
@@ -46,8 +49,9 @@ class Frame(NamedTuple):
 class Sockets:
     """Accepts sockets and remembers them, so that a stop can wait for their ends."""
 
-    def __init__(self, settings: ServerSettings, turns: FairQueue) -> None:
+    def __init__(self, settings: ServerSettings, turns: FairQueue, live: LiveCallers) -> None:
         self._settings = settings
+        self._live = live
         self._flusher = Flusher()
         self._closers = Nursery("closers")
         self._serials = count(1)
@@ -59,11 +63,15 @@ class Sockets:
     def link_id(self) -> str:
         return f"c{next(self._serials):x}"
 
-    async def accept(self, request: web.Request, rates: SocketRates) -> tuple[Accepted, Outbox]:
+    async def accept(
+        self, request: web.Request, rates: SocketRates, principal: Principal = ANONYMOUS
+    ) -> tuple[Accepted, Outbox]:
         socket = Accepted(
             rates._replace(cpu_share=self._settings.max_connection_cpu_percent / 100),
             self._commons,
             timeout=CLOSE_TIMEOUT_S,
+            # What else a browser offers may be its credential, and is never answered.
+            protocols=(PROTOCOL,),
             max_msg_size=self._settings.max_frame_bytes * HARD_LIMIT_FACTOR,
             compress=False,
             autoping=False,  # the outbox wants to hear of pongs
@@ -76,6 +84,7 @@ class Sockets:
         outbox = Outbox(
             socket, socket.tap, transport, self._settings.outbox_max_bytes, self._flusher, self._closers, self._unread
         )
+        outbox.principal = principal
         socket.before_close = outbox.flush
         socket.valve.on_close = outbox.close
         socket.tap.on_ping, socket.tap.on_pong = outbox.pong, outbox.pong_came
@@ -99,6 +108,7 @@ class Sockets:
         if at_once is not None:
             tap.at_once, tap.most_at_once = at_once, most
         socket.valve.on_empty = partial(_too_fast, manners.side, on_too_fast)
+        ticket = self._live.enter(outbox.principal, partial(_end, outbox))
         try:
             async for frame in socket:
                 taken += 1
@@ -121,6 +131,7 @@ class Sockets:
                     _log.error("frame.surprised", side=manners.side, exc_info=frame.data)
                 tap.one_done()
         finally:
+            self._live.leave(ticket)
             # Until the peer has sent its close frame too, further frames may arrive; they are dropped.
             tap.turn_deaf()
             tap.on_ping = tap.on_pong = socket.before_close = None
@@ -185,6 +196,11 @@ class Manners:
             return read(frame, most)
         finally:
             self._socket.valve.charge(clock() - began_s)
+
+
+def _end(outbox: Outbox, denied: Denied) -> None:
+    """Its credential has ended."""
+    outbox.close(code_for(denied), denied.detail)
 
 
 def _too_fast(side: str, tell: Callable[[], None] | None) -> None:

@@ -4,6 +4,7 @@ from typing import TypeAlias, get_args
 
 import msgspec
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.jobs.attempts import Attempt
 
 
@@ -76,6 +77,8 @@ class ForwardedRequest(BusMessage, frozen=True, omit_defaults=True, tag="forward
     body: bytes = b""
     # The caller's, as the sender saw it: a node may be known by it.
     address: str = ""
+    # Who asks, as the sender found out by the credential; None from an instance of an older release.
+    principal: Principal | None = None
 
     @property
     def lane(self) -> str:

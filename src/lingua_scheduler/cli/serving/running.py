@@ -82,9 +82,10 @@ def _note(event: str, about: dict[str, object]) -> None:
     tell(event, **about)
 
 
-def warn_if_open(server: ServerSettings) -> None:
-    if server.host not in ("127.0.0.1", "::1", "localhost"):
-        _log.warning("server.unprotected", host=server.host, note="every program that can reach this port can use it")
+def warn_if_open(settings: Settings) -> None:
+    if settings.auth.mode == "off":
+        note = "auth.mode is off: every program that can reach this port can use it"
+        _log.warning("server.unprotected", host=settings.server.host, note=note)
 
 
 def fail_for_port(error: OSError, server: ServerSettings) -> NoReturn:

@@ -30,6 +30,8 @@ from lingua_scheduler.configuration.data_dirs import cluster_key_path
 from lingua_scheduler.configuration.fields import fields
 from lingua_scheduler.configuration.loading import Loaded
 from lingua_scheduler.protocol.sealing import Keyring
+from lingua_scheduler.services.access.doorkeeper import NoKeys
+from lingua_scheduler.services.access.keys_file import KeysFileError
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
 from lingua_scheduler.settings import PrivacySettings, Settings
@@ -168,7 +170,7 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
     if inherited is None:
         asked_to_stop = stop_signals()
         on_hangup(asked_to_stop, _decline_replacement)
-        warn_if_open(settings.server)
+        warn_if_open(settings)
     else:
         # The kernel may signal the death of the supervisor twice; a supervisor that must be fast uses SIGKILL.
         asked_to_stop = stop_signals(at_once=lambda: None)
@@ -183,7 +185,7 @@ async def _serve(settings: Settings, inherited: Inherited | None = None, manager
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
-        except IdTaken as error:
+        except (IdTaken, KeysFileError, NoKeys) as error:
             fail(str(error), Exit.SETTINGS)
         except (RedisAway, StoreError) as error:
             fail(str(error), Exit.REDIS)

@@ -60,7 +60,7 @@ async def supervise(settings: Settings, arguments: Sequence[str], manager: Servi
     asked_to_stop = stop_signals(end_at_once)
     asked_to_restart = asyncio.Event()
     on_hangup(asked_to_stop, asked_to_restart.set)
-    warn_if_open(settings.server)
+    warn_if_open(settings)
     try:
         listeners = open_listeners(settings.server.host, settings.server.port, worker_count(settings))
     except OSError as error:

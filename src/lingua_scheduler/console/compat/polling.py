@@ -9,6 +9,7 @@ from aiohttp import web
 from lingua_scheduler.console.compat.http_stats import ClusterStats, FlatFigures, Stats
 from lingua_scheduler.console.compat.polled_stats import cluster_of, figures_of, stats_of
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.services.nodes.model_hub import Catalogue
@@ -55,6 +56,7 @@ class Polling:
             Operation(
                 method="GET",
                 path="/api/v1/stats",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="Clients, languages, services and computing power, for pages that poll",
                 description=f"{_OLD} While Redis is unavailable it is the last known state, marked `stale`.",
@@ -64,6 +66,7 @@ class Polling:
             Operation(
                 method="GET",
                 path="/api/v1/metrics",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="The figures of all instances together, as flat JSON",
                 description=f"{_OLD} For Prometheus there is `/metrics`.",
@@ -73,6 +76,7 @@ class Polling:
             Operation(
                 method="GET",
                 path="/api/v1/cluster",
+                needs=(Scope.FLEET_READ,),
                 tag=_TAG,
                 summary="Instances and nodes, for pages that poll",
                 description=_OLD,

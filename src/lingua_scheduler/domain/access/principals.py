@@ -7,10 +7,12 @@ import msgspec
 
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
+from lingua_scheduler.domain.errors import HttpCode
 
 
 class PrincipalKind(StrEnum):
     LOCAL = "local"  # without a credential, where none is needed
+    ANONYMOUS = "anonymous"  # without a credential, at what is open to everybody
     CLIENT = "client"
     SERVICE = "service"
     NODE = "node"
@@ -61,6 +63,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LOCAL = Principal(kind=PrincipalKind.LOCAL, scopes=EVERYTHING)
+ANONYMOUS = Principal(kind=PrincipalKind.ANONYMOUS, scopes=frozenset())
 
 
 class Denied(NamedTuple):
@@ -70,6 +73,18 @@ class Denied(NamedTuple):
     code: str
     detail: str
     retry_after_s: int | None = None
+    # For the log alone.
+    reason: str = ""
+
+
+def unauthenticated(reason: str) -> Denied:
+    """The caller learns that its credential does not count, whatever the cause: the cause would help to guess one."""
+    return Denied(401, HttpCode.UNAUTHENTICATED.value, "the credential is not accepted", reason=reason)
+
+
+def token_expired() -> Denied:
+    """Said openly, because a caller can do something about it."""
+    return Denied(401, HttpCode.TOKEN_EXPIRED.value, "the token has expired; send a newer one", reason="token expired")
 
 
 def _fits(pair: str, src: str, tgt: str) -> bool:

@@ -33,6 +33,8 @@ OPEN: Needs = (Scope.OPEN,)
 LANGUAGES: Needs = (Scope.FLEET_READ, Scope.SESSION_OPEN, Scope.DISPATCH_CALL)
 
 EVERYTHING = frozenset(Scope) - {Scope.OPEN}
+# Any valid credential, whatever it is for.
+ANYTHING: Needs = tuple(scope for scope in Scope if scope is not Scope.OPEN)
 
 _VIEWER = frozenset({Scope.FLEET_READ, Scope.METRICS_READ})
 _OPERATOR = _VIEWER | {Scope.FLEET_OPERATE}

@@ -3,6 +3,8 @@
 from enum import IntEnum
 from typing import Protocol
 
+from lingua_scheduler.domain.access.principals import Denied, Principal
+from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.protocol.shapes import Message
 
 
@@ -18,6 +20,11 @@ class CloseCode(IntEnum):
     REVOKED = 4004  # its credential was revoked
     EXPIRED = 4005  # its token has expired: fetch a new one, and resume
     GUESSING = 4007  # it named sessions that are not its own
+
+
+def code_for(denied: Denied) -> CloseCode:
+    """How a connection is closed whose credential has ended."""
+    return CloseCode.EXPIRED if denied.code == HttpCode.TOKEN_EXPIRED.value else CloseCode.REVOKED
 
 
 class Peer(Protocol):
@@ -38,6 +45,8 @@ class ClientPeer(Peer, Protocol):
     # Where it comes from, and what the limits of its address are counted under: empty when it has none.
     address: str
     meter: str
+    # Who it is, by its credential.
+    principal: Principal
 
     def ping(self, is_on: bool) -> None:
         """Whether the peer is pinged. One that is not gets text frames alone; the system finds out if it is gone."""

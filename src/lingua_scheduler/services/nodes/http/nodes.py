@@ -69,7 +69,7 @@ class TooFast(NamedTuple):
 class HttpNode:
     """A registered node: its link, how it is reached, and its declared capabilities."""
 
-    __slots__ = ("address", "beaten_at", "box", "claim", "hands", "link", "meter", "turn")
+    __slots__ = ("address", "beaten_at", "box", "claim", "hands", "link", "meter", "on_gone", "turn")
 
     def __init__(self, link: NodeLink, box: Mailbox, claim: HttpNodeClaim, caller: Caller, now_s: float) -> None:
         self.link = link
@@ -83,6 +83,7 @@ class HttpNode:
         # Beats of one node are handled one after the other, as on a socket.
         self.turn = asyncio.Lock()
         self.hands = asyncio.Semaphore(CALLBACKS_AT_ONCE)
+        self.on_gone: Callable[[], None] | None = None
 
 
 class HttpNodes:
@@ -288,6 +289,8 @@ class HttpNodes:
         if self._nodes.get(node.link.node_id) is node:
             del self._nodes[node.link.node_id]
         self._addresses.leave(node.meter)
+        if node.on_gone is not None:
+            node.on_gone()
         self._errands.start(self._connected.departures.gone(node.link))
 
 

@@ -1,0 +1,89 @@
+"""Callers that stay: sockets, streams and HTTP nodes. They are closed when their credential ends."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from itertools import count
+
+from lingua_scheduler.domain.access.principals import Denied, Principal
+from lingua_scheduler.domain.errors import HttpCode
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper
+from lingua_scheduler.telemetry import logs
+
+_log = logs.get()
+
+_SPARE = 1_000
+REVOKED = "the credential was revoked"
+EXPIRED = "the token has expired; fetch a new one and connect again"
+
+# Called once, with why.
+End = Callable[[Denied], None]
+
+
+class LiveCallers:
+    """Costs nothing per frame: all are looked at when a credential changes, and each when it is due."""
+
+    def __init__(self, doorkeeper: Doorkeeper) -> None:
+        self._doorkeeper = doorkeeper
+        self._serials = count(1)
+        self._here: dict[int, tuple[Principal, End]] = {}
+        # When they must be looked at, soonest first; some have left by then.
+        self._due: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    def enter(self, principal: Principal, end: End) -> int:
+        """A ticket to leave with; 0 for whoever has no credential that could end."""
+        if not principal.key_id and not principal.expires_ms:
+            return 0
+        ticket = next(self._serials)
+        self._here[ticket] = principal, end
+        if len(self._due) > 2 * len(self._here) + _SPARE:
+            # Most of the list have left.
+            self._due = sorted(entry for entry in self._due if entry[1] in self._here)
+        self._put_on_list(ticket, principal)
+        return ticket
+
+    def leave(self, ticket: int) -> None:
+        self._here.pop(ticket, None)
+
+    @contextmanager
+    def present(self, principal: Principal, end: End) -> Iterator[None]:
+        ticket = self.enter(principal, end)
+        try:
+            yield
+        finally:
+            self.leave(ticket)
+
+    def look_at_all(self) -> None:
+        """Credentials have changed: some may have been revoked, or expire earlier."""
+        self._due = []
+        for ticket, (principal, _) in list(self._here.items()):
+            if not self._close_if_ended(ticket):
+                self._put_on_list(ticket, principal)
+
+    async def look(self) -> None:
+        """To be called every second."""
+        now_ms = self._doorkeeper.now_ms()
+        while self._due and self._due[0][0] <= now_ms:
+            _, ticket = heappop(self._due)
+            self._close_if_ended(ticket)
+
+    def _put_on_list(self, ticket: int, principal: Principal) -> None:
+        if due_ms := self._doorkeeper.due_ms(principal):
+            heappush(self._due, (due_ms, ticket))
+
+    def _close_if_ended(self, ticket: int) -> bool:
+        found = self._here.get(ticket)
+        if found is None:
+            return True
+        principal, end = found
+        denied = self._doorkeeper.objection(principal)
+        if denied is None:
+            return False
+        del self._here[ticket]
+        has_expired = denied.code == HttpCode.TOKEN_EXPIRED.value
+        _log.info("caller.ended", key_id=principal.key_id, reason=denied.reason)
+        end(denied._replace(detail=EXPIRED if has_expired else REVOKED))
+        return True

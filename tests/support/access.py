@@ -1,0 +1,92 @@
+"""Keys for tests, and a book of them without Redis."""
+
+import time
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lingua_scheduler.domain.access.credentials import Credential, Revocation
+from lingua_scheduler.domain.access.issuers import Issuer
+from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
+from lingua_scheduler.domain.access.scopes import Role
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper, ReadsTokens
+from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.settings import AuthSettings
+
+
+class MadeKey(NamedTuple):
+    """A key as its owner has it, and as the scheduler knows it."""
+
+    text: str
+    credential: Credential
+
+    @property
+    def header(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.text}"}
+
+
+def made_key(kind: KeyKind, **about: Any) -> MadeKey:
+    key = fresh_key(kind)
+    about.setdefault("created_ms", int(time.time() * 1000))
+    return MadeKey(str(key), Credential(id=key.id, kind=kind, digest=key.digest, **about))
+
+
+# One of each kind that callers have.
+CALLERS: dict[str, Callable[[], MadeKey]] = {
+    **{role.value: lambda role=role: made_key(KeyKind.OPERATOR, role=role) for role in Role},  # type: ignore[misc]
+    "client": lambda: made_key(KeyKind.CLIENT),
+    "service": lambda: made_key(KeyKind.SERVICE),
+    "node": lambda: made_key(KeyKind.NODE),
+    "metrics": lambda: made_key(KeyKind.METRICS),
+}
+
+
+class FakeBook:
+    """What the doorkeeper reads of a CredentialBook."""
+
+    def __init__(self, *keys: MadeKey) -> None:
+        self.credentials = {key.credential.id: key.credential for key in keys}
+        self.revocations: dict[str, Revocation] = {}
+        self.uses: list[str] = []
+
+    def find(self, key_id: str) -> Credential | None:
+        return self.credentials.get(key_id)
+
+    def issuers(self) -> Collection[Issuer]:
+        return ()
+
+    def void_before(self, name: str) -> int:
+        found = self.revocations.get(name)
+        return 0 if found is None else found.before_ms
+
+    def used(self, key_id: str) -> None:
+        self.uses.append(key_id)
+
+    def change(self, key: MadeKey, **changes: Any) -> None:
+        known = self.credentials[key.credential.id]
+        self.credentials[key.credential.id] = msgspec.structs.replace(known, **changes)
+
+
+class Times:
+    """A wall clock and a monotonic one that stand still until they are moved."""
+
+    def __init__(self, now_s: float = 1_000_000.0) -> None:
+        self.now_s = now_s
+
+    def wall_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+def doorkeeper_of(
+    book: FakeBook, times: Times | None = None, tokens: ReadsTokens | None = None, **settings: Any
+) -> Doorkeeper:
+    at = times or Times()
+    return Doorkeeper(book, tokens, AuthSettings(**settings), at.wall_ms, at.monotonic)
+
+
+def nobody_live() -> LiveCallers:
+    return LiveCallers(doorkeeper_of(FakeBook()))
