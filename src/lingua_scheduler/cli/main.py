@@ -36,6 +36,7 @@ WHERE = {
     "job": "jobs.jobs:job",
     "explain": "jobs.jobs:explain",
     "cancel": "jobs.jobs:cancel",
+    "keys": "access.keys:keys",
     "login": "access.login:login",
     "logout": "access.login:logout",
     "whoami": "access.login:whoami",
