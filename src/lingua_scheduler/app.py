@@ -27,6 +27,7 @@ from lingua_scheduler.console.http_nodes import NodeOperations
 from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
+from lingua_scheduler.console.key_sets import KeySets
 from lingua_scheduler.console.needs import RouteNeeds
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
@@ -61,8 +62,11 @@ from lingua_scheduler.protocol.signals import (
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
+from lingua_scheduler.services.access.jwks import JwksCache
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.access.signing import TokenSigner
+from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.ending import Endings
@@ -136,6 +140,7 @@ _log = logs.get()
 SWEEP_S = 1.0
 SOON_S = 0.1
 LIVE_S = 1.0
+KEY_SETS_S = 30.0
 POKE_S = 0.1
 REPAIR_S = 30.0
 SESSIONS_S = 1.0
@@ -302,7 +307,11 @@ class Scheduler:
             backup=None if backup is None else Backup(backup),
             keys_file=KeysFile(Path(keys_file).expanduser()) if keys_file else None,
         )
-        doorkeeper = Doorkeeper(self.credentials, None, settings.auth, _wall_ms, clock)
+        auth = settings.auth
+        self._key_sets = JwksCache(KeySets(destinations).fetch, clock)
+        signer = TokenSigner(keyring, auth.audience, auth.max_token_ms) if keyring is not None else None
+        tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
+        doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
         self._live = LiveCallers(doorkeeper)
         self.credentials.on_changed.append(self._live.look_at_all)
         self._sockets = Sockets(settings.server, turns, self._live)
@@ -378,6 +387,7 @@ class Scheduler:
         self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
         self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
+        self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
         self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._dead_instances.look))
@@ -435,6 +445,7 @@ class Scheduler:
         await self._runner.cleanup()
         await self._http_nodes.close()
         await self._courier.close()
+        await self._key_sets.close()
         await self._complaints.close()
         await self._holders.close()
         await self._forwarding.close()
@@ -500,6 +511,9 @@ class Scheduler:
             RequestWithdrawn: self._forwarding.withdrawn,
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
         }
+
+    async def _read_key_sets(self) -> None:
+        await self._key_sets.prefetch(self.credentials.issuers())
 
     async def _poke(self) -> None:
         self._waiting.poke()

@@ -58,7 +58,12 @@ async def test_whatever_is_asked_is_answered_as_the_document_says(server: RedisP
 
 
 def attack(port: int) -> None:
-    schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
+    document = json.loads(documents()[BUILT / "openapi.json"])
+    for methods in document["paths"].values():
+        for told in methods.values():
+            told.pop("security", None)  # on this computer nobody needs a credential
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.update(base_url=f"http://127.0.0.1:{port}")
     tried = 0
     for found in schema.get_all_operations():
         assert isinstance(found, Ok), found

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,8 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console import bodies
+from lingua_scheduler.domain.access.key_texts import KeyKind
+from tests.support.access import made_key
 from tests.support.http_nodes import LANGUAGES, http_node
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
@@ -103,6 +106,7 @@ async def test_every_documented_problem_is_reached() -> None:
             await asyncio.gather(*map(provoker.starve, BODIES))
             await provoker.ask_all(headers={"Origin": "http://evil.example"})
             await provoker.ask_all(headers={"Host": "evil.example"})
+            await strangers(scheduler, provoker)
             await full_house(scheduler, provoker)
             await busy_house(scheduler, provoker)
             await crowded_house(scheduler, provoker)
@@ -121,6 +125,15 @@ async def test_every_documented_problem_is_reached() -> None:
 
 
 WITHOUT_SPEECH = ("/v1/node/poll", "/v1/job/ack", "/v1/job/fail")
+
+
+async def strangers(scheduler: Scheduler, provoker: Provoker) -> None:
+    """Keys that are wrong, have expired, or are for something else."""
+    expired, other = made_key(KeyKind.NODE, expires_ms=int(time.time() * 1000) - 1), made_key(KeyKind.METRICS)
+    for key in (made_key(KeyKind.NODE), expired, other):
+        if key.credential.kind is not KeyKind.NODE or key.credential.expires_ms:
+            await scheduler.credentials.add(key.credential)
+        await provoker.ask_all(headers=key.header)
 
 
 async def full_house(scheduler: Scheduler, provoker: Provoker) -> None:

@@ -231,6 +231,7 @@ async def test_only_so_many_may_watch(server: RedisProcess) -> None:
 
 async def test_one_address_may_not_take_every_stream(server: RedisProcess) -> None:
     few = {"server__trusted_proxies": ["127.0.0.1"], "watch__max_watchers_per_address": 2, "watch__max_watchers": 4}
+    few |= {"auth__mode": "off"}  # who comes through a proxy needs a key otherwise
     async with scheduler_on(server.url, **few) as (scheduler, _), aiohttp.ClientSession() as http:
         url = f"http://127.0.0.1:{scheduler.port}/v1/watch"
         stranger, other = ({"X-Forwarded-For": f"203.0.113.{number}"} for number in (7, 8))

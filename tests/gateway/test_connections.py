@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.gateway import connections
 from lingua_scheduler.gateway.socket_pump import Sockets
 from lingua_scheduler.gateway.valve import SocketRates
@@ -181,13 +182,13 @@ async def test_a_peer_that_leaves_during_its_handshake_is_no_error(
     left: list[asyncio.Task[Any]] = []
     accept = Sockets.accept
 
-    async def accept_late(self: Sockets, request: web.Request, rates: SocketRates) -> Any:
+    async def accept_late(self: Sockets, request: web.Request, rates: SocketRates, principal: Principal) -> Any:
         assert request.transport is not None
         request.transport.abort()
         await until(lambda: request.transport is None)
         if task := asyncio.current_task():
             left.append(task)
-        return await accept(self, request, rates)
+        return await accept(self, request, rates, principal)
 
     monkeypatch.setattr(Sockets, "accept", accept_late)
     async with scheduler_on(server.url) as (scheduler, _), aiohttp.ClientSession() as http, asyncio.timeout(90):

@@ -70,3 +70,9 @@ def test_a_key_file_that_is_none_is_refused_without_being_shown(text: str) -> No
     with pytest.raises(ValueError, match="key") as refusal:
         read_keys(text)
     assert text[:20] not in str(refusal.value) or not text
+
+
+def test_derived_keys_follow_the_order_of_the_ring_and_differ_by_purpose() -> None:
+    [old], [new] = Keyring([OLD]).derive(b"one"), Keyring([NEW]).derive(b"one")
+    assert Keyring([NEW, OLD]).derive(b"one") == (new, old)
+    assert len({old, new, OLD, *Keyring([OLD]).derive(b"other")}) == 4

@@ -115,7 +115,7 @@ async def test_a7_a_name_pointed_at_loopback_is_refused(peers: Field, host: str)
 
 
 async def test_who_listens_elsewhere_answers_to_every_name_unless_some_are_listed(server: RedisProcess) -> None:
-    everywhere: dict[str, Any] = {"server__host": "0.0.0.0"}
+    everywhere: dict[str, Any] = {"server__host": "0.0.0.0", "auth__mode": "off"}
     async with scheduler_on(server.url, **everywhere) as (scheduler, _), field(scheduler.port) as peers:
         same = {"Host": "translate.example", "Origin": "https://translate.example"}
         assert (await peers.ask("GET", "/health", headers={"Host": "any.example"}))[0] == 200
@@ -158,8 +158,9 @@ async def test_a9_every_operation_that_changes_anything_asks_where_the_page_is_f
     for method, path in unsafe:
         status, body = await peers.ask(method.upper(), path.replace("{", "").replace("}", ""), headers={"Origin": EVIL})
         assert (status, body["error"]) == (403, "ORIGIN_NOT_ALLOWED"), path
-    # Nothing can be read across origins, so reading needs no check.
-    assert (await peers.ask("GET", "/v1/nodes", headers={"Origin": EVIL}))[0] == 200
+    # Nothing can be read across origins; and who is asked by such a page does not trust it as it trusts itself.
+    assert (await peers.ask("GET", "/v1/nodes", headers={"Origin": EVIL}))[0] == 401
+    assert (await peers.ask("GET", "/v1/nodes"))[0] == 200
 
 
 async def test_a_page_from_elsewhere_holds_no_stream_open(server: RedisProcess) -> None:

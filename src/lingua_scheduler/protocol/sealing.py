@@ -34,6 +34,7 @@ class Keyring:
     """The keys of a cluster. The first seals, all of them open."""
 
     def __init__(self, keys: Sequence[bytes]) -> None:
+        self._keys = tuple(keys)
         self._ciphers = {_key_id(key): _gcm(key) for key in keys}
         self.ids = tuple(key_id.hex() for key_id in self._ciphers)
         self._first = next(iter(self._ciphers))
@@ -55,6 +56,10 @@ class Keyring:
             return cipher.decrypt(sealed[1 + _ID_BYTES : begin], sealed[begin:], about)
         except (InvalidTag, ValueError):
             raise BrokenSeal from None
+
+    def derive(self, purpose: bytes) -> tuple[bytes, ...]:
+        """A key for another purpose from each key of the ring, in the same order."""
+        return tuple(derived_key(key, purpose) for key in self._keys)
 
 
 class TokenSeal:
@@ -102,6 +107,14 @@ def read_keys(text: str) -> Keyring:
     return Keyring([bytes.fromhex(key) for key in dict.fromkeys(keys)])
 
 
+def derived_key(secret: bytes, purpose: bytes, length: int = KEY_BYTES) -> bytes:
+    """HKDF with SHA-256. From the derived key neither the secret nor the key for another purpose can be found."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    return HKDF(hashes.SHA256(), length, salt=None, info=purpose).derive(secret)
+
+
 def _key_id(key: bytes) -> bytes:
     """A public name of a key, from which the key cannot be found."""
     return hmac.digest(key, b"lingua cluster key id", hashlib.sha256)[:_ID_BYTES]
@@ -114,9 +127,6 @@ def _gcm(key: bytes) -> "AESGCM":
 
 
 def _siv(secret: bytes) -> "AESSIV":
-    from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-    derived = HKDF(hashes.SHA256(), 2 * KEY_BYTES, salt=None, info=b"lingua parked outcomes")
-    return AESSIV(derived.derive(secret))
+    return AESSIV(derived_key(secret, b"lingua parked outcomes", 2 * KEY_BYTES))

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.access.grants import Grants
+from lingua_scheduler.domain.access.grants import Grants, are_within
 from lingua_scheduler.domain.access.scopes import Scope
 
 
@@ -65,3 +65,24 @@ def test_what_is_not_understood_is_refused(wrong: dict[str, object]) -> None:
 def test_the_tenant_must_be_named() -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.json.decode(b'{"grants":["session"]}', type=Grants)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "limits", "expected"),
+    [
+        ((), (), True),
+        (("*:*",), (), True),
+        ((), ("zh:en",), True),
+        (("zh:en",), ("zh:en",), True),
+        (("zh:en",), ("zh:*",), True),
+        (("zh:en",), ("*:en",), True),
+        (("zh:*",), ("*:*",), True),
+        (("zh:en", "en:zh"), ("en:*", "zh:*"), True),
+        (("zh:*",), ("zh:en",), False),
+        (("*:en",), ("zh:en",), False),
+        (("zh:en", "zh:fr"), ("zh:en",), False),
+        (("en:zh",), ("zh:en",), False),
+    ],
+)
+def test_pairs_are_within_limits(pairs: tuple[str, ...], limits: tuple[str, ...], expected: bool) -> None:
+    assert are_within(pairs, limits) is expected

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.access.credentials import TENANT
-from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal, PrincipalKind
+from lingua_scheduler.domain.access.principals import (
+    LOCAL,
+    Denied,
+    Principal,
+    PrincipalKind,
+    token_expired,
+    unauthenticated,
+)
 from lingua_scheduler.domain.access.scopes import EVERYTHING, LANGUAGES, OPEN, Scope
 
 
@@ -108,3 +115,11 @@ def test_pairs_restrict(pairs: tuple[str, ...], src: str, tgt: str, may: bool) -
 
 def test_a_denial_says_when_to_come_again_only_if_it_makes_sense() -> None:
     assert Denied(401, "UNAUTHENTICATED", "no").retry_after_s is None
+
+
+def test_a_caller_is_told_of_expiry_and_of_no_other_cause() -> None:
+    one, other = unauthenticated("unknown key"), unauthenticated("wrong signature")
+    assert one[:4] == other[:4]
+    assert (one.status, one.code, one.reason) == (401, "UNAUTHENTICATED", "unknown key")
+    assert "unknown key" not in one.detail
+    assert (token_expired().status, token_expired().code) == (401, "TOKEN_EXPIRED")

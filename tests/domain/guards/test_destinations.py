@@ -63,3 +63,11 @@ def test_a_refusal_names_the_setting() -> None:
     assert "server.allow_calls_to" in str(Destinations().complaint("http://10.0.0.7/jobs"))
     assert Destinations(read_networks(("10.0.0.0/8",))).complaint("http://10.0.0.7/jobs") is None
     assert Destinations(read_networks(("127.0.0.0/8",))).complaint("http://localhost:8000/jobs") is None
+
+
+def test_without_public_addresses_the_allowed_networks_are_left() -> None:
+    inside = Destinations(read_networks(("10.0.0.0/8",))).without_public()
+    assert inside.permits("10.1.2.3")
+    assert not inside.permits("8.8.8.8")
+    assert not inside.permits("127.0.0.1")
+    assert "https" in (inside.complaint("http://8.8.8.8/") or "")

@@ -24,7 +24,7 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.clocks import Clock
 from tests.support.credentials import key, keys_toml
-from tests.support.servers import RedisProcess
+from tests.support.servers import RedisProcess, binaries
 
 ACME = tenant_name("acme")
 ISSUER = Issuer(id="k1", issuer="https://acme.example", public_key="PEM")
@@ -102,6 +102,15 @@ async def test_an_unchanged_version_costs_one_command(
     monkeypatch.setattr(book._store, "_call", counting)
     await book.refresh()
     assert asked == ["GET"]
+
+
+async def test_a_copy_that_no_signal_called_outdated_is_not_read(make: MakeBook) -> None:
+    book = make()
+    await book.refresh_if_outdated()
+    assert not book.has_read
+    book.changed_elsewhere(book.version)
+    await book.refresh_if_outdated()
+    assert not book.has_read
 
 
 async def test_listeners_hear_of_changes_and_of_nothing_else(make: MakeBook) -> None:
@@ -297,6 +306,34 @@ async def test_while_redis_is_away_the_copy_stays_and_changes_are_refused(
     await started.refresh_if_outdated()
     assert started.has_read
     assert started.all() == [key("a")]
+
+
+async def test_a_redis_that_died_and_came_back_empty_gets_everything_back(clock: Clock) -> None:
+    server = RedisProcess(str(binaries()["valkey"]))
+    store = Store(server.url, key_prefix="lingua:v1", timeout_ms=30_000)
+    await store.open()
+    try:
+        book = CredentialBook(store.credentials, wall_ms=clock, publish=lambda _: None)
+        await book.add(key("a"))
+        await book.add(key("b"))
+        await book.end(key("a").id, at_ms=clock.now_ms)
+        server.kill()
+        with pytest.raises(RedisAway):
+            await book.refresh()
+        with pytest.raises(RedisAway):
+            await book.end(key("b").id, at_ms=clock.now_ms)
+        assert book.find(key("b").id) == key("b")
+        server.start()
+        async with asyncio.timeout(30):
+            await store.line.up.wait()
+        await book.refresh_if_outdated()
+        stored = await store.credentials.read()
+        assert stored.credentials == {one.id: one for one in book.all()}
+        assert stored.credentials[key("a").id].revoked_ms == clock.now_ms
+        assert stored.credentials[key("b").id].revoked_ms == 0
+    finally:
+        await store.close()
+        server.stop()
 
 
 async def test_revocations_are_forgotten_when_no_token_can_be_that_old(

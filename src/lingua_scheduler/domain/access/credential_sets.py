@@ -58,13 +58,22 @@ class CredentialSet(NamedTuple):
 
 
 def _is_kept(one: Credential | Issuer, now_ms: int) -> bool:
-    ended_ms = one.ended_ms()
-    return one.in_file or not ended_ms or now_ms <= ended_ms + KEEP_ENDED_MS
+    if not one.revoked_ms and not one.expires_ms:
+        return True
+    return one.in_file or now_ms <= one.ended_ms() + KEEP_ENDED_MS
 
 
 def _union(one: Mapping[str, T], other: Mapping[str, T], join: Callable[[T, T], T]) -> dict[str, T]:
-    return {**one, **{name: join(one[name], entry) if name in one else entry for name, entry in other.items()}}
+    found = dict(one)
+    for name, entry in other.items():
+        known = one.get(name)
+        # Most entries of two copies are the same object, and thousands of them must not stop the event loop.
+        if known is None:
+            found[name] = entry
+        elif known is not entry and known != entry:
+            found[name] = join(known, entry)
+    return found
 
 
 def _difference(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
-    return {name: entry for name, entry in one.items() if other.get(name) != entry}
+    return {name: entry for name, entry in one.items() if (known := other.get(name)) is not entry and known != entry}

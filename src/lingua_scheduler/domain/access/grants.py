@@ -1,5 +1,6 @@
 """The claim `lingua` of a token. Everything in it restricts, so a field that is not known makes the token invalid."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
@@ -26,3 +27,13 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def scopes(self) -> frozenset[Scope]:
         found = {"session": Scope.SESSION_OPEN, "dispatch": Scope.DISPATCH_CALL}
         return frozenset(found[grant] for grant in self.grants)
+
+
+def are_within(pairs: Iterable[str], limits: tuple[str, ...]) -> bool:
+    """Whether pairs such as zh:en or *:fr allow nothing that the limits do not. No limits: everything."""
+    return not limits or all(any(_is_within(pair, limit) for limit in limits) for pair in pairs)
+
+
+def _is_within(pair: str, limit: str) -> bool:
+    sides = zip(pair.split(":"), limit.split(":"), strict=False)
+    return all(allowed in ("*", wanted) for wanted, allowed in sides)

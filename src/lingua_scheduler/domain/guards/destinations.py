@@ -17,10 +17,15 @@ _FIRST_FREE_PORT = 1024
 
 
 class Destinations:
-    """Allows public addresses, and those in the allowed networks."""
+    """Allows the allowed networks and, unless `public` is false, public addresses."""
 
-    def __init__(self, allowed: Iterable[Network] = ()) -> None:
+    def __init__(self, allowed: Iterable[Network] = (), *, public: bool = True) -> None:
         self._allowed = tuple(allowed)
+        self._public = public
+
+    def without_public(self) -> "Destinations":
+        """The allowed networks alone, for what must not cross the internet unencrypted."""
+        return Destinations(self._allowed, public=False)
 
     def permits(self, address: str) -> bool:
         """Whether a connection to this IP address is allowed. Ask for the resolved address that is connected to."""
@@ -30,7 +35,7 @@ class Destinations:
             return True
         if mapped is not None or any(found in network for network in _WRAPPED if found.version == network.version):
             return False
-        return found.is_global and not found.is_multicast
+        return self._public and found.is_global and not found.is_multicast
 
     def complaint(self, url: str) -> str | None:
         """What is wrong with a URL, before connecting to it. A host name is checked when it is resolved."""
@@ -47,12 +52,17 @@ class Destinations:
             return "expected port 80, 443, or one from 1024 on"
         return self._complaint_about_host(host.rstrip("."))
 
+    def refusal(self, host: str) -> str:
+        """Why a call to a host is not permitted."""
+        kind = "is a loopback, private or reserved address" if self._public else "must be called with https"
+        return f"{host[:64]} {kind}; to permit calls to it, add it to {SETTING}"
+
     def _complaint_about_host(self, host: str) -> str | None:
         if host == "localhost" or host.endswith(".localhost"):
             is_permitted = self._is_allowed(IPv4Address("127.0.0.1")) or self._is_allowed(IPv6Address("::1"))
-            return None if is_permitted else refusal(host)
+            return None if is_permitted else self.refusal(host)
         try:
-            return None if self.permits(host) else refusal(host)
+            return None if self.permits(host) else self.refusal(host)
         except ValueError:
             pass
         last = host.rpartition(".")[2]
@@ -63,7 +73,3 @@ class Destinations:
 
     def _is_allowed(self, address: IPv4Address | IPv6Address) -> bool:
         return any(address in network for network in self._allowed if network.version == address.version)
-
-
-def refusal(host: str) -> str:
-    return f"{host[:64]} is a loopback, private or reserved address; to permit calls to it, add it to {SETTING}"

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -45,6 +45,8 @@ class CredentialStore:
         self._keys = keys
         self._scripts = scripts
         self._unreadable = unreadable
+        # By family and name: the text that was read last, and its entry. Parsing all again would take long.
+        self._read: dict[str, dict[str, tuple[str, Any]]] = {}
 
     async def version(self) -> int:
         """0 if nothing was ever written."""
@@ -102,11 +104,16 @@ class CredentialStore:
 
     async def _entries(self, family: str, key: str, parse: Callable[[str, str], T | None]) -> dict[str, T]:
         flat = await self._call("HGETALL", key)
-        found = {
-            name: entry
-            for name, text in zip(flat[::2], flat[1::2], strict=True)
-            if (entry := parse(name, text)) is not None
-        }
+        before: dict[str, tuple[str, T]] = self._read.get(family, {})
+        parsed: dict[str, tuple[str, T]] = {}
+        for name, text in zip(flat[::2], flat[1::2], strict=True):
+            known = before.get(name)
+            if known is not None and known[0] == text:
+                parsed[name] = known
+            elif (entry := parse(name, text)) is not None:
+                parsed[name] = (text, entry)
+        self._read[family] = parsed
+        found = {name: entry for name, (_, entry) in parsed.items()}
         self._unreadable.met(family, key, len(flat) // 2 - len(found))
         return found
 
