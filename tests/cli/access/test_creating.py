@@ -9,6 +9,7 @@ import pytest
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
 from lingua_scheduler.domain.access.scopes import Role
+from lingua_scheduler.services.access.signing import signing_key_of
 from lingua_scheduler.store.store import Store
 from tests.support.keyed import created, keys, lingua
 from tests.support.servers import RedisProcess
@@ -45,7 +46,7 @@ async def test_every_right_is_kept(server: RedisProcess, store: Store) -> None:
     assert ((await kept(store, node["id"])).node_id, (await kept(store, node["id"])).max_slots) == ("gpu-7", 8)
     service = await created(server, "--kind", "service", "--act-for", "acme", "--act-for", "*", "--signs")
     found = await kept(store, service["id"])
-    assert (found.act_for, len(found.signing_key)) == (("acme", "*"), 64)
+    assert (found.act_for, found.signing_key) == (("acme", "*"), signing_key_of(KeyText.parse(service["key"]).secret))
     assert (await kept(store, (await created(server, "--kind", "enrol"))["id"])).kind is KeyKind.ENROLMENT
 
 

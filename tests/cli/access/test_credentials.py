@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.cli.access.credentials import KINDS, described, key_id_of, me, signing_key_of, state_of
+from lingua_scheduler.cli.access.credentials import KINDS, described, key_id_of, me, state_of
 from lingua_scheduler.cli.options import Failure
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
@@ -32,12 +32,6 @@ def test_scripts_are_told_everything_but_what_proves_the_key() -> None:
 
 def test_a_key_is_live_until_it_ends() -> None:
     assert [state_of(KNOWN, at_ms) for at_ms in (999, 1000)] == ["live", "expired"]
-
-
-def test_the_signing_key_does_not_give_the_secret_away() -> None:
-    derived = signing_key_of(KEY.secret)
-    assert derived == signing_key_of(KEY.secret) != KEY.digest
-    assert len(derived) == 64
 
 
 def test_who_makes_a_change_is_named() -> None:

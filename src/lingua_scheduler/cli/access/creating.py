@@ -15,7 +15,6 @@ from lingua_scheduler.cli.access.credentials import (
     described,
     key_id_of,
     me,
-    signing_key_of,
     unknown_key,
 )
 from lingua_scheduler.cli.options import Exit, duration_ms, fail
@@ -29,6 +28,7 @@ from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
 from lingua_scheduler.sdk.address import BadAddress, socket_url
 from lingua_scheduler.services.access.book import CredentialBook
+from lingua_scheduler.services.access.signing import signing_key_of
 
 DAY_MS = 86_400_000
 # Which kinds an option is for; the others are for all.

@@ -103,14 +103,6 @@ def me() -> str:
     return f"redis:{user}@{socket.gethostname()}"[:128]
 
 
-def signing_key_of(secret: str) -> str:
-    """With what a service signs tokens: derived from the secret, which cannot be found from it."""
-    from cryptography.hazmat.primitives import hashes
-    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-
-    return HKDF(hashes.SHA256(), 32, salt=None, info=b"lingua jwt").derive(secret.encode()).hex()
-
-
 def state_of(one: Credential | Issuer, at_ms: int) -> str:
     if one.revoked_ms:
         return "revoked"
