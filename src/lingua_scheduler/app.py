@@ -12,6 +12,7 @@ from aiohttp import web
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.configuration.data_dirs import audit_key_path, catalogue_path, credentials_path
+from lingua_scheduler.console.access import access_operations
 from lingua_scheduler.console.alarms import alarm_operations
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
 from lingua_scheduler.console.assets import serve_shared
@@ -353,6 +354,7 @@ class Scheduler:
         add([translating(self._translations, settings.calls)])
         add(job_operations(Lookup(store, explainer), self._cancelling))
         add(instance_operations(store, settings))
+        add(access_operations())
         add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         watching = Watching(self.snapshots, self._live)
         add(watching.operations)
