@@ -25,7 +25,7 @@ from lingua_scheduler.services.access.book import (
     KeyOfFile,
     TooManyCredentials,
 )
-from lingua_scheduler.services.access.key_making import BadWish, Maker, issuer_of, key_of, successor_of
+from lingua_scheduler.services.access.key_making import BadWish, KeyMaker, issuer_of, key_of, successor_of
 
 T = TypeVar("T")
 
@@ -157,10 +157,10 @@ class KeyDesk:
         now_ms = self._wall_ms()
         return await _settled(self._book.void(name, now_ms, until_ms)) or now_ms
 
-    def _maker(self, asker: Principal) -> Maker:
+    def _maker(self, asker: Principal) -> KeyMaker:
         key = self._book.find(asker.key_id) if asker.key_id else None
         name = asker.kind.value if key is None else shown(key.kind, key.id)
-        return Maker(name, asker.tenant, self._wall_ms())
+        return KeyMaker(name, asker.tenant, self._wall_ms())
 
     def _not_replaceable(self, key: Credential) -> Denied | None:
         if key.successor:

@@ -19,7 +19,7 @@ class BadWish(ValueError):
     """There cannot be such a key or issuer; the message names the field."""
 
 
-class Maker(NamedTuple):
+class KeyMaker(NamedTuple):
     """Who makes it, as lists show that; the tenant of what names none; and when."""
 
     name: str
@@ -27,7 +27,7 @@ class Maker(NamedTuple):
     now_ms: int
 
 
-def key_of(wish: KeyWish, key: KeyText, maker: Maker) -> Credential:
+def key_of(wish: KeyWish, key: KeyText, maker: KeyMaker) -> Credential:
     """Raises BadWish."""
     if fault := wish.fault or _misplaced(wish):
         raise BadWish(fault)
@@ -51,7 +51,7 @@ def key_of(wish: KeyWish, key: KeyText, maker: Maker) -> Credential:
     )
 
 
-def successor_of(before: Credential, key: KeyText, maker: Maker, expires_in_ms: int | None = None) -> Credential:
+def successor_of(before: Credential, key: KeyText, maker: KeyMaker, expires_in_ms: int | None = None) -> Credential:
     """Another key with the same rights. By default it lives as long as the one before was to live."""
     if expires_in_ms is None:
         expires_in_ms = max(0, before.expires_ms - before.created_ms)
@@ -68,7 +68,7 @@ def successor_of(before: Credential, key: KeyText, maker: Maker, expires_in_ms: 
     )
 
 
-def issuer_of(wish: IssuerWish, maker: Maker) -> Issuer:
+def issuer_of(wish: IssuerWish, maker: KeyMaker) -> Issuer:
     """Raises BadWish."""
     if fault := wish.fault or _unusable(wish):
         raise BadWish(fault)
