@@ -16,6 +16,8 @@ TALK_MS = 10 * MINUTE_MS
 
 _TenantName = Annotated[str, Meta(pattern=TENANT)]
 _Subject = Annotated[str, Meta(min_length=1, max_length=MAX_SUBJECT_CHARS)]
+_TokenId = Annotated[str, Meta(min_length=1, max_length=128)]
+_SignatoryId = Annotated[str, Meta(pattern=rf"^[0-9A-Za-z._-]{{0,64}}{END}")]
 
 
 def _told(description: str, *examples: Any) -> Meta:
@@ -102,13 +104,10 @@ class RevocationWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     tenant: Annotated[_TenantName | None, _told("Alone: all its keys and tokens", "acme")] = None
     subject: Annotated[_Subject | None, _told("All tokens of this user of the tenant", "user-7")] = None
-    token_id: Annotated[str | None, Meta(min_length=1, max_length=128, description="`jti` of a token")] = None
+    token_id: Annotated[_TokenId | None, _told("`jti` of a token")] = None
     key_id: Annotated[
-        str | None,
-        Meta(
-            pattern=rf"^[0-9A-Za-z._-]{{0,64}}{END}",
-            description="With `token_id`: id of the key that made the token or signed it, or of its issuer",
-        ),
+        _SignatoryId | None,
+        _told("With `token_id`: id of the key that made the token or signed it, or of its issuer"),
     ] = None
 
 
