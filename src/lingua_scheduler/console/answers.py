@@ -22,6 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REQUEST_ID = web.RequestKey("request_id", str)
 CALLER = web.RequestKey("caller", Caller)
 PRINCIPAL = web.RequestKey("principal", Principal)
+LOGIN_COOKIE = web.RequestKey("login_cookie", str)
 # Of a body that is no longer needed.
 _REST_S = 0.5
 _REST_BYTES = 16_777_216
@@ -62,7 +63,9 @@ class RequestJudge(Protocol):
 
     def principal(self, request: web.BaseRequest) -> Principal: ...
 
-    def judge(self, request: web.Request) -> Rejection | None: ...
+    def login_cookie(self, request: web.BaseRequest) -> str: ...
+
+    async def judge(self, request: web.Request) -> Rejection | None: ...
 
     def leave(self, request: web.Request) -> None: ...
 
@@ -72,10 +75,12 @@ def behind(door: RequestJudge) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refused = door.judge(request)
+        refused = await door.judge(request)
         if refused is not None:
             raise Problem(refused.status, refused.code, refused.detail, retry_after_s=refused.retry_after_s)
         request[CALLER], request[PRINCIPAL] = door.caller(request), door.principal(request)
+        if request.method == hdrs.METH_POST:
+            request[LOGIN_COOKIE] = door.login_cookie(request)
         try:
             return await handler(request)
         finally:

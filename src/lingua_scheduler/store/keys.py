@@ -117,6 +117,12 @@ class Keys:
     def prefix(self) -> str:
         return self._prefix
 
+    def login(self, digest: str) -> str:
+        return f"{self._prefix}:{{auth}}:login:{digest}"
+
+    def login_code(self, digest: str) -> str:
+        return f"{self._prefix}:{{auth}}:code:{digest}"
+
     def mail(self, instance: str, stream: str) -> str:
         """A stream of an instance: its `inbox`, or what it could not handle, `dead`."""
         return f"{self._prefix}:{{instance:{instance}}}:{stream}"
@@ -291,6 +297,12 @@ TABLE = (
         "version of keys, issuers and revocations: rises with every change, and is at least the time (ms, Redis's "
         "clock), so none is used twice",
     ),
+    KeyDoc(
+        "…:{auth}:login:<digest>",
+        "string",
+        "a login to the dashboard, by the digest of its cookie, as JSON: its key and its end; expires when unused",
+    ),
+    KeyDoc("…:{auth}:code:<digest>", "string", "a one-time login code, by its digest → its key; expires after 60 s"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
     KeyDoc(
         "…:{request:<digest>}",

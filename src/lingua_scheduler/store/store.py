@@ -14,6 +14,7 @@ from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.access.credentials import CredentialStore
+from lingua_scheduler.store.access.logins import LoginStore
 from lingua_scheduler.store.cluster.inbox import BATCHED as INBOX_BATCHES
 from lingua_scheduler.store.cluster.inbox import Inboxes
 from lingua_scheduler.store.cluster.instances import Instances
@@ -123,6 +124,7 @@ class Store:
         self.chronicle = ChronicleStore(self.line, keys, scripts, unreadable)
         self.failures = FailureHistory(self.line, keys, scripts, unreadable)
         self.credentials = CredentialStore(self.line, keys, scripts, unreadable)
+        self.logins = LoginStore(self.line, keys, scripts, unreadable)
         self.versions = Versions(self.line, keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:
