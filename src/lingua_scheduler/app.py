@@ -27,6 +27,7 @@ from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.key_sets import KeySets
+from lingua_scheduler.console.logins import LoginOperations
 from lingua_scheduler.console.needs import RouteNeeds
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
@@ -52,6 +53,7 @@ from lingua_scheduler.protocol.signals import (
     DataLost,
     HolderSays,
     JobsWait,
+    LoginEnded,
     MapPublished,
     PartialHeard,
     PoolsChanged,
@@ -64,6 +66,8 @@ from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
 from lingua_scheduler.services.access.jwks import JwksCache
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.access.logins import LOOK_S as LOGINS_S
+from lingua_scheduler.services.access.logins import Logins
 from lingua_scheduler.services.access.signing import TokenSigner
 from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -312,6 +316,8 @@ class Scheduler:
         tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
         doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
         self._live = LiveCallers(doorkeeper)
+        self._logins = doorkeeper.logins = Logins(store.logins, auth, _wall_ms, clock, self._say_login_ended)
+        self._logins.on_ended.append(self._live.look_at_all)
         self.credentials.on_changed.append(self._live.look_at_all)
         self._sockets = Sockets(settings.server, turns, self._live)
         self.operations = list[Operation]()
@@ -338,6 +344,7 @@ class Scheduler:
         add_operations(app, [translating(self._translations, settings.calls)])
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
+        add_operations(app, LoginOperations(self._logins, doorkeeper, auth.login_ms).operations)
         add_operations(app, alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         watching = Watching(self.snapshots, self._live)
         add_operations(app, watching.operations)
@@ -385,6 +392,7 @@ class Scheduler:
         self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
         self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
+        self._chores.start(every("logins", LOGINS_S, self._look_at_logins))
         self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
@@ -491,6 +499,9 @@ class Scheduler:
     def _say_credentials_changed(self, version: int) -> None:
         self._store.signals.publish(CredentialsChanged(self.instance, version))
 
+    def _say_login_ended(self, login_id: str) -> None:
+        self._store.signals.publish(LoginEnded(self.instance, login_id))
+
     def _say_published(self, version: int) -> None:
         self._store.signals.publish(MapPublished(self.instance, version))
 
@@ -508,10 +519,14 @@ class Scheduler:
             HolderSays: self._holders.answered,
             RequestWithdrawn: self._forwarding.withdrawn,
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
+            LoginEnded: lambda signal: self._logins.ended_elsewhere(signal.login_id),
         }
 
     async def _read_key_sets(self) -> None:
         await self._key_sets.prefetch(self.credentials.issuers())
+
+    async def _look_at_logins(self) -> None:
+        await self._logins.look(self._live.logins())
 
     async def _poke(self) -> None:
         self._waiting.poke()

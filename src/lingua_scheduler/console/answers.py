@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from aiohttp import hdrs, web
@@ -22,7 +22,6 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 REQUEST_ID = web.RequestKey("request_id", str)
 CALLER = web.RequestKey("caller", Caller)
 PRINCIPAL = web.RequestKey("principal", Principal)
-LOGIN_COOKIE = web.RequestKey("login_cookie", str)
 # Of a body that is no longer needed.
 _REST_S = 0.5
 _REST_BYTES = 16_777_216
@@ -30,6 +29,20 @@ _HEADER = "X-Request-Id"
 _CHALLENGE = 'Bearer error="invalid_token"'
 _MAX_ID_CHARS = 128
 _HAS_BEGUN = web.RequestKey("answer_has_begun", bool)
+
+
+class LoginCookie(NamedTuple):
+    """The cookie that may carry a login, and what it carries. Without a name it would cross a network in the clear."""
+
+    name: str = ""
+    secret: str = ""
+
+    def __repr__(self) -> str:
+        """Without the secret: a traceback may show it."""
+        return f"LoginCookie({self.name})"
+
+
+LOGIN_COOKIE = web.RequestKey("login_cookie", LoginCookie)
 
 
 class Problem(Exception):
@@ -80,7 +93,8 @@ def behind(door: RequestJudge) -> Middleware:
             raise Problem(refused.status, refused.code, refused.detail, retry_after_s=refused.retry_after_s)
         request[CALLER], request[PRINCIPAL] = door.caller(request), door.principal(request)
         if request.method == hdrs.METH_POST:
-            request[LOGIN_COOKIE] = door.login_cookie(request)
+            name = door.login_cookie(request)
+            request[LOGIN_COOKIE] = LoginCookie(name, request.cookies.get(name, "") if name else "")
         try:
             return await handler(request)
         finally:
@@ -104,12 +118,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Problem as problem:
-        response = error_response(problem.status, problem.code, problem.detail)
-        if problem.retry_after_s is not None:
-            response.headers["Retry-After"] = str(problem.retry_after_s)
-        if problem.status == 401:
-            response.headers[hdrs.WWW_AUTHENTICATE] = _CHALLENGE
-        return response
+        return _problem_response(problem)
     except RedisAway as error:
         # Where Redis is, and what it said, is for the log alone.
         _log.warning("request.unserved", request_id=request[REQUEST_ID], error=str(error))
@@ -180,6 +189,15 @@ def json_response(value: object, status: int = 200) -> web.Response:
 
 def error_response(status: int, code: str, detail: str) -> web.Response:
     return json_response({"error": code, "detail": detail}, status)
+
+
+def _problem_response(problem: Problem) -> web.Response:
+    response = error_response(problem.status, problem.code, problem.detail)
+    if problem.retry_after_s is not None:
+        response.headers["Retry-After"] = str(problem.retry_after_s)
+    if problem.status == 401:
+        response.headers[hdrs.WWW_AUTHENTICATE] = _CHALLENGE
+    return response
 
 
 def _other_method(request: web.Request, allowed: list[str]) -> web.Response:

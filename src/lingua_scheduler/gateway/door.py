@@ -30,8 +30,8 @@ from lingua_scheduler.telemetry import logs, metrics
 _log = logs.get()
 
 SOCKETS = ("/ws/session", "/ws/node")
-# Long-lived requests, whose number is limited per address.
-KNOCKS = (*SOCKETS, "/v1/node/register")
+# Connections that last, and what costs a question to Redis without a credential: limited per address and second.
+KNOCKS = (*SOCKETS, "/v1/node/register", "/v1/login")
 # What a page of another site must not hold open, even if it cannot read the response.
 STREAMS = ("/v1/watch",)
 _SAFE = (hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS)
@@ -56,7 +56,7 @@ _REASON_OF = {401: "unauthenticated", 403: "not_permitted", 429: "failures"}
 _HELD = web.RequestKey("place_held", str)
 _PRINCIPAL = web.RequestKey("principal", Principal)
 
-# What a route needs, by method and path; None if nobody declared it.
+# What a route needs, by method and path; None if it is not declared.
 NeedsOf = Callable[[str, str], Needs | None]
 
 
@@ -130,7 +130,7 @@ class Door:
         if refused is None:
             refused = await self._judge_credential(request, path, caller)
             if refused is not None:
-                # Nobody else gives back what was taken for it.
+                # `leave` is only called for a request that was admitted.
                 self.leave(request)
         return refused
 
@@ -161,8 +161,7 @@ class Door:
         origin, site = _origin(request), request.headers.get(FETCH_SITE)
         if origin is None:
             detail = (
-                f"requests from pages of other sites are not allowed ({FETCH_SITE}: {site}); see "
-                "server.allowed_origins"
+                f"requests from pages of other sites are not allowed ({FETCH_SITE}: {site}); see server.allowed_origins"
             )
             return _refuse("fetch_site", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller)
         shown = _shown(origin)
@@ -190,10 +189,12 @@ class Door:
     async def _judge_credential(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
         needs = self._needs(request, path)
         if needs is None:
-            detail = f"{path} does not say who may use it, so nobody may"
+            detail = f"{path} does not declare what its callers need, so no caller may use it"
             return _refuse("undeclared", 403, HttpCode.PERMISSION_DENIED, detail, caller)
         try:
-            shown = presented(request, is_socket=path in SOCKETS, cookie=self._cookie(request)) if needs != OPEN else None
+            shown = (
+                presented(request, is_socket=path in SOCKETS, cookie=self._cookie(request)) if needs != OPEN else None
+            )
         except TwoCredentials:
             detail = "the request has two credentials that differ; send one"
             return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, detail, caller)
@@ -216,11 +217,11 @@ class Door:
     def _needs(self, request: web.Request, path: str) -> Needs | None:
         if path:
             return self._needs_of(request.method, path)
-        # Nothing is served there: 404 is for everybody, but which methods a path has is not.
+        # Nothing is served there. An unknown path needs no credential, but the list of methods of a known one does.
         return OPEN if isinstance(request.match_info.http_exception, web.HTTPNotFound) else ANYTHING
 
     def _is_local(self, request: web.Request) -> bool:
-        """From this computer, while nobody else can connect, and through no proxy: it would let in everybody."""
+        """From this computer, to a loopback address, and not through a proxy: its callers may be anywhere."""
         if not self._hosts.is_local or not is_from_here(request):
             return False
         return _origin(request) is None or self.admits_page(request)

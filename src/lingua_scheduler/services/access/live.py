@@ -34,7 +34,7 @@ class LiveCallers:
         return len(self._here)
 
     def enter(self, principal: Principal, end: End) -> int:
-        """A ticket to leave with; 0 for whoever has no credential that could end."""
+        """A ticket to leave with; 0 for a caller without a credential that could end."""
         if not principal.key_id and not principal.expires_ms:
             return 0
         ticket = next(self._serials)
@@ -55,6 +55,10 @@ class LiveCallers:
             yield
         finally:
             self.leave(ticket)
+
+    def logins(self) -> set[str]:
+        """Ids of the logins that have a stream here."""
+        return {principal.login_id for principal, _ in self._here.values() if principal.login_id}
 
     def look_at_all(self) -> None:
         """Credentials have changed: some may have been revoked, or expire earlier."""
