@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
-from lingua_scheduler.domain.access.logins import fresh_login
 from lingua_scheduler.domain.access.issuers import Issuer
+from lingua_scheduler.domain.access.logins import fresh_login
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent
