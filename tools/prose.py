@@ -282,6 +282,10 @@ HTTP_MEANINGS = {
     "UNREADABLE_AUDIO": "422: a sound file is damaged, or takes too much time or memory to decode",
     "UNKNOWN_ALARM": "404: no such alarm is raised; `GET /v1/alarms` lists them",
     "ALARM_KEPT": "409: the alarm is about a pair of `pools.wanted` and cannot be forgotten, or too many are silenced",
+    "UNKNOWN_KEY": "404: no such key, or none of the caller's tenant; `GET /v1/keys` lists them",
+    "UNKNOWN_ISSUER": "404: no such issuer of tokens, or none of the caller's tenant; `GET /v1/issuers` lists them",
+    "KEY_CONFLICT": "409: the key has ended, was replaced already or is changed in `auth.keys_file` alone, or its id "
+    "is taken; the detail says which",
     "STALE_ATTEMPT": "409: the attempt has ended or belongs to another node; nothing was changed, and "
     "the node should drop the job",
 }

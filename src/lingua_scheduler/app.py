@@ -28,12 +28,14 @@ from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.key_sets import KeySets
+from lingua_scheduler.console.keys import KeyOperations
 from lingua_scheduler.console.logins import LoginOperations
 from lingua_scheduler.console.needs import RouteNeeds
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.console.talk import add_talk
+from lingua_scheduler.console.tokens import token_operations
 from lingua_scheduler.console.translating import translating
 from lingua_scheduler.console.watching import Watching
 from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
@@ -65,6 +67,7 @@ from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
 from lingua_scheduler.services.access.jwks import JwksCache
+from lingua_scheduler.services.access.key_desk import KeyDesk
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.access.logins import LOOK_S as LOGINS_S
@@ -348,6 +351,9 @@ class Scheduler:
         add_operations(app, LoginOperations(self._logins, doorkeeper, auth.login_ms).operations)
         add_operations(app, access_operations())
         add_operations(app, alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
+        key_desk = KeyDesk(self.credentials, auth.max_token_ms, _wall_ms)
+        add_operations(app, KeyOperations(key_desk).operations)
+        add_operations(app, token_operations(signer, _wall_ms))
         watching = Watching(self.snapshots, self._live)
         add_operations(app, watching.operations)
         watching.add_to(app)

@@ -116,6 +116,8 @@ _PARAMETERS = {
     "node_id": Parameter(NODE_ID, 64, "Id of a node; `GET /v1/nodes` lists them", "node-1A2B3C4D"),
     "src": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "Source language", "en"),
     "tgt": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "Target language", "zh"),
+    "key_id": Parameter(r"^[0-9A-Za-z]{12}$", 12, "Id of a key; `GET /v1/keys` lists them", "k3jPq0aZ81Ty"),
+    "issuer_id": Parameter(r"^[0-9A-Za-z._-]{1,64}$", 64, "Id of an issuer; `GET /v1/issuers` lists them", "app-1"),
     "job_id": Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "Id of a job", "job-0-1a2b3c4d-1"),
 }
 _FORM_OF_FILES = "multipart/form-data"

@@ -145,6 +145,10 @@ class Door:
             return SECURE_COOKIE
         return LOCAL_COOKIE if is_from_here(request) else ""
 
+    def renewed(self, principal: Principal, token: str, address: str, needs: Needs) -> Principal | Denied:
+        """Who is at an open socket, by the newer token that it sent."""
+        return self._doorkeeper.renew(principal, token, Visit(address, None, is_local=False), needs)
+
     def leave(self, request: web.Request) -> None:
         if meter := request.get(_HELD):
             request[_HELD] = ""

@@ -141,6 +141,7 @@ class Outbox:
         "meter",
         "pending_bytes",
         "principal",
+        "ticket",
         "unread",
     )
 
@@ -177,6 +178,8 @@ class Outbox:
         self.address = self.meter = ""
         # Who the peer is, by its credential.
         self.principal = ANONYMOUS
+        # Under which it is among the live callers.
+        self.ticket = 0
 
     @property
     def is_open(self) -> bool:

@@ -7,6 +7,8 @@ from typing import TypeGuard
 from aiohttp import web
 
 from lingua_scheduler.clock import wall_ms
+from lingua_scheduler.domain.access.principals import Denied
+from lingua_scheduler.domain.access.scopes import Needs, Scope
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.door import Door
@@ -26,6 +28,8 @@ from lingua_scheduler.protocol.session import (
     SessionIncoming,
     SessionInit,
     SessionInitAck,
+    TokenRefresh,
+    TokenRefreshed,
     TtsPlayEnded,
     TtsStarted,
     Utterance,
@@ -40,6 +44,7 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics
 
 PROTOCOL_VERSION = "1.0"
+NEEDS: Needs = (Scope.SESSION_OPEN,)
 # A client that was quiet may send this many seconds' worth at once, e.g. after it came back.
 BURST_S = 2.0
 # Likewise a socket that opens one session after the other.
@@ -139,7 +144,7 @@ class SessionSocket:
     def handle_message(self, outbox: Outbox, message: SessionIncoming) -> Session | None:
         """Handle any message but `session_init`. Returns the session it was about, if any. Raises NotYours."""
         if not isinstance(message, _OF_A_SESSION):
-            outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not support rooms"))
+            self._handle_other(outbox, message)
             return None
         # To close what is closing already is no mistake: its acknowledgement is on the way.
         session = self._find(outbox, message.session_id, may_be_closing=isinstance(message, SessionClose))
@@ -163,6 +168,18 @@ class SessionSocket:
             case TtsPlayEnded():
                 self._intake.playback_ended(session)
         return session
+
+    def _handle_other(self, outbox: Outbox, message: SessionIncoming) -> None:
+        """What is of no session."""
+        if not isinstance(message, TokenRefresh):
+            outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not support rooms"))
+            return
+        found = self._door.renewed(outbox.principal, message.token, outbox.address, NEEDS)
+        if isinstance(found, Denied):
+            outbox.close(CloseCode.UNAUTHENTICATED, found.detail)
+            return
+        self._sockets.renew(outbox, found)
+        outbox.post(TokenRefreshed(expires_at_ms=found.expires_ms))
 
     def handle_binary(self, outbox: Outbox, data: bytes) -> Session:
         frame = binary.decode_binary(data)
@@ -217,7 +234,7 @@ class SessionSocket:
         if message.resume_token:
             known = self._sessions.find_by_token(message.resume_token) or await self._openings.adopt(message, outbox)
         if known is not None:
-            outbox.post(self._ack(known, message, "session resumed", is_resumed=True))
+            outbox.post(self._ack(outbox, known, message, is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
             if self._sessions.find(known.session_id) is None:
                 # It was closed already; the acknowledgement was lost with the socket.
@@ -230,16 +247,16 @@ class SessionSocket:
             if session.code is not ErrorCode.INVALID_MESSAGE:
                 outbox.close(CloseCode.TRY_LATER, session.message[:100])
             return None
-        ack = self._ack(session, message, "session created")
+        ack = self._ack(outbox, session, message)
         ack.unserved = await self._openings.unserved(session)
         outbox.post(ack)
         return session
 
-    def _ack(self, session: Session, init: SessionInit, told: str, is_resumed: bool = False) -> SessionInitAck:
+    def _ack(self, outbox: Outbox, session: Session, init: SessionInit, *, is_resumed: bool = False) -> SessionInitAck:
         used = self._openings.languages.used(session.terms)
         return SessionInitAck(
             session_id=session.session_id,
-            message=told,
+            message="session resumed" if is_resumed else "session created",
             trace_id=session.trace_id,
             protocol_version=PROTOCOL_VERSION,
             use_binary_frame=self._settings.use_binary_frame or init.use_binary_frame is True,
@@ -252,6 +269,7 @@ class SessionSocket:
             next_seq=session.conversation.next_seq if is_resumed else None,
             next_utterance_index=session.conversation.next_index if is_resumed else None,
             languages_used=None if used is None else languages_used(used),
+            expires_at_ms=outbox.principal.expires_ms,
         )
 
 

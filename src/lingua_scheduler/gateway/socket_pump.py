@@ -108,7 +108,7 @@ class Sockets:
         if at_once is not None:
             tap.at_once, tap.most_at_once = at_once, most
         socket.valve.on_empty = partial(_too_fast, manners.side, on_too_fast)
-        ticket = self._live.enter(outbox.principal, partial(_end, outbox))
+        outbox.ticket = self._live.enter(outbox.principal, partial(_end, outbox))
         try:
             async for frame in socket:
                 taken += 1
@@ -131,11 +131,16 @@ class Sockets:
                     _log.error("frame.surprised", side=manners.side, exc_info=frame.data)
                 tap.one_done()
         finally:
-            self._live.leave(ticket)
+            self._live.leave(outbox.ticket)
             # Until the peer has sent its close frame too, further frames may arrive; they are dropped.
             tap.turn_deaf()
             tap.on_ping = tap.on_pong = socket.before_close = None
             socket.valve.close()
+
+    def renew(self, outbox: Outbox, principal: Principal) -> None:
+        """Its peer has shown a newer credential."""
+        outbox.principal = principal
+        self._live.renew(outbox.ticket, principal)
 
     def manners(self, socket: Accepted, outbox: Outbox, side: str) -> "Manners":
         return Manners(socket, outbox, side, self._settings.max_bad_frames_per_min)

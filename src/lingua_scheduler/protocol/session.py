@@ -1,7 +1,10 @@
 """Messages between a client and the scheduler, one struct each."""
 
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from msgspec import Meta
+
+from lingua_scheduler.domain.access.grants import MAX_TOKEN_CHARS
 from lingua_scheduler.protocol.shapes import (
     Count,
     ErrorMessage,
@@ -107,6 +110,12 @@ class TtsPlayEnded(Message, kw_only=True, tag="tts_play_ended"):
     ts_end_ms: Number
 
 
+class TokenRefresh(Message, kw_only=True, tag="token_refresh"):
+    """A newer token of the same user, before the one that the socket was opened with expires."""
+
+    token: Annotated[str, Meta(max_length=MAX_TOKEN_CHARS)]
+
+
 class RoomCreate(Message, kw_only=True, tag="room_create"):
     client_ts: Number | None = None
     display_name: Name | None = None
@@ -174,6 +183,8 @@ class SessionInitAck(Message, kw_only=True, tag="session_init_ack"):
     languages_used: LanguagesUsed | None = None
     # Why no connected node serves these languages now; absent if one does. One may still connect.
     unserved: str | None = None
+    # When the client's credential expires; absent if it does not. Before that a newer token can be sent.
+    expires_at_ms: Count = 0
 
 
 class TranslationResult(Message, kw_only=True, tag="translation_result"):
@@ -260,6 +271,12 @@ class SessionCloseAck(Message, kw_only=True, tag="session_close_ack"):
     session_id: str
 
 
+class TokenRefreshed(Message, kw_only=True, tag="token_refreshed"):
+    """The newer token is accepted. One that is not closes the socket with 4003."""
+
+    expires_at_ms: Count
+
+
 class RoomCreateAck(Message, kw_only=True, tag="room_create_ack"):
     room_code: str
     room_id: str
@@ -297,6 +314,7 @@ SessionIncoming = (
     | SessionClose
     | TtsStarted
     | TtsPlayEnded
+    | TokenRefresh
     | RoomCreate
     | RoomJoin
     | RoomLeave
@@ -316,6 +334,7 @@ SessionOutgoing = (
     | Backpressure
     | ServerHeartbeat
     | SessionCloseAck
+    | TokenRefreshed
     | RoomCreateAck
     | RoomMembers
     | RoomError

@@ -105,8 +105,7 @@ class CredentialBook:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no key or issuer is live, so that no credential would be accepted. It never means that none is
-        needed."""
+        """Whether no key or issuer is live, so that none would be accepted; never that none is needed."""
         now_ms = self._wall_ms()
         has_key = any(key.is_live(now_ms) for key in self._all.credentials.values())
         return not has_key and not any(issuer.is_live(now_ms) for issuer in self._all.issuers.values())
@@ -166,26 +165,31 @@ class CredentialBook:
     async def end(self, key_id: str, *, at_ms: int, successor: str = "") -> Credential | None:
         """Revoke a key now, or let it expire later; None if there is none. It stays ended if it was already.
 
-        Of a key of the file, the end is kept in Redis; its expiry is set in the file (KeyOfFile).
-        """
+        Of a key of the file, the end is kept in Redis; its expiry is set in the file (KeyOfFile)."""
 
         def change() -> CredentialSet:
             known = self.find(key_id)
-            if known is None:
-                return CredentialSet()
-            ended = self._ended(known, at_ms, is_of_file=self._is_of_file(key_id))
-            return CredentialSet({key_id: msgspec.structs.replace(ended, successor=successor or known.successor)})
+            return CredentialSet({key_id: self._replaced(known, at_ms, successor)} if known is not None else {})
 
         await self._change(change)
         return self.find(key_id)
 
+    async def replace(self, key_id: str, successor: Credential, *, at_ms: int) -> Credential | None:
+        """End a key as `end` does, and add its successor: both or neither. None if it has ended or been replaced."""
+
+        def change() -> CredentialSet:
+            known = self.find(key_id)
+            if known is None or known.successor or not known.is_live(self._wall_ms()):
+                return CredentialSet()
+            return CredentialSet({key_id: self._replaced(known, at_ms, successor.id), successor.id: successor})
+
+        await self._change(change)
+        return self.find(key_id) if successor.id in self._all.credentials else None
+
     async def end_issuer(self, issuer_id: str, *, at_ms: int) -> Issuer | None:
         def change() -> CredentialSet:
             known = self._all.issuers.get(issuer_id)
-            if known is None:
-                return CredentialSet()
-            is_of_file = self._keys_file is not None and issuer_id in self._keys_file.known.issuers
-            return CredentialSet(issuers={issuer_id: self._ended(known, at_ms, is_of_file=is_of_file)})
+            return CredentialSet() if known is None else CredentialSet(issuers={issuer_id: self._ended(known, at_ms)})
 
         await self._change(change)
         return self._all.issuers.get(issuer_id)
@@ -196,16 +200,17 @@ class CredentialBook:
             raise ValueError("not the name of a tenant, subject or token, or too long")
         await self._change(lambda: CredentialSet(revocations={name: Revocation(before_ms, until_ms)}))
 
-    def _ended(self, known: T, at_ms: int, *, is_of_file: bool) -> T:
-        now_ms = self._wall_ms()
-        if at_ms <= now_ms:
+    def _replaced(self, known: Credential, at_ms: int, successor: str) -> Credential:
+        return msgspec.structs.replace(self._ended(known, at_ms), successor=successor or known.successor)
+
+    def _ended(self, known: T, at_ms: int) -> T:
+        of_file = CredentialSet() if self._keys_file is None else self._keys_file.known
+        is_of_file = known.id in of_file.credentials or known.id in of_file.issuers
+        if at_ms <= self._wall_ms():
             return msgspec.structs.replace(known, revoked_ms=max(1, at_ms), in_file=is_of_file)
         if is_of_file:
             raise KeyOfFile(f"{known.id} is in the keys file; set `expires` there")
         return msgspec.structs.replace(known, expires_ms=at_ms)
-
-    def _is_of_file(self, key_id: str) -> bool:
-        return self._keys_file is not None and key_id in self._keys_file.known.credentials
 
     async def _change(self, change: Callable[[], CredentialSet]) -> None:
         """Decide on what Redis has now, and write it; decided again when another writer was quicker."""

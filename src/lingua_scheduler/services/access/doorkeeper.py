@@ -70,6 +70,7 @@ class Via(StrEnum):
     SUBPROTOCOL = auto()
     QUERY = auto()
     COOKIE = auto()
+    FRAME = auto()
 
 
 class Shown(NamedTuple):
@@ -153,6 +154,15 @@ class Doorkeeper:
             denied = Denied(403, HttpCode.PERMISSION_DENIED.value, detail, reason="scope")
             return _told(denied, visit, principal.key_id)
         return principal
+
+    def renew(self, principal: Principal, token: str, visit: Visit, needs: Needs) -> Principal | Denied:
+        """Who a caller that stays is by its newer token, which must be of the same user."""
+        if looks_like_a_key(token):
+            return _told(unauthenticated("a key in place of a newer token"), visit, principal.key_id)
+        found = self.admit(Shown(token, Via.FRAME), visit, needs)
+        if isinstance(found, Principal) and found.owner != principal.owner:
+            return _told(unauthenticated("a newer token of another user"), visit, principal.key_id)
+        return found
 
     def objection(self, principal: Principal) -> Denied | None:
         """Why a connection that was admitted must end now. One whose credential has expired may go on for a while."""

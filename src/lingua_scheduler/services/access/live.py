@@ -45,6 +45,12 @@ class LiveCallers:
         self._put_on_list(ticket, principal)
         return ticket
 
+    def renew(self, ticket: int, principal: Principal) -> None:
+        """The caller has shown a newer credential."""
+        if ticket in self._here:
+            self._here[ticket] = principal, self._here[ticket][1]
+            self._put_on_list(ticket, principal)
+
     def leave(self, ticket: int) -> None:
         self._here.pop(ticket, None)
 
