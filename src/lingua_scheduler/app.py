@@ -31,6 +31,7 @@ from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
 from lingua_scheduler.console.key_sets import KeySets
 from lingua_scheduler.console.keys import KeyOperations
+from lingua_scheduler.console.logins import LoginOperations
 from lingua_scheduler.console.needs import RouteNeeds
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
@@ -57,6 +58,7 @@ from lingua_scheduler.protocol.signals import (
     DataLost,
     HolderSays,
     JobsWait,
+    LoginEnded,
     MapPublished,
     PartialHeard,
     PoolsChanged,
@@ -73,6 +75,8 @@ from lingua_scheduler.services.access.jwks import JwksCache
 from lingua_scheduler.services.access.key_desk import KeyDesk
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.access.logins import LOOK_S as LOGINS_S
+from lingua_scheduler.services.access.logins import Logins
 from lingua_scheduler.services.access.signing import TokenSigner
 from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -327,6 +331,8 @@ class Scheduler:
         tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
         doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
         self._live = LiveCallers(doorkeeper)
+        self._logins = doorkeeper.logins = Logins(store.logins, auth, _wall_ms, clock, self._say_login_ended)
+        self._logins.on_ended.append(self._live.look_at_all)
         self.credentials.on_changed.append(self._live.look_at_all)
         self._sockets = Sockets(settings.server, turns, self._live)
         self.operations = list[Operation]()
@@ -357,6 +363,7 @@ class Scheduler:
         add([translating(self._translations, settings.calls)])
         add(job_operations(Lookup(store, explainer), self._cancelling))
         add(instance_operations(store, settings))
+        add(LoginOperations(self._logins, doorkeeper, auth.login_ms).operations)
         add(access_operations())
         add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         key_desk = KeyDesk(self.credentials, auth.max_token_ms, _wall_ms)
@@ -408,6 +415,7 @@ class Scheduler:
         self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
         self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
+        self._chores.start(every("logins", LOGINS_S, self._look_at_logins))
         self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
@@ -529,6 +537,9 @@ class Scheduler:
     def _say_credentials_changed(self, version: int) -> None:
         self._store.signals.publish(CredentialsChanged(self.instance, version))
 
+    def _say_login_ended(self, login_id: str) -> None:
+        self._store.signals.publish(LoginEnded(self.instance, login_id))
+
     def _say_published(self, version: int) -> None:
         self._store.signals.publish(MapPublished(self.instance, version))
 
@@ -546,10 +557,14 @@ class Scheduler:
             HolderSays: self._holders.answered,
             RequestWithdrawn: self._forwarding.withdrawn,
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
+            LoginEnded: lambda signal: self._logins.ended_elsewhere(signal.login_id),
         }
 
     async def _read_key_sets(self) -> None:
         await self._key_sets.prefetch(self.credentials.issuers())
+
+    async def _look_at_logins(self) -> None:
+        await self._logins.look(self._live.logins())
 
     async def _poke(self) -> None:
         self._waiting.poke()

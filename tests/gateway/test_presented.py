@@ -10,8 +10,8 @@ from lingua_scheduler.services.access.doorkeeper import Shown, Via
 PROTOCOL = "Sec-WebSocket-Protocol"
 
 
-def found(path: str = "/x", *headers: tuple[str, str], is_socket: bool = True) -> Shown | None:
-    return presented(make_mocked_request("GET", path, CIMultiDict(headers)), is_socket=is_socket)
+def found(path: str = "/x", *headers: tuple[str, str], is_socket: bool = True, cookie: str = "") -> Shown | None:
+    return presented(make_mocked_request("GET", path, CIMultiDict(headers)), is_socket=is_socket, cookie=cookie)
 
 
 def test_nothing_is_nothing() -> None:
@@ -61,3 +61,15 @@ def test_a_subprotocol_counts_only_for_sockets_and_never_alone() -> None:
     with pytest.raises(UnansweredProtocol) as refused:
         found("/x", (PROTOCOL, "chat, lingua.auth.planted"))
     assert "planted" not in str(refused.value)
+
+
+def test_a_cookie_counts_where_nothing_else_is_shown_and_never_for_a_socket() -> None:
+    cookie = ("Cookie", "other=1; lingua=abc; __Host-lingua=def")
+    assert found("/x", cookie, is_socket=False, cookie="lingua") == Shown("abc", Via.COOKIE)
+    assert found("/x", cookie, is_socket=False, cookie="__Host-lingua") == Shown("def", Via.COOKIE)
+    assert found("/x", cookie, is_socket=False) is None
+    assert found("/x", cookie, is_socket=True, cookie="lingua") is None
+    assert found("/x", cookie, ("Authorization", "Bearer k"), is_socket=False, cookie="lingua") == Shown(
+        "k", Via.HEADER
+    )
+    assert found("/x", ("Cookie", "lingua="), is_socket=False, cookie="lingua") is None

@@ -14,6 +14,7 @@ from lingua_scheduler.domain.access.audit import AuditNote
 from lingua_scheduler.domain.access.audit_check import verify
 from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
 from lingua_scheduler.domain.access.issuers import Issuer
+from lingua_scheduler.domain.access.logins import fresh_login
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent
@@ -128,8 +129,20 @@ async def settle(store: Store) -> None:
     await store.demand.note([POOL], ["xx:yy:text"])
     await store.alarms.note([("redis.full", 1)])
     await change_credentials(store)
+    await change_logins(store)
     await store.requests.claim(RequestClaim(REQUEST, "t", "i-here", "p"), claim_ms=60_000, keep_ms=KEEP_MS)
     await Auditor(store.audit, KEYS, "i-here").write(AuditNote(actor=ACTOR, action="nodes.drain"))
+
+
+async def change_logins(store: Store) -> None:
+    await store.logins.add("d1", fresh_login("k3jPq0aZ81Ty", 5), 60_000)
+    await store.logins.add_code("d1", "k3jPq0aZ81Ty")
+
+
+async def read_logins(store: Store) -> None:
+    await store.logins.find("d1")
+    await store.logins.keep("d1", 60_000)
+    await store.logins.take_code("d1")
 
 
 async def change_credentials(store: Store) -> None:
@@ -238,6 +251,8 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "handle alarm": lambda: store.alarms.handle("redis.full", AlarmAction.SILENCE, 1_000, "me"),
         "credentials": store.credentials.read,
         "change credentials": lambda: change_credentials(store),
+        "logins": lambda: read_logins(store),
+        "change logins": lambda: change_logins(store),
         "request claim": lambda: store.requests.claim(claim, claim_ms=60_000, keep_ms=KEEP_MS),
         "request bind": lambda: store.requests.bind(claim, attempt, keep_ms=KEEP_MS),
         "request release": lambda: store.requests.release(claim),

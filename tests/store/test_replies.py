@@ -141,6 +141,9 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.alarms.handle("other", AlarmAction.SILENCE, 1_000, "me")  # full
     for expected in (0, 0):
         await store.credentials.write(expected, [key("a")])  # changed, outdated
+    await store.logins.add_code("d1", "k3jPq0aZ81Ty")
+    for _ in range(2):
+        await store.logins.take_code("d1")  # taken, unknown
     await store.failures.add([failure()], 10, 1_000)
     await nodes.remove(0, HERE, "n1", frozenset({POOL}), if_idle=True)  # busy
     await nodes.remove(0, NOBODY, "n1", frozenset())  # alive

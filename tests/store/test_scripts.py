@@ -57,6 +57,7 @@ HANDED_OVER = {
     "issuers": lambda keys: keys.issuers,
     "revocations": lambda keys: keys.revocations,
     "revision": lambda keys: keys.credentials_version,
+    "code": lambda keys: keys.login_code("a"),
     "names": lambda keys: keys.leader,
     "key": lambda keys: keys.shard(7).queues,
     "tally": lambda keys: keys.shard(7).tally("n1"),

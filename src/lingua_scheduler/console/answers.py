@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from aiohttp import hdrs, web
@@ -29,6 +29,20 @@ _HEADER = "X-Request-Id"
 _CHALLENGE = 'Bearer error="invalid_token"'
 _MAX_ID_CHARS = 128
 _HAS_BEGUN = web.RequestKey("answer_has_begun", bool)
+
+
+class LoginCookie(NamedTuple):
+    """The cookie that may carry a login, and what it carries. Without a name it would cross a network in the clear."""
+
+    name: str = ""
+    secret: str = ""
+
+    def __repr__(self) -> str:
+        """Without the secret: a traceback may show it."""
+        return f"LoginCookie({self.name})"
+
+
+LOGIN_COOKIE = web.RequestKey("login_cookie", LoginCookie)
 
 
 class Problem(Exception):
@@ -62,7 +76,9 @@ class RequestJudge(Protocol):
 
     def principal(self, request: web.BaseRequest) -> Principal: ...
 
-    def judge(self, request: web.Request) -> Rejection | None: ...
+    def login_cookie(self, request: web.BaseRequest) -> str: ...
+
+    async def judge(self, request: web.Request) -> Rejection | None: ...
 
     def leave(self, request: web.Request) -> None: ...
 
@@ -72,10 +88,13 @@ def behind(door: RequestJudge) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        refused = door.judge(request)
+        refused = await door.judge(request)
         if refused is not None:
             raise Problem(refused.status, refused.code, refused.detail, retry_after_s=refused.retry_after_s)
         request[CALLER], request[PRINCIPAL] = door.caller(request), door.principal(request)
+        if request.method == hdrs.METH_POST:
+            name = door.login_cookie(request)
+            request[LOGIN_COOKIE] = LoginCookie(name, request.cookies.get(name, "") if name else "")
         try:
             return await handler(request)
         finally:

@@ -9,7 +9,15 @@ import msgspec
 from aiohttp import web
 from multidict import CIMultiDict
 
-from lingua_scheduler.console.answers import CALLER, PRINCIPAL, REQUEST_ID, Problem, json_response
+from lingua_scheduler.console.answers import (
+    CALLER,
+    LOGIN_COOKIE,
+    PRINCIPAL,
+    REQUEST_ID,
+    LoginCookie,
+    Problem,
+    json_response,
+)
 from lingua_scheduler.console.bodies import invalid, read_body
 from lingua_scheduler.console.cors import add_preflight
 from lingua_scheduler.console.queries import query_reader
@@ -46,6 +54,7 @@ class Call(NamedTuple, Generic[B, Q]):
     is_forwarded: bool = False
     # Who asks, by its credential.
     principal: Principal = ANONYMOUS
+    login_cookie: LoginCookie = LoginCookie()
 
 
 class KnownProblem(NamedTuple):
@@ -195,6 +204,7 @@ def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Resp
             _without_claims(request.headers),
             request.get(CALLER, NOBODY),
             principal=request.get(PRINCIPAL, ANONYMOUS),
+            login_cookie=request.get(LOGIN_COOKIE, LoginCookie()),
         )
         answer = await operation.handle(call)
         return answer if isinstance(answer, web.Response) else json_response(answer)

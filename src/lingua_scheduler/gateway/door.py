@@ -11,8 +11,16 @@ from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied, Princip
 from lingua_scheduler.domain.access.scopes import ANYTHING, OPEN, Needs
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
-from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback, read_host
+from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback
 from lingua_scheduler.gateway.connections import Connection
+from lingua_scheduler.gateway.login_cookies import (
+    FETCH_SITE,
+    LOCAL_COOKIE,
+    SECURE_COOKIE,
+    has_login,
+    is_from_here,
+    is_own_page,
+)
 from lingua_scheduler.gateway.presented import TwoCredentials, UnansweredProtocol, presented
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, Visit
 from lingua_scheduler.services.nodes.toll import Toll
@@ -22,12 +30,11 @@ from lingua_scheduler.telemetry import logs, metrics
 _log = logs.get()
 
 SOCKETS = ("/ws/session", "/ws/node")
-# Long-lived requests, whose number is limited per address.
-KNOCKS = (*SOCKETS, "/v1/node/register")
+# Connections that last, and what costs a question to Redis without a credential: limited per address and second.
+KNOCKS = (*SOCKETS, "/v1/node/register", "/v1/login")
 # What a page of another site must not hold open, even if it cannot read the response.
 STREAMS = ("/v1/watch",)
 _SAFE = (hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS)
-_FETCH_SITE = "Sec-Fetch-Site"
 _FORWARDED = hdrs.X_FORWARDED_FOR
 _MAX_SHOWN_CHARS = 200
 _RETRY_AFTER_S = 5
@@ -48,8 +55,6 @@ _REFUSED = metrics.by(
 _REASON_OF = {401: "unauthenticated", 403: "not_permitted", 429: "failures"}
 _HELD = web.RequestKey("place_held", str)
 _PRINCIPAL = web.RequestKey("principal", Principal)
-# Added by proxies: the caller behind one may be anywhere.
-_PROXY_HEADERS = (hdrs.FORWARDED, hdrs.X_FORWARDED_FOR, hdrs.VIA)
 
 # What a route needs, by method and path; None if it is not declared.
 NeedsOf = Callable[[str, str], Needs | None]
@@ -103,7 +108,7 @@ class Door:
         """Charges the CPU time of reading a registration to the caller's address."""
         return Toll(self._addresses, self.caller(request).meter, self._clock)
 
-    def judge(self, request: web.Request) -> RejectedRequest | None:
+    async def judge(self, request: web.Request) -> RejectedRequest | None:
         """None if the request is admitted; call `leave` when it has ended."""
         headers, caller = request.headers, self.caller(request)
         host = headers.get(hdrs.HOST)
@@ -118,9 +123,12 @@ class Door:
             refused = self._judge_page(request, caller)
             if refused is not None:
                 return refused
+        if request.method not in _SAFE and has_login(request) and not is_own_page(request):
+            detail = "only pages of this scheduler may change something with the cookie of a login"
+            return _refuse("origin", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller)
         refused = self._judge_address(request, path, caller)
         if refused is None:
-            refused = self._judge_credential(request, path, caller)
+            refused = await self._judge_credential(request, path, caller)
             if refused is not None:
                 # `leave` is only called for a request that was admitted.
                 self.leave(request)
@@ -130,6 +138,12 @@ class Door:
         """Who sends a request that was admitted."""
         found: Principal = request.get(_PRINCIPAL, ANONYMOUS)
         return found
+
+    def login_cookie(self, request: web.BaseRequest) -> str:
+        """Name of the cookie that may carry a login; empty if it would cross a network that others can read."""
+        if request.secure or self._is_forwarded_securely(request):
+            return SECURE_COOKIE
+        return LOCAL_COOKIE if is_from_here(request) else ""
 
     def renewed(self, principal: Principal, token: str, address: str, needs: Needs) -> Principal | Denied:
         """Who is at an open socket, by the newer token that it sent."""
@@ -142,17 +156,16 @@ class Door:
 
     def admits_page(self, request: web.Request) -> bool:
         """Whether the page that sends it may use the scheduler; programs always may."""
-        host, site = request.headers.get(hdrs.HOST), request.headers.get(_FETCH_SITE)
+        host, site = request.headers.get(hdrs.HOST), request.headers.get(FETCH_SITE)
         return self._origins.admits(_origin(request), host, site, is_loopback(self.caller(request).address))
 
     def _judge_page(self, request: web.Request, caller: Caller) -> RejectedRequest | None:
         if self.admits_page(request):
             return None
-        origin, site = _origin(request), request.headers.get(_FETCH_SITE)
+        origin, site = _origin(request), request.headers.get(FETCH_SITE)
         if origin is None:
             detail = (
-                f"requests from pages of other sites are not allowed ({_FETCH_SITE}: {site}); see "
-                "server.allowed_origins"
+                f"requests from pages of other sites are not allowed ({FETCH_SITE}: {site}); see server.allowed_origins"
             )
             return _refuse("fetch_site", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller)
         shown = _shown(origin)
@@ -168,8 +181,7 @@ class Door:
         if path not in KNOCKS:
             return None
         if not self._addresses.knock(caller.meter, self._clock()):
-            detail = f"{caller.address} connects too often (server.handshakes_per_address_s); try again later"
-            return _refuse("handshakes", 429, HttpCode.RATE_LIMITED, detail, caller, retry_after_s=_RETRY_AFTER_S)
+            return self._too_often(caller)
         if path in SOCKETS and isinstance(connection, Connection) and caller != connection.caller:
             # The connection is the proxy's; its caller is counted by its sockets.
             if self._addresses.enter(caller.meter) > self._addresses.max_sockets:
@@ -178,19 +190,26 @@ class Door:
             request[_HELD] = caller.meter
         return None
 
-    def _judge_credential(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
+    async def _judge_credential(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
         needs = self._needs(request, path)
         if needs is None:
             detail = f"{path} does not declare what its callers need, so no caller may use it"
             return _refuse("undeclared", 403, HttpCode.PERMISSION_DENIED, detail, caller)
         try:
-            shown = presented(request, is_socket=path in SOCKETS) if needs != OPEN else None
+            shown = (
+                presented(request, is_socket=path in SOCKETS, cookie=self._cookie(request)) if needs != OPEN else None
+            )
         except TwoCredentials:
             detail = "the request has two credentials that differ; send one"
             return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, detail, caller)
         except UnansweredProtocol as error:
             return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, str(error), caller)
         visit = Visit(caller.address, _origin(request), self._is_local(request))
+        if shown is not None and self._doorkeeper.has_forgotten(shown):
+            # A question to Redis, which costs more than all of the above.
+            if not self._addresses.knock(caller.meter, self._clock()):
+                return self._too_often(caller)
+            await self._doorkeeper.recall(shown)
         found = self._doorkeeper.admit(shown, visit, needs)
         if isinstance(found, Denied):
             # Logged already, with the cause.
@@ -207,15 +226,23 @@ class Door:
 
     def _is_local(self, request: web.Request) -> bool:
         """From this computer, to a loopback address, and not through a proxy: its callers may be anywhere."""
-        connection, headers = request.protocol, request.headers
-        if not self._hosts.is_local or not isinstance(connection, Connection):
-            return False
-        if not is_loopback(connection.caller.address) or any(name in headers for name in _PROXY_HEADERS):
-            return False
-        host = headers.get(hdrs.HOST)
-        if host is not None and ((named := read_host(host)) is None or not is_loopback(named.host)):
+        if not self._hosts.is_local or not is_from_here(request):
             return False
         return _origin(request) is None or self.admits_page(request)
+
+    def _cookie(self, request: web.Request) -> str:
+        return self.login_cookie(request) if hdrs.COOKIE in request.headers else ""
+
+    def _is_forwarded_securely(self, request: web.BaseRequest) -> bool:
+        connection, schemes = request.protocol, request.headers.getall(hdrs.X_FORWARDED_PROTO, ())
+        if not schemes or not isinstance(connection, Connection):
+            return False
+        is_https = all(scheme.strip().lower() == "https" for scheme in ",".join(schemes).split(","))
+        return is_https and self._addresses.is_proxy(connection.caller.address)
+
+    def _too_often(self, caller: Caller) -> RejectedRequest:
+        detail = f"{caller.address} connects too often (server.handshakes_per_address_s); try again later"
+        return _refuse("handshakes", 429, HttpCode.RATE_LIMITED, detail, caller, retry_after_s=_RETRY_AFTER_S)
 
     def _too_many(self, caller: Caller) -> RejectedRequest:
         most = self._addresses.max_sockets

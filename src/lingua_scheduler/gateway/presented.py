@@ -1,4 +1,4 @@
-"""Finds the credential in a request: in the Authorization header, the WebSocket sub-protocol or the query."""
+"""Finds the credential in a request: in the Authorization header, the WebSocket sub-protocol, the query or a cookie."""
 
 from aiohttp import hdrs, web
 
@@ -19,8 +19,9 @@ class UnansweredProtocol(Exception):
     """The server must answer with one of the offered sub-protocols, and never with one that is a credential."""
 
 
-def presented(request: web.Request, *, is_socket: bool) -> Shown | None:
-    """Raises TwoCredentials if there are two that differ, and UnansweredProtocol."""
+def presented(request: web.Request, *, is_socket: bool, cookie: str) -> Shown | None:
+    """Raises TwoCredentials if there are two that differ, and UnansweredProtocol. `cookie` is the name of the one that
+    counts; browsers send it by themselves, so it only counts where nothing else is shown, and never for a socket."""
     found: list[Shown] = []
     headers = request.headers
     if hdrs.AUTHORIZATION in headers:
@@ -35,7 +36,8 @@ def presented(request: web.Request, *, is_socket: bool) -> Shown | None:
     if request.query_string:
         found += [Shown(text, Via.QUERY) for text in request.query.getall(_PARAMETER, ())]
     if not found:
-        return None
+        secret = request.cookies.get(cookie) if cookie and not is_socket else None
+        return Shown(secret, Via.COOKIE) if secret else None
     if len({shown.text for shown in found}) > 1:
         raise TwoCredentials
     # The last one is the most exposed place.

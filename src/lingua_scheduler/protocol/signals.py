@@ -92,6 +92,13 @@ class CredentialsChanged(msgspec.Struct, frozen=True, tag="credentials_changed")
     version: int
 
 
+class LoginEnded(msgspec.Struct, frozen=True, tag="login_ended"):
+    """A person has logged out of the dashboard."""
+
+    instance: str
+    login_id: str
+
+
 class RequestWithdrawn(msgspec.Struct, frozen=True, tag="request_withdrawn"):
     """To the instance to which an HTTP request was forwarded: its caller has left."""
 
@@ -111,6 +118,7 @@ Signal = (
     | HolderSays
     | RequestWithdrawn
     | CredentialsChanged
+    | LoginEnded
 )
 
 DECODER = msgspec.json.Decoder(Signal)

@@ -121,6 +121,12 @@ class Keys:
     def prefix(self) -> str:
         return self._prefix
 
+    def login(self, digest: str) -> str:
+        return f"{self._prefix}:{{auth}}:login:{digest}"
+
+    def login_code(self, digest: str) -> str:
+        return f"{self._prefix}:{{auth}}:code:{digest}"
+
     def mail(self, instance: str, stream: str) -> str:
         """A stream of an instance: its `inbox`, or what it could not handle, `dead`."""
         return f"{self._prefix}:{{instance:{instance}}}:{stream}"
@@ -315,6 +321,12 @@ TABLE = (
         "number; no secrets, no speech, no text; bounded",
     ),
     KeyDoc("…:{audit}:head", "string", "number and hash of the last entry of the audit log"),
+    KeyDoc(
+        "…:{auth}:login:<digest>",
+        "string",
+        "a login to the dashboard, by the digest of its cookie, as JSON: its key and its end; expires when unused",
+    ),
+    KeyDoc("…:{auth}:code:<digest>", "string", "a one-time login code, by its digest → its key; expires after 60 s"),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served an affinity key of a tenant; expires"),
     KeyDoc(
         "…:{request:<digest>}",

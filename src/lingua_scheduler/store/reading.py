@@ -6,6 +6,7 @@ import msgspec
 
 from lingua_scheduler.domain.access.credentials import Credential, Revocation, is_revocation_name
 from lingua_scheduler.domain.access.issuers import Issuer
+from lingua_scheduler.domain.access.logins import Login
 from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools.pools import Languages
@@ -43,6 +44,7 @@ _PROFILE = msgspec.json.Decoder(StoredProfile)
 _CREDENTIAL = msgspec.json.Decoder(Credential)
 _ISSUER = msgspec.json.Decoder(Issuer)
 _REVOCATION = msgspec.json.Decoder(Revocation)
+_LOGIN = msgspec.json.Decoder(Login)
 # As many digits as `lua/lib/number.lua` reads.
 _REVISION = re.compile(r"\d{1,15}", re.ASCII)
 
@@ -145,6 +147,13 @@ def issuer_of(issuer_id: str, text: str | bytes) -> Issuer | None:
 def revocation_of(name: str, text: str | bytes) -> Revocation | None:
     try:
         return _REVOCATION.decode(text) if is_revocation_name(name) and is_text(name) else None
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def login_of(text: str | bytes) -> Login | None:
+    try:
+        return _LOGIN.decode(text)
     except (msgspec.MsgspecError, UnicodeError):
         return None
 

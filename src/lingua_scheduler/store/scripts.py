@@ -142,6 +142,13 @@ def parse(name: str, text: str, included: dict[str, str]) -> Script:
         arguments=tuple(names["ARGV"]),
         keys_are_open=is_open["KEYS"],
         arguments_are_open=is_open["ARGV"],
-        pick=itemgetter(*bound_names),
+        pick=_picker(bound_names),
         value_count=sum(name not in _OF_SHARD for name in bound_names),
     )
+
+
+def _picker(names: Sequence[str]) -> Callable[[dict[str, Value]], tuple[Argument, ...]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    # Of one name, itemgetter gives the value itself.
+    return lambda values: tuple(values[name] for name in names)  # type: ignore[misc]

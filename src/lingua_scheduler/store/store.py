@@ -15,6 +15,7 @@ from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.access.audit import AuditStore
 from lingua_scheduler.store.access.credentials import CredentialStore
+from lingua_scheduler.store.access.logins import LoginStore
 from lingua_scheduler.store.cluster.inbox import BATCHED as INBOX_BATCHES
 from lingua_scheduler.store.cluster.inbox import Inboxes
 from lingua_scheduler.store.cluster.instances import Instances
@@ -127,6 +128,7 @@ class Store:
         self.failures = FailureHistory(self.line, keys, scripts, unreadable)
         self.audit = AuditStore(self.line, keys, scripts, unreadable)
         self.credentials = CredentialStore(self.line, keys, scripts, unreadable)
+        self.logins = LoginStore(self.line, keys, scripts, unreadable)
         self.versions = Versions(self.line, keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:

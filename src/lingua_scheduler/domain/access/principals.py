@@ -38,6 +38,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     # Of a token: the app's name for its user.
     subject: str = ""
     token_id: str = ""
+    # Of an operator who logged in with the key; empty if it was shown itself.
+    login_id: str = ""
     issued_ms: int = 0
     # 0 = never.
     expires_ms: int = 0

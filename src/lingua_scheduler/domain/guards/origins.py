@@ -118,6 +118,12 @@ class OriginRule:
         return is_here and origin.scheme in _DEFAULT_PORTS and is_loopback(origin.host)
 
 
+def is_same_origin(header: str, host: str) -> bool:
+    """Whether an Origin header and a Host header name the same place."""
+    origin, named = read_origin(header), read_host(host)
+    return origin is not None and named is not None and _is_same(origin, named)
+
+
 def _is_same(origin: Origin, named: Authority) -> bool:
     if origin.scheme not in _DEFAULT_PORTS or origin.host != named.host:
         return False

@@ -8,9 +8,12 @@ from enum import StrEnum, auto
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.access.credentials import Credential
+from lingua_scheduler.domain.access.credentials import Credential, first_end
 from lingua_scheduler.domain.access.key_texts import BadKey, KeyKind, KeyText, looks_like_a_key, shown
+from lingua_scheduler.domain.access.logins import Login
 from lingua_scheduler.domain.access.principals import (
     ANONYMOUS,
     LOCAL,
@@ -95,6 +98,16 @@ class ReadsTokens(Protocol):
     def read(self, text: str, now_ms: int) -> Principal | Denied: ...
 
 
+class KnowsLogins(Protocol):
+    def is_forgotten(self, secret: str) -> bool: ...
+
+    async def recall(self, secret: str) -> None: ...
+
+    def find(self, secret: str) -> Login | None: ...
+
+    def is_open(self, login_id: str) -> bool: ...
+
+
 class Doorkeeper:
     """`wall_ms` is the time of day; `clock` measures the pause after too many failures."""
 
@@ -113,6 +126,7 @@ class Doorkeeper:
         self._wall_ms = wall_ms
         self._clock = clock
         self._penalties = Penalties()
+        self.logins: KnowsLogins | None = None
 
     def needs_none(self, visit: Visit) -> bool:
         """Whether the caller may come without a credential."""
@@ -127,7 +141,13 @@ class Doorkeeper:
                 return LOCAL
             detail = _NOT_LOCAL if self._mode == "auto" and is_loopback(visit.address) else _MISSING
             return _told(Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="no credential"), visit)
-        principal = self._identify(given, visit)
+        if given.via is Via.COOKIE:
+            principal = self._by_login(given.text, visit)
+            if isinstance(principal, Denied) and self.needs_none(visit):
+                # Browsers send cookies by themselves, those of a login that has ended too.
+                return LOCAL
+        else:
+            principal = self._identify(given, visit)
         if isinstance(principal, Principal) and not principal.may(needs):
             scopes = " or ".join(scope.value for scope in needs)
             detail = f"the credential lacks the scope {scopes}"
@@ -150,6 +170,8 @@ class Doorkeeper:
             return None
         if reason := standing.objection(self._book, principal, now_ms=0):
             return unauthenticated(reason)
+        if principal.login_id and (self.logins is None or not self.logins.is_open(principal.login_id)):
+            return unauthenticated("login ended")
         due_ms = self.due_ms(principal)
         return token_expired() if due_ms and due_ms <= self._wall_ms() else None
 
@@ -157,10 +179,41 @@ class Doorkeeper:
         """When a connection must end because its credential has expired; 0 = never."""
         key = self._book.find(principal.key_id) if principal.key_id else None
         ends = [ms for ms in (principal.expires_ms, key.expires_ms if key is not None else 0) if ms]
-        return min(ends) + self._grace_ms if ends else 0
+        # People log in again, and lose nothing by that.
+        grace_ms = 0 if principal.login_id else self._grace_ms
+        return min(ends) + grace_ms if ends else 0
 
     def now_ms(self) -> int:
         return self._wall_ms()
+
+    def has_forgotten(self, given: Shown | None) -> bool:
+        """Whether to `recall` it before `admit`: a login that was not used here for a while."""
+        return (
+            given is not None
+            and given.via is Via.COOKIE
+            and self.logins is not None
+            and self.logins.is_forgotten(given.text)
+        )
+
+    async def recall(self, given: Shown) -> None:
+        if self.logins is not None:
+            await self.logins.recall(given.text)
+
+    def by_key_id(self, key_id: str, visit: Visit) -> Principal | Denied:
+        """Of a key that was checked some time ago."""
+        credential = self._book.find(key_id)
+        return unauthenticated("unknown key") if credential is None else self._standing(credential, visit)
+
+    def _by_login(self, secret: str, visit: Visit) -> Principal | Denied:
+        login = self.logins.find(secret) if self.logins is not None else None
+        if login is None:
+            return _told(unauthenticated("unknown login"), visit)
+        found = self.by_key_id(login.key_id, visit)
+        if isinstance(found, Denied):
+            return _told(found, visit, shown(KeyKind.OPERATOR, login.key_id))
+        self._book.used(login.key_id)
+        ends_ms = first_end(found.expires_ms, login.expires_ms)
+        return msgspec.structs.replace(found, login_id=login.id, expires_ms=ends_ms)
 
     def _identify(self, given: Shown, visit: Visit) -> Principal | Denied:
         key: KeyText | None = None
@@ -207,6 +260,9 @@ class Doorkeeper:
             return unauthenticated("unknown key")
         if not is_right or credential.kind is not key.kind:
             return unauthenticated("wrong secret")
+        return self._standing(credential, visit)
+
+    def _standing(self, credential: Credential, visit: Visit) -> Principal | Denied:
         if credential.revoked_ms:
             return unauthenticated("key revoked")
         if not credential.is_live(self._wall_ms()):

@@ -62,6 +62,10 @@ class LiveCallers:
         finally:
             self.leave(ticket)
 
+    def logins(self) -> set[str]:
+        """Ids of the logins that have a stream here."""
+        return {principal.login_id for principal, _ in self._here.values() if principal.login_id}
+
     def look_at_all(self) -> None:
         """Credentials have changed: some may have been revoked, or expire earlier."""
         self._due = []

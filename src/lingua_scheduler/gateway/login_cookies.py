@@ -1,0 +1,37 @@
+"""The cookie of a login to the dashboard: where it may travel, and who may change something with it."""
+
+from aiohttp import hdrs, web
+
+from lingua_scheduler.domain.guards.origins import is_loopback, is_same_origin, read_host
+from lingua_scheduler.gateway.connections import Connection
+
+# Browsers take and send the first one only over https, and only for the host that set it. The second one is for http
+# on their own computer, where it crosses no network.
+SECURE_COOKIE, LOCAL_COOKIE = "__Host-lingua", "lingua"
+FETCH_SITE = "Sec-Fetch-Site"
+# Added by proxies: the caller behind one may be anywhere.
+_PROXY_HEADERS = (hdrs.FORWARDED, hdrs.X_FORWARDED_FOR, hdrs.VIA)
+
+
+def is_own_page(request: web.BaseRequest) -> bool:
+    """Whether a page of this very scheduler sends it. A browser's own word comes first; older ones only say Origin."""
+    site = request.headers.get(FETCH_SITE)
+    if site is not None:
+        return site.strip().lower() == "same-origin"
+    origins, host = request.headers.getall(hdrs.ORIGIN, ()), request.headers.get(hdrs.HOST)
+    return len(origins) == 1 and host is not None and is_same_origin(origins[0], host)
+
+
+def has_login(request: web.BaseRequest) -> bool:
+    return hdrs.COOKIE in request.headers and not request.cookies.keys().isdisjoint((SECURE_COOKIE, LOCAL_COOKIE))
+
+
+def is_from_here(request: web.BaseRequest) -> bool:
+    """From this computer, to a loopback name, and not through a proxy: its callers may be anywhere."""
+    connection, headers = request.protocol, request.headers
+    if not isinstance(connection, Connection) or not is_loopback(connection.caller.address):
+        return False
+    if any(name in headers for name in _PROXY_HEADERS):
+        return False
+    host = headers.get(hdrs.HOST)
+    return host is None or ((named := read_host(host)) is not None and is_loopback(named.host))
