@@ -139,7 +139,7 @@ def credential_of(key_id: str, text: str | bytes) -> Credential | None:
 def issuer_of(issuer_id: str, text: str | bytes) -> Issuer | None:
     try:
         found = _ISSUER.decode(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return None
     return found if found.id == issuer_id else None
 
@@ -147,14 +147,14 @@ def issuer_of(issuer_id: str, text: str | bytes) -> Issuer | None:
 def revocation_of(name: str, text: str | bytes) -> Revocation | None:
     try:
         return _REVOCATION.decode(text) if is_revocation_name(name) and is_text(name) else None
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return None
 
 
 def login_of(text: str | bytes) -> Login | None:
     try:
         return _LOGIN.decode(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except DECODE_ERRORS:
         return None
 
 
