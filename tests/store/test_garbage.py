@@ -122,6 +122,7 @@ async def settle(store: Store) -> None:
     for name in ("left", "trusted"):
         await join(store, entry(name, max_jobs=50)._replace(believed_slots=8))
     await store.nodes.remove(0, HERE, "left", frozenset())
+    await store.claims.claim("n1", "a" * 32, is_bound=False)
     await store.affinity.bind("key", "n1", 0, KEEP_MS)
     await store.failures.add([failure()], 100, KEEP_MS)
     await store.tallies.add(0, "n1", TallySums(1, 0, 5, 5), [TalliedError(1, "JOB_TIMEOUT", "j")])
