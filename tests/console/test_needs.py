@@ -10,7 +10,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console.needs import PAGES, RouteNeeds
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Scope
+from lingua_scheduler.domain.access.scopes import ANYTHING, LANGUAGES, OPEN, Needs, Scope
 from lingua_scheduler.domain.guards.penalties import Penalties
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
@@ -61,7 +61,9 @@ def test_the_scopes_are_those_of_the_design() -> None:
         LANGUAGES,
         (Scope.FLEET_READ, Scope.DISPATCH_CALL),
         (Scope.FLEET_OPERATE, Scope.DISPATCH_CALL),
+        ANYTHING,
     }
+    assert found[ANYTHING] == {"GET /v1/whoami"}
     # Operators for all jobs, callers for their own.
     assert found[(Scope.FLEET_READ, Scope.DISPATCH_CALL)] == {
         "GET /v1/jobs",
