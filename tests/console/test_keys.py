@@ -87,7 +87,7 @@ async def test_a_key_of_another_tenant_is_like_none(desk: Desk) -> None:
     ("body", "told"),
     [
         ({"kind": "operator"}, "an operator needs a role"),
-        ({"kind": "service", "scope": ["x"]}, "scope"),
+        ({"kind": "service", "scope": ["x"]}, 'unknown field "scope"'),
         ({"kind": "service", "networks": ["nowhere"]}, "networks"),
         ({"kind": "root"}, "kind"),
     ],
