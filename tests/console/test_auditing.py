@@ -184,4 +184,8 @@ async def test_every_operators_change_of_a_scheduler_is_noted(server: RedisProce
 
 def _least(change: Operation) -> dict[str, object]:
     """The smallest body that it takes."""
-    return {"alarm": "redis.full", "action": "reset"} if change.path == "/v1/alarms" else {}
+    return {
+        "/v1/alarms": {"alarm": "redis.full", "action": "reset"},
+        "/v1/keys": {"kind": "metrics"},
+        "/v1/issuers": {"id": "app", "issuer": "https://app.example", "public_key": "PEM"},
+    }.get(change.path, {})
