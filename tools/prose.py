@@ -118,6 +118,10 @@ same messages as an AsyncAPI 3.0 document with JSON Schemas: `curl http://localh
   node serves the languages at that moment, the acknowledgement says why in `unserved`. A session
   stays open for `sessions.grace_ms` after its socket closed, and is resumed with its token;
   see [sessions.md](sessions.md#when-the-connection-breaks).
+- **A token expires** at `expires_at_ms` of the acknowledgement; it is absent if the credential has no end. Before
+  that a client sends a newer token of the same user with `token_refresh`, and gets `token_refreshed`. A token that is
+  not accepted, or is of another user, closes the socket with 4003. Without one the socket is closed with 4005 when
+  `auth.expired_grace_ms` is over; the session can be resumed with a newer one.
 - **Every utterance has one outcome**: a `translation_result`, or a `missing_result` with a reason: `no_text` (nothing
   was recognised), `silence_detected` (no audio), `job_failed` (with a `code`, such as `JOB_TIMEOUT` if no node answered
   in time or `JOB_CANCELLED`, and a `detail`). Outcomes are sent in the

@@ -182,7 +182,7 @@ async def test_every_operators_change_of_a_scheduler_is_noted(server: RedisProce
             assert noted[0].action == action_of(change)
 
 
-def _least(change: Operation) -> dict[str, object]:
+def _least(change: Operation) -> dict[str, str]:
     """The smallest body that it takes."""
     return {
         "/v1/alarms": {"alarm": "redis.full", "action": "reset"},
