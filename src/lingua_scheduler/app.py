@@ -349,7 +349,7 @@ class Scheduler:
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
         add_operations(app, LoginOperations(self._logins, doorkeeper, auth.login_ms).operations)
-        add_operations(app, access_operations())
+        add_operations(app, access_operations(auth.mode))
         add_operations(app, alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         key_desk = KeyDesk(self.credentials, auth.max_token_ms, _wall_ms)
         add_operations(app, KeyOperations(key_desk).operations)
