@@ -12,10 +12,12 @@ from playwright.async_api import Browser, Page, expect
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
-from tests.support.access import MadeKey, guarded_scheduler, made_key
+from lingua_scheduler.protocol.sealing import Keyring
+from tests.support.access import MadeKey, guarded_scheduler, made_key, write_keys_file
 from tests.support.browser import DESKTOP, PHONE, page_of, serious_violations
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.talking import Recorder, recording_node
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -188,3 +190,48 @@ async def test_where_no_key_is_needed_there_is_no_bar_and_no_login(server: Redis
         await expect(page.locator(".open-door")).to_have_count(0)
         await expect(page.get_by_role("button", name="Log out")).to_have_count(0)
         await expect(page.get_by_role("link", name="Keys")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_17_the_talk_page_without_a_login_says_so_and_makes_no_token(
+    scheduler: Scheduler, humming: Browser, size: tuple[int, int]
+) -> None:
+    async with page_of(humming, size) as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        sockets: list[str] = []
+        page.on("websocket", lambda socket: sockets.append(socket.url))
+        await page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
+        await expect(page.get_by_role("alert").filter(has_text="needs a login or a link")).to_be_visible()
+        await expect(page.locator(".half[data-side=a] .speak")).to_be_disabled()
+        assert await serious_violations(page) == []
+        await shoot(page, "talk")
+        assert not any("tokens" in url for url in asked)
+        assert sockets == []
+
+
+async def test_17_a_viewer_cannot_talk(scheduler: Scheduler, humming: Browser) -> None:
+    async with page_of(humming) as page:
+        await log_in(page, scheduler, VIEWER)
+        await page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
+        await expect(page.get_by_role("alert").filter(has_text="needs a login or a link")).to_be_visible()
+
+
+async def test_who_is_logged_in_talks_with_a_token(server: RedisProcess, tmp_path: Path, humming: Browser) -> None:
+    node = made_key(KeyKind.NODE)
+    keys_file = write_keys_file(tmp_path / "keys.toml", ADMIN, node)
+    settings = {"auth__mode": "required", "auth__keys_file": keys_file}
+    engine = Recorder()
+    async with (
+        scheduler_on(server.url, None, Keyring([b"1" * 32]), **settings) as (scheduler, _),
+        recording_node(scheduler.port, engine, "en", "zh", token=node.text),
+        page_of(humming) as page,
+    ):
+        await log_in(page, scheduler, ADMIN)
+        urls: list[str] = []
+        page.on("websocket", lambda socket: urls.append(socket.url))
+        await page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
+        await expect(page.locator("html[data-state=open]")).to_have_count(1)
+        await shoot(page, "talk-open")
+        assert urls
+        assert not any("?" in url for url in urls)

@@ -159,7 +159,12 @@ function whoParts(onLogout) {
   const tenant = who.tenant === "*" ? t("login.all_tenants") : who.tenant;
   const role = who.role ? t(`role.${who.role}`) : "";
   return [
-    h("span", { class: "who", title: t("login.as", { key: who.key_id, role, tenant }) }, `${role} · ${tenant}`),
+    h(
+      "span",
+      { class: "who", title: t("login.as", { key: who.key_id, role, tenant }) },
+      role,
+      h("span", {}, ` · ${tenant}`),
+    ),
     h("button", { type: "button", class: "quiet", id: "logout", click: onLogout }, t("login.log_out")),
   ];
 }
