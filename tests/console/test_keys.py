@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,7 +76,7 @@ async def test_a_key_of_another_tenant_is_like_none(desk: Desk) -> None:
         ("POST", "/v1/keys/{}/revoke", None),
         ("POST", "/v1/keys/{}/rotate", {}),
     ):
-        more = {} if body is None else {"json": body}
+        more: dict[str, Any] = {} if body is None else {"json": body}
         foreign = await desk.ask("acme", method, path.format(theirs), **more)
         unknown = await desk.ask("acme", method, path.format(none), **more)
         assert (foreign.status, foreign.body["error"]) == (404, "UNKNOWN_KEY")

@@ -85,7 +85,7 @@ async def test_52_a_token_makes_no_tokens_and_no_keys(desk: Desk) -> None:
 
 async def test_53_only_an_admin_makes_and_ends_keys(desk: Desk) -> None:
     key_id = desk.keys["service"].credential.id
-    changes = (
+    changes: tuple[tuple[str, Any], ...] = (
         ("/v1/keys", {"kind": "client"}),
         (f"/v1/keys/{key_id}/rotate", {}),
         (f"/v1/keys/{key_id}/revoke", None),
@@ -118,7 +118,7 @@ async def test_53_an_admin_of_one_tenant_neither_sees_nor_makes_keys_of_another(
     ):
         assert (await desk.post("acme", "/v1/keys", wish)).status == 403, wish
     for path in ("/v1/keys/{}/revoke", "/v1/keys/{}/rotate"):
-        body = {} if path.endswith("rotate") else None
+        body: Any = {} if path.endswith("rotate") else None
         assert (await desk.post("acme", path.format(theirs["about"]["id"]), body)).status == 404
         # Nor the key of an operator of all tenants.
         assert (await desk.post("acme", path.format(desk.keys["admin"].credential.id), body)).status == 404

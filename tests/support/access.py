@@ -14,7 +14,6 @@ from lingua_scheduler.domain.access.credentials import Credential, Revocation
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.scopes import Role
-from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, ReadsTokens
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.settings import AuthSettings
@@ -114,11 +113,9 @@ def write_keys_file(path: Path, *keys: MadeKey) -> str:
 
 @asynccontextmanager
 async def guarded_scheduler(
-    url: str, folder: Path, *keys: MadeKey, keyring: Keyring | None = None, **changes: Any
+    url: str, folder: Path, *keys: MadeKey, **changes: Any
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
     """One at which everybody needs a key, with these in its keys file."""
     path = write_keys_file(folder / "keys.toml", *keys)
-    async with scheduler_on(
-        url, None, keyring, **{"auth__mode": "required", "auth__keys_file": path} | changes
-    ) as both:
+    async with scheduler_on(url, **{"auth__mode": "required", "auth__keys_file": path} | changes) as both:
         yield both

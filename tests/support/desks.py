@@ -12,7 +12,8 @@ from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.store.store import Store
-from tests.support.access import MadeKey, guarded_scheduler, made_key
+from tests.support.access import MadeKey, made_key, write_keys_file
+from tests.support.schedulers import scheduler_on
 
 KEYRING = Keyring([b"1" * 32])
 
@@ -66,8 +67,9 @@ async def desk_on(url: str, folder: Path, keyring: Keyring | None = KEYRING, **c
         },
         "service": made_key(KeyKind.SERVICE, tenant="acme"),
     }
+    settings = {"auth__mode": "required", "auth__keys_file": write_keys_file(folder / "keys.toml", *keys.values())}
     async with (
-        guarded_scheduler(url, folder, *keys.values(), keyring=keyring, **changes) as (scheduler, store),
+        scheduler_on(url, None, keyring, **settings | changes) as (scheduler, store),
         aiohttp.ClientSession(f"http://127.0.0.1:{scheduler.port}") as http,
     ):
         yield Desk(scheduler, store, http, keys)

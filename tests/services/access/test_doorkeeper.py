@@ -391,7 +391,11 @@ class OneToken:
     """Reads one text, as a token of this principal."""
 
     def __init__(self, **about: Any) -> None:
-        told = {"kind": PrincipalKind.CLIENT, "scopes": frozenset({Scope.SESSION_OPEN}), "tenant": "acme"}
+        told: dict[str, Any] = {
+            "kind": PrincipalKind.CLIENT,
+            "scopes": frozenset({Scope.SESSION_OPEN}),
+            "tenant": "acme",
+        }
         self.principal = Principal(**told | {"subject": "u", "expires_ms": 2**50} | about)
 
     def read(self, text: str, now_ms: int) -> Principal | Denied:

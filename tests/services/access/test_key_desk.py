@@ -264,7 +264,7 @@ async def test_an_issuer_cannot_take_the_id_of_a_key(desk: KeyDesk) -> None:
 
 async def test_an_issuer_that_is_foreign_or_unusable_is_not_added(desk: KeyDesk) -> None:
     for changed, status in (({"tenant": "beta"}, 403), ({"act_for": ("*",)}, 403), ({"public_key": "x"}, 400)):
-        wish = IssuerWish(**{"id": "app", "issuer": "i", "public_key": pem(ED25519)} | changed)  # type: ignore[arg-type]
+        wish = IssuerWish(**{"id": "app", "issuer": "i", "public_key": pem(ED25519)} | changed)
         found = await desk.add_issuer(ACME, wish)
         assert isinstance(found, Denied)
         assert found.status == status
