@@ -40,7 +40,8 @@ def test_every_route_declares_what_it_needs() -> None:
 
 
 def test_what_is_open_is_a_short_list_without_data() -> None:
-    assert [operation.path for operation in OPERATIONS if operation.needs == OPEN] == []
+    # Public keys.
+    assert [operation.path for operation in OPERATIONS if operation.needs == OPEN] == ["/.well-known/jwks.json"]
     assert {path for path, needs in PAGES.items() if needs != OPEN} == {
         "/metrics",
         "/v1/watch",
@@ -58,7 +59,11 @@ def test_the_scopes_are_those_of_the_design() -> None:
         (Scope.FLEET_OPERATE,),
         (Scope.DISPATCH_CALL,),
         (Scope.NODE_REGISTER,),
+        (Scope.KEYS_READ,),
+        (Scope.KEYS_WRITE,),
+        (Scope.TOKENS_MINT,),
         LANGUAGES,
+        OPEN,
     }
     assert all(line.startswith("GET ") for line in found[(Scope.FLEET_READ,)] | found[LANGUAGES])
     assert found[(Scope.FLEET_OPERATE,)] == {
@@ -68,6 +73,16 @@ def test_the_scopes_are_those_of_the_design() -> None:
         "POST /v1/dead-letters/replay",
         "POST /v1/dead-letters/purge",
     }
+    assert found[(Scope.KEYS_READ,)] == {"GET /v1/keys", "GET /v1/keys/{key_id}", "GET /v1/issuers"}
+    assert found[(Scope.KEYS_WRITE,)] == {
+        "POST /v1/keys",
+        "POST /v1/keys/{key_id}/rotate",
+        "POST /v1/keys/{key_id}/revoke",
+        "POST /v1/issuers",
+        "POST /v1/issuers/{issuer_id}/revoke",
+        "POST /v1/revocations",
+    }
+    assert found[(Scope.TOKENS_MINT,)] == {"POST /v1/tokens", "POST /v1/tokens/talk"}
     assert found[(Scope.DISPATCH_CALL,)] == {
         "POST /v1/dispatch/f2f",
         "POST /v1/translate",

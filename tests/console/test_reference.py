@@ -53,7 +53,9 @@ def test_its_example_can_be_sent_as_it_is(operation: Operation) -> None:
     words = shlex.split(found[1])
     assert words[0] == "curl"
     assert any(
-        word.startswith(("http://host:5010/v1/", "http://host:5010/api/v1/")) and "{" not in word for word in words
+        word.startswith(("http://host:5010/v1/", "http://host:5010/api/v1/", "http://host:5010/.well-known/"))
+        and "{" not in word
+        for word in words
     )
     assert ("--data-binary" in words) == bool(operation.media)
     assert ("-d" in words) == (operation.body is not None and not operation.media)

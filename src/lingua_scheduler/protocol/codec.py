@@ -38,6 +38,7 @@ class _Envelope(msgspec.Struct):
 _DECODE_ERRORS = (ValueError, RecursionError)
 
 _MISSING_FIELD = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<field>.*)`", re.DOTALL)
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _JSON_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 # Of the structure of JSON only how deep it goes, and what is a string, is looked at.
@@ -194,6 +195,9 @@ def about_the_field(complaint: str, what: str = "field") -> str:
     if missing:
         path = f"{path}.{missing['field']}".removeprefix(".")
         return f'{what} "{path}" is missing'
+    if unknown := _UNKNOWN_FIELD.fullmatch(fault):
+        path = f"{path}.{unknown['field'][:_MAX_QUOTED_CHARS]}".removeprefix(".")
+        return f'unknown {what} "{path}"'
     fault = fault.replace("`", "")
     return f'invalid {what} "{path}": {fault[:1].lower()}{fault[1:]}'
 
@@ -298,7 +302,7 @@ def decode_body(body: bytes, decoder: msgspec.json.Decoder[B], most: bulk.Bulk =
     except _DECODE_ERRORS as error:
         said = _with_choices(str(error), decoder.type)
         is_about_a_field = isinstance(error, msgspec.ValidationError) and (
-            _PLACE.search(said) or _MISSING_FIELD.fullmatch(said)
+            _PLACE.search(said) or _MISSING_FIELD.fullmatch(said) or _UNKNOWN_FIELD.fullmatch(said)
         )
         refusal = UnreadableFrame(about_the_field(said) if is_about_a_field else _about_the_frame(error, "body"))
     # Outside the handler, for the same reason as above.

@@ -7,7 +7,14 @@ import pytest
 
 from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
 from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText, fresh_key
-from lingua_scheduler.domain.access.principals import ANONYMOUS, LOCAL, Denied, Principal, PrincipalKind
+from lingua_scheduler.domain.access.principals import (
+    ANONYMOUS,
+    LOCAL,
+    Denied,
+    Principal,
+    PrincipalKind,
+    unauthenticated,
+)
 from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Role, Scope
 from lingua_scheduler.services.access import doorkeeper as module
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, NoKeys, Shown, Via, Visit, require_keys
@@ -378,3 +385,52 @@ def test_a_start_on_loopback_or_for_everybody_needs_no_key() -> None:
 
 def test_a_credential_does_not_show_in_a_traceback() -> None:
     assert "secret" not in repr(Shown("secret", Via.QUERY))
+
+
+class OneToken:
+    """Reads one text, as a token of this principal."""
+
+    def __init__(self, **about: Any) -> None:
+        told: dict[str, Any] = {
+            "kind": PrincipalKind.CLIENT,
+            "scopes": frozenset({Scope.SESSION_OPEN}),
+            "tenant": "acme",
+        }
+        self.principal = Principal(**told | {"subject": "u", "expires_ms": 2**50} | about)
+
+    def read(self, text: str, now_ms: int) -> Principal | Denied:
+        return self.principal if text == "newer" else unauthenticated("not a token")
+
+
+@pytest.mark.parametrize(
+    ("about", "reason"),
+    [
+        ({}, ""),
+        ({"key_id": "another"}, ""),
+        ({"subject": "v"}, "a newer token of another user"),
+        ({"tenant": "beta"}, "a newer token of another user"),
+        ({"subject": "", "key_id": "u"}, "a newer token of another user"),
+        ({"scopes": frozenset({Scope.DISPATCH_CALL})}, "scope"),
+    ],
+    ids=["same", "signed by another", "other user", "other tenant", "no user", "no session"],
+)
+def test_a_newer_token_must_be_of_the_same_user_and_may_do_the_same(about: dict[str, Any], reason: str) -> None:
+    tokens, before = OneToken(**about), OneToken().principal
+    keeper = doorkeeper_of(FakeBook(), tokens=tokens)
+    found = keeper.renew(before, "newer", THERE, (Scope.SESSION_OPEN,))
+    if reason:
+        assert denied(found).reason == reason
+    else:
+        assert found is tokens.principal
+
+
+def test_neither_a_key_nor_nonsense_is_a_newer_token() -> None:
+    key = made_key(KeyKind.CLIENT)
+    keeper = doorkeeper_of(FakeBook(key), tokens=OneToken())
+    by_key = admitted(keeper.admit(shown(key), THERE, (Scope.SESSION_OPEN,)))
+    assert (
+        denied(keeper.renew(by_key, key.text, THERE, (Scope.SESSION_OPEN,))).reason == "a key in place of a newer token"
+    )
+    assert denied(keeper.renew(by_key, "nonsense", THERE, (Scope.SESSION_OPEN,))).status == 401
+    # Without a credential there is none to renew.
+    assert denied(keeper.renew(LOCAL, "newer", HERE, (Scope.SESSION_OPEN,))).status == 401

@@ -115,3 +115,35 @@ async def test_one_who_leaves_while_another_is_closed_is_no_error() -> None:
     scene.book.change(key, revoked_ms=1)
     scene.live.look_at_all()
     assert len(scene.ended) == 1
+
+
+async def test_a_newer_credential_counts_from_when_it_is_shown() -> None:
+    times = Times()
+    short = made_key(KeyKind.CLIENT, expires_ms=times.wall_ms() + 1_000)
+    longer = made_key(KeyKind.CLIENT, expires_ms=times.wall_ms() + 60_000)
+    scene = Scene(short, longer, grace_ms=0)
+    ticket, other = scene.enter(short, "a"), scene.enter(longer, "b")
+    scene.live.renew(ticket, scene.live._here[other][0])
+    scene.times.now_s += 59
+    await scene.live.look()
+    scene.live.look_at_all()
+    assert scene.ended == []
+    scene.times.now_s += 1
+    await scene.live.look()
+    assert sorted(scene.ended) == [("a", CloseCode.EXPIRED), ("b", CloseCode.EXPIRED)]
+    # It has left, and does not come back.
+    scene.live.renew(ticket, LOCAL)
+    assert not len(scene.live)
+
+
+async def test_what_was_shown_before_no_longer_matters_when_it_is_revoked() -> None:
+    former, later = made_key(KeyKind.CLIENT), made_key(KeyKind.CLIENT)
+    scene = Scene(former, later)
+    ticket, other = scene.enter(former, "a"), scene.enter(later, "b")
+    scene.live.renew(ticket, scene.live._here[other][0])
+    scene.book.change(former, revoked_ms=1)
+    scene.live.look_at_all()
+    assert scene.ended == []
+    scene.book.change(later, revoked_ms=1)
+    scene.live.look_at_all()
+    assert scene.ended == [("a", CloseCode.REVOKED), ("b", CloseCode.REVOKED)]
