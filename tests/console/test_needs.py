@@ -10,7 +10,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console.needs import PAGES, RouteNeeds
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Scope
+from lingua_scheduler.domain.access.scopes import ANYTHING, LANGUAGES, OPEN, Needs, Scope
 from lingua_scheduler.domain.guards.penalties import Penalties
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
@@ -64,7 +64,9 @@ def test_the_scopes_are_those_of_the_design() -> None:
         (Scope.TOKENS_MINT,),
         LANGUAGES,
         OPEN,
+        ANYTHING,
     }
+    assert found[ANYTHING] == {"GET /v1/whoami"}
     assert all(line.startswith("GET ") for line in found[(Scope.FLEET_READ,)] | found[LANGUAGES])
     assert found[(Scope.FLEET_OPERATE,)] == {
         *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("drain", "resume", "release", "evict")),
