@@ -364,7 +364,7 @@ class Scheduler:
         add(job_operations(Lookup(store, explainer), self._cancelling))
         add(instance_operations(store, settings))
         add(LoginOperations(self._logins, doorkeeper, auth.login_ms).operations)
-        add(access_operations())
+        add(access_operations(auth.mode))
         add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         key_desk = KeyDesk(self.credentials, auth.max_token_ms, _wall_ms)
         add(KeyOperations(key_desk).operations)

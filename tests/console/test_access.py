@@ -10,16 +10,16 @@ from tests.support.peers import Field
 
 @pytest.mark.parametrize("role", list(Role))
 def test_an_operator_has_the_role_of_its_scopes(role: Role) -> None:
-    found = seen(Principal(kind=PrincipalKind.OPERATOR, scopes=ROLES[role], tenant="*", key_id="k"))
+    found = seen(Principal(kind=PrincipalKind.OPERATOR, scopes=ROLES[role], tenant="*", key_id="k"), "auto")
     assert (found.role, found.tenant, found.key_id) == (role, "*", "k")
     assert found.scopes == sorted(ROLES[role])
 
 
 def test_others_have_none() -> None:
     scopes = frozenset({Scope.SESSION_OPEN})
-    found = seen(Principal(kind=PrincipalKind.CLIENT, scopes=scopes, subject="anna", expires_ms=5))
+    found = seen(Principal(kind=PrincipalKind.CLIENT, scopes=scopes, subject="anna", expires_ms=5), "auto")
     assert (found.kind, found.role, found.subject, found.expires_ms) == ("client", None, "anna", 5)
-    assert seen(LOCAL).role is None
+    assert seen(LOCAL, "off").role is None
 
 
 async def test_a_local_caller_needs_no_key(peers: Field) -> None:

@@ -60,8 +60,9 @@ class Recorder:
 
 
 @asynccontextmanager
-async def recording_node(port: int, engine: Recorder, *languages: str) -> AsyncIterator[None]:
-    node = Node(f"127.0.0.1:{port}", engine, Abilities(languages, languages, languages), heartbeat_interval_s=0.5)
+async def recording_node(port: int, engine: Recorder, *languages: str, token: str = "") -> AsyncIterator[None]:
+    abilities = Abilities(languages, languages, languages)
+    node = Node(f"127.0.0.1:{port}", engine, abilities, heartbeat_interval_s=0.5, token=token)
     running = asyncio.create_task(node.run())
     try:
         yield

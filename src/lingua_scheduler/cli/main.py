@@ -43,6 +43,7 @@ WHERE = {
     "login": "access.login:login",
     "logout": "access.login:logout",
     "whoami": "access.login:whoami",
+    "dashboard": "access.dashboard:dashboard",
     "redis": "maintenance.redis:redis",
     "redis-cluster": "maintenance.redis_cluster:redis_cluster",
     "completion": "completion:completion",

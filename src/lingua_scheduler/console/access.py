@@ -8,9 +8,9 @@ from lingua_scheduler.domain.access.scopes import ANYTHING, ROLES
 from lingua_scheduler.protocol.http_access import WhoAmI
 
 
-def access_operations() -> Iterable[Operation]:
+def access_operations(auth_mode: str) -> Iterable[Operation]:
     async def who_am_i(call: Call[None, None]) -> WhoAmI:
-        return seen(call.principal)
+        return seen(call.principal, auth_mode)
 
     return (
         Operation(
@@ -25,7 +25,7 @@ def access_operations() -> Iterable[Operation]:
     )
 
 
-def seen(principal: Principal) -> WhoAmI:
+def seen(principal: Principal, auth_mode: str) -> WhoAmI:
     is_operator = principal.kind is PrincipalKind.OPERATOR
     role = next((role for role, scopes in ROLES.items() if scopes == principal.scopes), None) if is_operator else None
     return WhoAmI(
@@ -36,4 +36,6 @@ def seen(principal: Principal) -> WhoAmI:
         role=role,
         scopes=sorted(principal.scopes),
         expires_ms=principal.expires_ms,
+        is_login=bool(principal.login_id),
+        auth_mode=auth_mode,
     )

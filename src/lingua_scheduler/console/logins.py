@@ -91,7 +91,7 @@ class LoginOperations:
             raise Problem(403, HttpCode.PERMISSION_DENIED, detail)
         secret = await self._logins.begin(found.key_id)
         if call.login_cookie.secret:
-            # It is about to be overwritten, and nobody could end it then.
+            # It is about to be overwritten, and no request could end it then.
             await self._logins.end(call.login_cookie.secret)
         response = json_response(LoggedIn(key_id=found.key_id, expires_ms=self._doorkeeper.now_ms() + self._login_ms))
         _set(response, call.login_cookie, secret, self._login_ms // 1000)

@@ -18,3 +18,7 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     scopes: list[str]
     # Milliseconds since 1970; 0 = never.
     expires_ms: int
+    # By a cookie, and so it can log out.
+    is_login: bool = False
+    # The setting auth.mode: in mode off, callers need no credential wherever they are.
+    auth_mode: str = ""

@@ -4,6 +4,7 @@ import { post } from "./api.js";
 import { confirm } from "./dialogs.js";
 import { h, setText, show } from "./dom.js";
 import { clockShort } from "./format.js";
+import { may } from "./person.js";
 import { alarmInWords } from "./telling.js";
 import { t } from "./words.js";
 import { lastPicture } from "./world.js";
@@ -15,6 +16,8 @@ const SILENCES = [1, 8, 24, 168];
 const DAY = 24;
 // As many as the scheduler takes.
 const NAME_LENGTH = 64;
+/** @type {Set<string>} */
+const NONE = new Set();
 
 export class AlarmActions {
   constructor() {
@@ -35,7 +38,7 @@ export class AlarmActions {
     const done = doneInWords(alarm);
     setText(this.done, done);
     show(this.done, done !== "");
-    const allowed = allowedActions(alarm, lastPicture().is_stale);
+    const allowed = may("fleet:operate") ? allowedActions(alarm, lastPicture().is_stale) : NONE;
     show(this.acknowledge, allowed.has("acknowledge"));
     show(this.silence, allowed.has("silence"));
     show(this.forget, allowed.has("forget"));

@@ -1,6 +1,10 @@
 // The scheduler's HTTP operations; a refusal becomes an error with the scheduler's own words.
 
 const PATIENCE_MS = 10_000;
+const DENIED = 401;
+
+/** Tells of a `denied` request: the login has ended. */
+export const access = new EventTarget();
 
 export class Refused extends Error {
   /**
@@ -49,6 +53,7 @@ async function ask(method, path, body) {
     throw new Refused(0, "AWAY", "");
   }
   const answer = await response.json().catch(() => ({}));
+  if (response.status === DENIED) access.dispatchEvent(new Event("denied"));
   if (!response.ok) throw new Refused(response.status, answer.error ?? "", answer.detail ?? response.statusText);
   return answer;
 }

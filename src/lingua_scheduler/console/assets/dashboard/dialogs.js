@@ -70,6 +70,15 @@ export function confirm({ title, body, yes, act }) {
   });
 }
 
+/**
+ * Something to read, which stays until the person closes it.
+ * @param {string} title
+ * @param {Child[]} body
+ */
+export function tell(title, body) {
+  return open(title, body, (close) => [h("button", { type: "button", class: "primary", click: close }, t("close"))]);
+}
+
 const KEYS = [
   ["/", "keys.filter"],
   ["j ↓", "keys.next"],
@@ -81,6 +90,7 @@ const KEYS = [
   ["g n", "view.nodes"],
   ["g j", "view.jobs"],
   ["g i", "view.instances"],
+  ["g k", "view.access"],
   ["?", "keys.help"],
 ];
 

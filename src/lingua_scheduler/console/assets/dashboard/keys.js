@@ -2,7 +2,7 @@
 import { go } from "./routes.js";
 
 /** @type {Record<string, string>} */
-const GOES = { o: "overview", p: "pairs", n: "nodes", j: "jobs", i: "instances" };
+const GOES = { o: "overview", p: "pairs", n: "nodes", j: "jobs", i: "instances", k: "access" };
 const PATIENCE_MS = 1500;
 
 /** @import {View} from "./routes.js" */

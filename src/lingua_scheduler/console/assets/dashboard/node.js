@@ -9,6 +9,7 @@ import { factsOf } from "./facts.js";
 import { duration, languageName, number } from "./format.js";
 import { NodeHealth } from "./node-health.js";
 import { back, empty, factList, heading, LoadBar, seen, StateMark } from "./parts.js";
+import { may } from "./person.js";
 import { href } from "./routes.js";
 import { jobStateWord } from "./telling.js";
 import { t } from "./words.js";
@@ -75,7 +76,7 @@ export class Node {
       "div",
       {},
       back("nodes", t("view.nodes")),
-      heading(route.id, h("div", { class: "actions" }, this.release, this.evict, this.button)),
+      heading(route.id, may("fleet:operate") && h("div", { class: "actions" }, this.release, this.evict, this.button)),
       this.gone,
       this.progress.element,
       h(

@@ -4,6 +4,7 @@ import { h, setAttribute, setText, show } from "./dom.js";
 import { factsOf } from "./facts.js";
 import { compare, number } from "./format.js";
 import { command, empty, filterField, heading, LoadBar, nodeCommand, seen, StateMark } from "./parts.js";
+import { may } from "./person.js";
 import { href, note } from "./routes.js";
 import { stateWord } from "./telling.js";
 import { t } from "./words.js";
@@ -178,7 +179,7 @@ class Row {
       this.languages,
       this.machine,
       this.seen,
-      h("span", { role: "cell", class: "cell-action" }, this.button),
+      h("span", { role: "cell", class: "cell-action" }, may("fleet:operate") && this.button),
     );
   }
 

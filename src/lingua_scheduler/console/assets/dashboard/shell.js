@@ -4,6 +4,7 @@ import { isDark, turnTheme } from "../shared/theme.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { ago } from "./format.js";
 import { Mark } from "./parts.js";
+import { may, person } from "./person.js";
 import { href } from "./routes.js";
 import { alarmInWords, alarmKey, connectionWord } from "./telling.js";
 import { verdict } from "./verdict.js";
@@ -14,17 +15,21 @@ import { now, world } from "./world.js";
 /** @import {Language} from "../shared/i18n.js" */
 /** @import {Connection} from "./stream.js" */
 
-export const VIEWS = ["overview", "pairs", "nodes", "jobs", "instances"];
+export const VIEWS = ["overview", "pairs", "nodes", "jobs", "instances", "access"];
 const FRESH_MS = 8000;
 
 export class Shell {
-  /** @param {{onLanguage: (code: Language) => void, onKeys: () => void}} on */
-  constructor({ onLanguage, onKeys }) {
+  /**
+   * @param {{onLanguage: (code: Language) => void, onKeys: () => void, onLogout: () => void}} on
+   * @param {boolean} isLocked while a login is needed
+   */
+  constructor({ onLanguage, onKeys, onLogout }, isLocked = false) {
     /** @type {Set<string> | null} */
     this.alarmed = null;
     this.links = VIEWS.map((name) => h("a", { href: href(name) }, t(`view.${name}`)));
     this.badge = h("span", { class: "badge", hidden: true });
     this.links[0].append(this.badge);
+    show(this.links[VIEWS.indexOf("access")], may("keys:read"));
     this.state = h("span", { role: "status" });
     this.age = h("span", { class: "connection-age" });
     this.connection = h("span", { class: "connection" }, h("span", {}, this.state, this.age));
@@ -48,11 +53,12 @@ export class Shell {
         h("img", { src: "dashboard/icon.svg", alt: "", width: 22, height: 22 }),
         "Lingua",
       ),
-      h("nav", { "aria-label": t("views") }, this.links),
+      ...(isLocked ? [] : [h("nav", { "aria-label": t("views") }, this.links)]),
       h(
         "div",
         { class: "bar-tools" },
-        this.connection,
+        isLocked ? null : this.connection,
+        ...whoParts(onLogout),
         h(
           "select",
           { id: "language", "aria-label": t("language"), change: (event) => onLanguage(event.target.value) },
@@ -73,7 +79,7 @@ export class Shell {
         ),
       ),
     );
-    byId("notes").replaceChildren(this.verdict);
+    byId("notes").replaceChildren(...openWarning(), ...(isLocked ? [] : [this.verdict]));
     byId("skip").textContent = t("skip");
     this.nameTheme();
   }
@@ -144,6 +150,29 @@ export class Shell {
     setAttribute(this.theme, "aria-label", label);
     setAttribute(this.theme, "title", label);
   }
+}
+
+/** @param {() => void} onLogout */
+function whoParts(onLogout) {
+  const who = person();
+  if (!who?.is_login) return [];
+  const tenant = who.tenant === "*" ? t("login.all_tenants") : who.tenant;
+  const role = who.role ? t(`role.${who.role}`) : "";
+  return [
+    h(
+      "span",
+      { class: "who", title: t("login.as", { key: who.key_id, role, tenant }) },
+      role,
+      h("span", {}, ` · ${tenant}`),
+    ),
+    h("button", { type: "button", class: "quiet", id: "logout", click: onLogout }, t("login.log_out")),
+  ];
+}
+
+/** Said on every page, because everybody else can read it too. */
+function openWarning() {
+  if (person()?.auth_mode !== "off") return [];
+  return [h("p", { class: "open-door", role: "alert" }, t("access.off"))];
 }
 
 /**

@@ -14,6 +14,7 @@ const RETRY_MAX_MS = 15_000;
  * @property {(message: PictureMessage) => void} onPicture
  * @property {(change: Change) => boolean} onChange false: something is missing before it
  * @property {(state: Connection) => void} onState
+ * @property {() => void} [onBroken] also when it was not open before
  */
 
 export class Stream {
@@ -21,11 +22,12 @@ export class Stream {
    * @param {string} url
    * @param {StreamEvents} on
    */
-  constructor(url, { onPicture, onChange, onState }) {
+  constructor(url, { onPicture, onChange, onState, onBroken }) {
     this.url = url;
     this.onPicture = onPicture;
     this.onChange = onChange;
     this.onState = onState;
+    this.onBroken = onBroken;
     /** @type {Connection} */
     this.state = "connecting";
     this.retryMs = RETRY_MS;
@@ -36,7 +38,13 @@ export class Stream {
     this.source = null;
     setInterval(() => this.look(), LOOK_MS);
     // What was asleep with the laptop is not trusted.
-    addEventListener("online", () => this.open());
+    addEventListener("online", () => this.source && this.open());
+  }
+
+  close() {
+    clearTimeout(this.retryTimer);
+    this.source?.close();
+    this.source = null;
   }
 
   open() {
@@ -67,6 +75,8 @@ export class Stream {
   broken(source) {
     if (source !== this.source) return;
     this.become("away");
+    this.onBroken?.();
+    if (source !== this.source) return;
     // The browser reconnects by itself, except after an error status (503: too many watchers).
     if (source.readyState === EventSource.CLOSED) this.openLater(this.retryMs);
     this.retryMs = Math.min(this.retryMs * 2, RETRY_MAX_MS);

@@ -373,3 +373,29 @@ export interface PoolList {
   pairs?: Record<string, { speech?: number; text?: number }>;
   wide?: WidePool[];
 }
+
+// Who uses a page (protocol/http_access.py), and keys (protocol/http_keys.py)
+
+export interface WhoAmI {
+  kind: string;
+  tenant: string;
+  key_id: string;
+  role: string | null;
+  scopes: string[];
+  is_login: boolean;
+  auth_mode: string;
+}
+
+export interface KeyLook {
+  id: string;
+  shown: string;
+  kind: string;
+  state: "live" | "expired" | "revoked";
+  name: string;
+  tenant: string;
+  role: string | null;
+  node_id: string;
+  created_ms: number;
+  expires_ms: number;
+  last_used_ms: number;
+}

@@ -27,10 +27,11 @@ export class Connection {
   /**
    * @param {URL} url
    * @param {ConnectionEvents} on
+   * @param {string[]} [protocols]
    */
-  constructor(url, on) {
+  constructor(url, on, protocols = []) {
     this.#on = on;
-    this.#socket = new WebSocket(url);
+    this.#socket = new WebSocket(url, protocols);
     this.#patience = setTimeout(() => this.hangUp(), ACK_WITHIN_MS);
     this.#socket.onopen = () => this.#socket.send(JSON.stringify(on.greet()));
     this.#socket.onclose = () => this.hangUp();

@@ -27,15 +27,18 @@ const WORST_FIRST = ["refused", "away", "connecting", "paused", "open"];
 export class Directions {
   #url;
   #on;
+  #protocols;
   /** @type {Map<string, Direction>} */
   #open = new Map();
 
   /**
    * @param {URL} url
    * @param {DirectionEvents} on
+   * @param {() => Promise<string[]>} [protocols] of each socket
    */
-  constructor(url, on) {
+  constructor(url, on, protocols) {
     this.#url = url;
+    this.#protocols = protocols;
     this.#on = on;
   }
 
@@ -95,7 +98,7 @@ export class Directions {
         direction.state = "refused";
         this.#on.refused(direction, text);
       },
-    });
+    }, this.#protocols);
     return direction;
   }
 }

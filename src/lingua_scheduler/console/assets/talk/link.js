@@ -37,6 +37,7 @@ const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
 export class Link {
   #url;
+  #protocols;
   /** @type {SessionInit} */
   #init;
   #on;
@@ -59,9 +60,11 @@ export class Link {
    * @param {string} source
    * @param {string} target
    * @param {LinkEvents} on
+   * @param {() => Promise<string[]>} [protocols] what to show at the handshake; throws when there is nothing to show
    */
-  constructor(url, source, target, on) {
+  constructor(url, source, target, on, protocols) {
     this.#url = url;
+    this.#protocols = protocols;
     this.#on = on;
     this.#init = {
       type: "session_init",
@@ -128,7 +131,7 @@ export class Link {
     let retryMs = FIRST_RETRY_MS;
     while (!this.#isOver) {
       this.#on.state(this.#init.resume_token ? "away" : "connecting");
-      if (await this.#converse()) retryMs = FIRST_RETRY_MS;
+      if (await this.#meet()) retryMs = FIRST_RETRY_MS;
       if (this.#isOver) break;
       this.#on.state("away");
       // Full jitter, so that many pages do not come back all at once.
@@ -137,7 +140,14 @@ export class Link {
     }
   }
 
-  #converse() {
+  async #meet() {
+    const protocols = this.#protocols ? await this.#protocols().catch(() => null) : [];
+    // The person may have chosen another language meanwhile.
+    return protocols !== null && !this.#isOver && this.#converse(protocols);
+  }
+
+  /** @param {string[]} protocols */
+  #converse(protocols) {
     const connection = new Connection(this.#url, {
       greet: () => ({ ...this.#init, ...this.#whatIHave() }),
       sign: () => this.#heartbeat.sign(),
@@ -145,7 +155,7 @@ export class Link {
       heard: (message) => this.#heard(message),
       refused: (error) => this.#notOpened(error),
       closed: (socket) => this.#disconnected(socket),
-    });
+    }, protocols);
     this.#hangUp = () => connection.hangUp();
     return connection.ended;
   }

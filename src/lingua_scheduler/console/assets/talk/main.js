@@ -9,6 +9,7 @@ import { Half } from "./half.js";
 import { loudnessMeter } from "./loudness.js";
 import { Offers } from "./offers.js";
 import { find, root, SIDES } from "./page.js";
+import { Pass } from "./pass.js";
 import { Results } from "./results.js";
 import { Sound } from "./sound.js";
 import { Speakers } from "./speakers.js";
@@ -27,11 +28,16 @@ choose({
 });
 
 const speakers = new Speakers(choices);
-const offers = new Offers(new URL("../v1/pools", import.meta.url), () => {
-  speakers.settle(offers);
-  connect();
-  showAll();
-});
+const pass = new Pass(new URL("../v1/", import.meta.url));
+const offers = new Offers(
+  new URL("../v1/pools", import.meta.url),
+  () => {
+    speakers.settle(offers);
+    connect();
+    showAll();
+  },
+  pass,
+);
 const halves = {
   a: new Half("a", speakers, offers),
   b: new Half("b", speakers, offers),
@@ -53,7 +59,7 @@ const directions = new Directions(socketUrl(), {
   lost: (direction, count) => conversation.restart(direction, count),
   settled: (direction) => conversation.settle(direction),
   refused: (direction, reason) => halves[direction.side].tell("refused", { reason }),
-});
+}, () => pass.protocols());
 
 const talker = new Talker(sound, conversation, {
   phase: (side, phase) => {
@@ -85,7 +91,7 @@ function socketUrl() {
 }
 
 function connect() {
-  if (!speakers.areReady) return;
+  if (!speakers.areReady || offers.isDenied) return;
   const sides = speakers.isFace ? SIDES : SIDES.slice(0, 1);
   directions.want(sides.map((side) => ({ ...speakers.pair(side), side })));
 }
@@ -114,6 +120,7 @@ function showState() {
 
 /** Why there is no session. */
 function idleness() {
+  if (offers.isDenied) return "refused";
   if (!offers.isKnown) return "connecting";
   return offers.languages.length ? "idle" : "unserved";
 }

@@ -6,20 +6,29 @@
 /**
  * The word for it; "" before anything is known, null when nothing is in the way.
  * @param {{source: string, target: string}} pair
- * @param {Offered & {isKnown: boolean, isReachable: boolean}} offers
+ * @param {Offered & {isKnown: boolean, isReachable: boolean, isDenied?: boolean}} offers
  * @param {boolean} hasMicrophone whether the browser gives this page one at all
  * @param {boolean} isFace whether another person talks too
  * @returns {Word | "" | null}
  */
 export function obstacle({ source, target }, offers, hasMicrophone, isFace) {
   if (!hasMicrophone) return "mic_insecure";
-  if (!offers.isKnown) return offers.isReachable ? "" : "unreachable";
+  if (!offers.isKnown) return unknown(offers);
   if (!offers.languages.length) return "no_nodes";
   if (source === target) return "same";
   const served = offers.of(source, target);
   if (served === "speech") return null;
   if (served === "text") return "text_only";
   return isFace && offers.of(target, source) !== "none" ? "listen_only" : "unserved";
+}
+
+/**
+ * Why it is not known what is offered.
+ * @param {{isReachable: boolean, isDenied?: boolean}} offers
+ */
+function unknown({ isReachable, isDenied }) {
+  if (isDenied) return "needs_link";
+  return isReachable ? "" : "unreachable";
 }
 
 /**

@@ -41,6 +41,8 @@ export default {
   no_nodes:
     "No node is connected yet. Start one on this machine: {command} (to try it without speech engines: {command} --engine sim)",
   same: "Choose two different languages.",
+  needs_link:
+    "This page needs a login or a link with permission to talk. Log in on the dashboard as an administrator, or ask whoever runs this service for a link.",
   unreachable: "The scheduler does not answer. Is it running?",
   mic_insecure:
     "The browser allows the microphone only on https or localhost pages. Open this page with https:// (see docs/talk.md), or on the machine itself.",
