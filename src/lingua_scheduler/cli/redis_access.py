@@ -16,6 +16,7 @@ from lingua_scheduler.configuration.data_dirs import resolved_data_dir
 from lingua_scheduler.configuration.loading import URL_VARIABLE
 from lingua_scheduler.protocol.http import Status
 from lingua_scheduler.sdk.watching import get
+from lingua_scheduler.settings import RedisSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.servers.embedded import running_url
 from lingua_scheduler.store.store import Store, StoreError, shown
@@ -59,6 +60,19 @@ def redis_of(url: str) -> str:
     return found
 
 
+def _url_of_running(settings: RedisSettings, *, is_named: bool) -> str:
+    """Of the scheduler that the environment names, or of the embedded Redis in the data directory; `is_named`: that
+    directory was given, so only it counts."""
+    if not is_named and (scheduler := os.environ.get(URL_VARIABLE)):
+        return redis_of(scheduler)
+    folder = resolved_data_dir(settings)
+    return running_url(folder) or fail(
+        f"no embedded Redis is running in {folder}; start one with lingua serve, name yours with --redis-url, "
+        "or that of lingua demo with the --data-dir it printed",
+        Exit.REDIS,
+    )
+
+
 def with_store(
     look: Callable[[Store], Coroutine[Any, Any, T]],
     redis_url: str | None,
@@ -78,18 +92,7 @@ def with_store(
             raise click.UsageError("--url excludes --redis-url and --data-dir; leave one of them out")
         redis_url = redis_of(scheduler)
     settings = load_settings(config, {"redis.url": redis_url, "redis.data_dir": data_dir}, ()).settings
-    url = settings.redis.url
-    if not url and not data_dir and (named := os.environ.get(URL_VARIABLE)):
-        url = redis_of(named)
-    if not url:
-        folder = resolved_data_dir(settings.redis)
-        url = running_url(folder) or ""
-        if not url:
-            fail(
-                f"no embedded Redis is running in {folder}; start one with lingua serve, name yours with --redis-url, "
-                "or that of lingua demo with the --data-dir it printed",
-                Exit.REDIS,
-            )
+    url = settings.redis.url or _url_of_running(settings.redis, is_named=bool(data_dir))
 
     async def run() -> T:
         store = Store(url, key_prefix=settings.redis.key_prefix, allow_eviction=True)
