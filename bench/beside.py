@@ -1,7 +1,8 @@
 """Two releases measured in short turns of the same load, so that a slow moment of the machine hits both.
 
 python -m bench.beside OTHER_PYTHON [--scenario speakers] …: OTHER_PYTHON is the interpreter of the other release's
-virtual environment. Given its own interpreter it shows how far two equal releases differ.
+virtual environment. Given its own interpreter it shows how far two equal releases differ; with --auth, what it costs
+that everybody needs a key: only this release asks for one.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import children, life, speakers
+from bench import children, guarding, life, speakers
 from bench.children import BenchFailed, LoadChild, SchedulerChild
 from bench.measure import CpuMeter
 from bench.orders import Cast, Order
@@ -71,16 +72,27 @@ async def measure(other: str, arguments: argparse.Namespace) -> None:
         releases = []
         for name, python in (("other", other), ("this", sys.executable)):
             (folder / name).mkdir()
+            is_guarded = arguments.auth and name == "this"
+            guard = guarding.guard(folder / name) if is_guarded else guarding.UNGUARDED
             scheduler = await stack.enter_async_context(
                 children.scheduler(
                     folder / name,
+                    1,
                     python=python,
                     LINGUA_SESSIONS_HANGOVER_MANUAL_MS=str(HANGOVER_MS),
                     LINGUA_SESSIONS_USE_BINARY_FRAME="false" if is_life else "true",
+                    **guard.variables,
                 )
             )
             talkers = TALKERS if is_life else arguments.speakers
-            cast = Cast(port=scheduler.port, talkers=talkers, nodes=NODES, slots=SLOTS if is_life else life.MAX_SLOTS)
+            cast = Cast(
+                port=scheduler.port,
+                talkers=talkers,
+                nodes=NODES,
+                slots=SLOTS if is_life else life.MAX_SLOTS,
+                node_key=guard.node_key,
+                talker_key=guard.talker_key,
+            )
             load = children.load(cast) if is_life else children.speakers(cast)
             releases.append(Release(scheduler, await stack.enter_async_context(load)))
         for variant in life.VARIANTS if is_life else speakers.VARIANTS:
@@ -130,6 +142,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1500, help="small jobs of one turn, and half as many large; 1500")
     parser.add_argument("--speakers", type=int, default=400, help="people who speak; 400")
     parser.add_argument("--seconds", type=float, default=4.0, help="how long they speak in one turn; 4")
+    parser.add_argument("--auth", action="store_true", help="this release lets nobody in without a key")
     arguments = parser.parse_args()
     try:
         asyncio.run(measure(arguments.other, arguments))

@@ -11,25 +11,27 @@ TOGETHER = 50
 BEAT_S = 5.0
 
 
-async def connect(peer: FramePeer, port: int) -> None:
+async def connect(peer: FramePeer, port: int, credential: str = "") -> None:
+    peer.credential = credential
     await asyncio.get_running_loop().create_connection(lambda: peer, "127.0.0.1", port)
     await peer.opened
 
 
-async def join(nodes: Sequence[Node], port: int) -> None:
+async def join(nodes: Sequence[Node], port: int, credential: str = "") -> None:
     for node in nodes:
-        await connect(node, port)
+        await connect(node, port, credential)
         node.register()
         await node.registered
 
 
-async def introduce(clients: Sequence[Client], port: int) -> None:
+async def introduce(clients: Sequence[Client], port: int, credential: str = "") -> None:
     for first in range(0, len(clients), TOGETHER):
-        await asyncio.gather(*(_introduce(client, port) for client in clients[first : first + TOGETHER]))
+        together = clients[first : first + TOGETHER]
+        await asyncio.gather(*(_introduce(client, port, credential) for client in together))
 
 
-async def _introduce(client: Client, port: int) -> None:
-    await connect(client, port)
+async def _introduce(client: Client, port: int, credential: str) -> None:
+    await connect(client, port, credential)
     client.introduce()
     await client.welcomed
 

@@ -35,6 +35,8 @@ class FramePeer(asyncio.Protocol):
         self._path = path
         self._rest = b""
         self._is_open = False
+        # A key, where one is needed.
+        self.credential = ""
         self._transport: asyncio.Transport
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -65,8 +67,9 @@ class FramePeer(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # uvloop's are none of asyncio's classes
+        shows = f"Authorization: Bearer {self.credential}\r\n" if self.credential else ""
         self._transport.write(
-            f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET {self._path} HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n{shows}"
             "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
         )
 

@@ -48,9 +48,9 @@ class Load:
         for number in range(cast.nodes):
             self._nodes.append(Node(f"bench-plain-{number}", cast.slots, False, self))
             self._nodes.append(Node(f"bench-acks-{number}", cast.slots, True, self))
-        await join(self._nodes, cast.port)
+        await join(self._nodes, cast.port, cast.node_key)
         clients = [Asker(self) if cast.takes_no else Client(self) for _ in range(cast.talkers)]
-        await introduce(clients, cast.port)
+        await introduce(clients, cast.port, cast.talker_key)
         self._talkers = list(clients)
         keep_beating(self._nodes)
         if cast.life_s:
@@ -127,7 +127,7 @@ class Load:
                 continue
             newcomer = Asker(self)
             try:
-                await introduce([newcomer], self._cast.port)
+                await introduce([newcomer], self._cast.port, self._cast.talker_key)
             except (SocketClosed, OSError) as error:
                 self.failed(f"a newcomer could not connect: {error}")
                 return

@@ -25,6 +25,9 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     talkers: int
     nodes: int = 0
     slots: int = 0
+    # Keys of nodes and of talkers, where they need one.
+    node_key: str = ""
+    talker_key: str = ""
     # Whether an utterance without a result is counted, and not the end of everything.
     takes_no: bool = False
     # How long a talker stays before another takes its place; 0: all of them to the end.

@@ -151,12 +151,12 @@ class Hall:
     async def connect(self) -> None:
         cast = self._cast
         self._nodes = [TimedNode(f"bench-{number}", cast.slots, self) for number in range(cast.nodes)]
-        await join(self._nodes, cast.port)
+        await join(self._nodes, cast.port, cast.node_key)
         for node in self._nodes:
             node.answer_with(audio.speech(ANSWER_BYTES, "pcm16"))
         keep_beating(self._nodes)
         self._speakers = [Speaker(self, random.Random(number)) for number in range(cast.talkers)]
-        await introduce(self._speakers, cast.port)
+        await introduce(self._speakers, cast.port, cast.talker_key)
         for speaker in self._speakers:
             speaker.prepare_chunks()
 

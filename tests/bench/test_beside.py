@@ -4,10 +4,12 @@ import asyncio
 import os
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
-from bench import children
+from bench import children, guarding
+from bench.orders import Cast
 
 
 async def beside(*arguments: str) -> tuple[int, str, str]:
@@ -48,6 +50,21 @@ async def test_two_releases_are_measured_in_turns(
     if "speakers" in options:
         assert re.search(r"^JSON +to job_assign p99, ms ", out, re.MULTILINE), out
         assert not re.search(r"^JSON, chunks alone +to job_assign", out, re.MULTILINE), out
+
+
+async def test_this_release_lets_nobody_in_without_a_key_if_that_is_measured() -> None:
+    code, out, told = await beside(sys.executable, "--rounds", "1", "--jobs", "64", "--auth")
+    assert code == 0, told
+    assert re.search(r"^small +scheduler, µs/job +[0-9.]+ → +[0-9.]+ +× [0-9.]+$", out, re.MULTILINE), out
+
+
+async def test_whoever_has_no_key_would_not_be_measured(tmp_path: Path) -> None:
+    """So what is measured is a scheduler that asks for one."""
+    guard = guarding.guard(tmp_path)
+    async with children.scheduler(tmp_path, 1, **guard.variables) as scheduler:
+        with pytest.raises(children.BenchFailed, match="401"):
+            async with children.load(Cast(port=scheduler.port, talkers=1, nodes=1, slots=1)):
+                pass
 
 
 async def test_an_interpreter_without_the_scheduler_is_said() -> None:

@@ -13,13 +13,15 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from tests.support.field_microphone import FRAME_S, FRAME_SLICES, Recorder
-from tests.support.field_sockets import abort, binary_audio, now_ms
+from tests.support.field_sockets import abort, binary_audio, now_ms, url_of
 from tests.support.field_speech import SLICE_MS, packets_of, say
 from tests.support.peers import Frame
 from tests.support.waiting import until
 
 HEARTBEAT_S = 30.0
 FIRST_RECONNECT_S = 1.0
+# Doubled until it is so many times the first: 1 to 30 s.
+LONGEST_RECONNECT = 30
 
 
 class Sentence(NamedTuple):
@@ -74,8 +76,10 @@ class FieldBrowser:
         *,
         reconnect_s: float = FIRST_RECONNECT_S,
         doubles_recorder: bool = False,
+        credential: str = "",
     ) -> None:
         self.port = port
+        self.credential = credential
         self.recorder = recorder or Recorder()
         self.session_id = ""
         self.trace_id = ""
@@ -90,6 +94,9 @@ class FieldBrowser:
         self.sentences: list[Sentence] = []
         self.close_codes: list[int | None] = []
         self.connected_at: list[float] = []
+        # HTTP statuses of refused handshakes, and the pauses before each further try.
+        self.refusals: list[int] = []
+        self.pauses_s: list[float] = []
         self.is_frozen = False
         self._asks = two_way() if asks is None else asks
         self._reconnect_s = reconnect_s
@@ -180,22 +187,26 @@ class FieldBrowser:
         async with aiohttp.ClientSession() as http:
             while True:
                 try:
-                    url = f"ws://127.0.0.1:{self.port}/ws/session"
+                    url = url_of(self.port, "/ws/session", self.credential)
                     # The page is served by another program, on another port.
                     async with http.ws_connect(url, max_msg_size=0, origin="http://localhost:9001") as socket:
-                        self._socket = socket
+                        # Whatever comes then: after a socket that is closed at once it is back in a second, for ever.
+                        delay, self._socket = self._reconnect_s, socket
                         self.connected_at.append(time.monotonic())
                         await self._send(self._init())
                         async for frame in socket:
-                            if frame.type is aiohttp.WSMsgType.TEXT and self._read(json.loads(frame.data)):
-                                delay = self._reconnect_s
+                            if frame.type is aiohttp.WSMsgType.TEXT:
+                                self._read(json.loads(frame.data))
                         self.close_codes.append(socket.close_code)
+                except aiohttp.WSServerHandshakeError as refused:
+                    self.refusals.append(refused.status)
                 except (aiohttp.ClientError, OSError):
                     pass
                 finally:
                     self._socket, self.session_id = None, ""
+                self.pauses_s.append(delay)
                 await asyncio.sleep(delay)
-                delay *= 2
+                delay = min(LONGEST_RECONNECT * self._reconnect_s, 2 * delay)
 
     def _init(self) -> Frame:
         self.trace_id = str(uuid.uuid4())
@@ -209,15 +220,13 @@ class FieldBrowser:
             | {"trace_id": self.trace_id, "tenant_id": None}
         )
 
-    def _read(self, message: Frame) -> bool:
-        """True when it gave a session."""
+    def _read(self, message: Frame) -> None:
         self.heard.append(message)
         match message["type"]:
             case "session_init_ack":
                 self.session_id = message["session_id"]
                 self.sessions.append(self.session_id)
                 self._uses_binary = message["use_binary_frame"]
-                return True
             case "translation_result":
                 self._show(message)
             case "missing_result":
@@ -229,7 +238,6 @@ class FieldBrowser:
                 self._paused_until = time.monotonic() + message["resume_after_ms"] / 1000
             case "backpressure":
                 self.is_frozen = True
-        return False
 
     def _show(self, result: Frame) -> None:
         index = result["utterance_index"]

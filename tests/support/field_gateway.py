@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import aiohttp
 
-from tests.support.field_sockets import drop
+from tests.support.field_sockets import drop, url_of
 from tests.support.peers import Frame
 
 
@@ -28,8 +28,9 @@ class Waited(NamedTuple):
 class FieldGateway:
     """Speaks raw frames: a ping is seen, not answered in silence. It keeps the text frames it ignored."""
 
-    def __init__(self, port: int, src_lang: str = "en", tgt_lang: str = "zh") -> None:
+    def __init__(self, port: int, src_lang: str = "en", tgt_lang: str = "zh", *, credential: str = "") -> None:
         self.port = port
+        self.credential = credential
         self.ignored: list[Frame] = []
         self.sockets = 0
         self._languages = {"src_lang": src_lang, "tgt_lang": tgt_lang}
@@ -78,7 +79,7 @@ class FieldGateway:
 
     async def _connect(self, port: int) -> aiohttp.ClientWebSocketResponse:
         self.sockets += 1
-        url = f"ws://127.0.0.1:{port}/ws/session"
+        url = url_of(port, "/ws/session", self.credential)
         return await self._http.ws_connect(url, autoping=False, autoclose=False, max_msg_size=0)
 
 

@@ -10,7 +10,7 @@ import aiohttp
 
 from tests.support import field_frames
 from tests.support.field_mind import Mind, heard_in
-from tests.support.field_sockets import abort
+from tests.support.field_sockets import abort, url_of
 from tests.support.field_speech import Heard
 from tests.support.peers import Frame
 from tests.support.waiting import until
@@ -44,8 +44,10 @@ class FieldNode:
         mind: Mind | None = None,
         heartbeat_s: float = HEARTBEAT_S,
         reconnect_s: tuple[float, float] = RECONNECT_S,
+        credential: str = "",
     ) -> None:
         self.port = port
+        self.credential = credential
         self.speed = speed
         self.mind = mind or Mind()
         self.node_id: str | None = None
@@ -56,6 +58,9 @@ class FieldNode:
         self.heard: list[Frame] = []
         self.arrived: dict[str, float] = {}
         self.connections = 0
+        # HTTP statuses of refused handshakes, and the pauses before each further try.
+        self.refusals: list[int] = []
+        self.pauses_s: list[float] = []
         self._languages = languages
         self._heartbeat_s = heartbeat_s
         self._reconnect_s = reconnect_s
@@ -87,9 +92,12 @@ class FieldNode:
 
     async def start(self, within_s: float = 30.0) -> "FieldNode":
         """Returns when it is registered."""
-        self._spawn(self._live())
+        self.open()
         await until(lambda: self.is_connected, within_s, "the node registered")
         return self
+
+    def open(self) -> None:
+        self._spawn(self._live())
 
     async def stop(self) -> None:
         for task in list(self._tasks):
@@ -111,14 +119,19 @@ class FieldNode:
         async with aiohttp.ClientSession() as http:
             while True:
                 try:
-                    url = f"ws://127.0.0.1:{self.port}/ws/node"
+                    # Recorded: it replaces the word wherever it stands, also in a credential.
+                    configured = url_of(self.port, "/ws/node", self.credential, host="localhost")
+                    url = configured.replace("localhost", "127.0.0.1")
                     async with http.ws_connect(url, max_msg_size=0) as socket:
                         delay = shortest
                         await self._attend(socket)
+                except aiohttp.WSServerHandshakeError as refused:
+                    self.refusals.append(refused.status)
                 except (aiohttp.ClientError, OSError):
                     pass
                 finally:
                     self._socket = None
+                self.pauses_s.append(delay)
                 await asyncio.sleep(delay)
                 delay = min(longest, 2 * delay)
 

@@ -9,7 +9,7 @@ import time
 import aiohttp
 
 from tests.support.field_frames import NO_FEATURES
-from tests.support.field_sockets import abort
+from tests.support.field_sockets import abort, url_of
 from tests.support.field_speech import SLICE_MS, pcm16, say
 from tests.support.peers import Frame
 from tests.support.waiting import until
@@ -20,8 +20,19 @@ _PIECE_SLICES = 10
 class FieldPhone:
     """Counts `utterance_index` on over reconnects. It keeps what it said and heard, and the time of each result."""
 
-    def __init__(self, port: int, src_lang: str = "en", tgt_lang: str = "zh", *, reconnect_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        port: int,
+        src_lang: str = "en",
+        tgt_lang: str = "zh",
+        *,
+        reconnect_s: float = 1.0,
+        credential: str = "",
+    ) -> None:
         self.port = port
+        self.credential = credential
+        # HTTP statuses of refused handshakes.
+        self.refusals: list[int] = []
         self.session_id = ""
         self.sessions: list[str] = []
         self.said: list[Frame] = []
@@ -43,9 +54,12 @@ class FieldPhone:
         return [frame for frame in self.heard if frame["type"] == "missing_result"]
 
     async def start(self, within_s: float = 30.0) -> "FieldPhone":
-        self._task = asyncio.create_task(self._live())
+        self.open()
         await until(lambda: self.session_id, within_s, "the phone has a session")
         return self
+
+    def open(self) -> None:
+        self._task = asyncio.create_task(self._live())
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -78,7 +92,7 @@ class FieldPhone:
         async with aiohttp.ClientSession() as http:
             while True:
                 try:
-                    url = f"ws://127.0.0.1:{self.port}/ws/session"
+                    url = url_of(self.port, "/ws/session", self.credential)
                     # React Native makes up an Origin from the address it connects to.
                     own = f"http://127.0.0.1:{self.port}"
                     async with http.ws_connect(url, max_msg_size=0, origin=own) as socket:
@@ -87,6 +101,8 @@ class FieldPhone:
                         async for frame in socket:
                             if frame.type is aiohttp.WSMsgType.TEXT:
                                 self._read(json.loads(frame.data))
+                except aiohttp.WSServerHandshakeError as refused:
+                    self.refusals.append(refused.status)
                 except (aiohttp.ClientError, OSError):
                     pass
                 finally:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
+from lingua_scheduler.app import Scheduler
 from lingua_scheduler.services.cluster.seals import load_or_make
 from tests.support.field_browser import FieldBrowser
 from tests.support.field_gateway import FieldGateway
@@ -21,9 +22,23 @@ LONG_S = 45.0
 _PAIRS = (("en", "zh"), ("zh", "en"))
 
 
+class Passes(NamedTuple):
+    """The credentials of those who are around; empty where none is needed."""
+
+    operator: str = ""
+    node: str = ""
+    browser: str = ""
+    phone: str = ""
+    gateway: str = ""
+
+
+NO_PASSES = Passes()
+
+
 class Instance(NamedTuple):
     port: int
     http: aiohttp.ClientSession
+    scheduler: Scheduler
 
     async def get(self, path: str) -> Any:
         async with self.http.get(f"http://127.0.0.1:{self.port}{path}") as response:
@@ -33,31 +48,32 @@ class Instance(NamedTuple):
 class Place:
     """Whoever is started here is stopped when the test ends."""
 
-    def __init__(self, started: list[Instance]) -> None:
+    def __init__(self, started: list[Instance], passes: Passes = NO_PASSES) -> None:
+        self._passes = passes
         self.clients_at, self.nodes_at = started[0], started[-1]
         self._peers: list[FieldNode | FieldBrowser | FieldPhone] = []
         self._gateways: list[FieldGateway] = []
 
     async def node(self, speed: Speed = 0.02, **more: Any) -> FieldNode:
         """Returns when the clients' instance gives jobs to it."""
-        node = FieldNode(self.nodes_at.port, speed, **more)
+        node = FieldNode(self.nodes_at.port, speed, **{"credential": self._passes.node} | more)
         self._peers.append(node)
         await node.start()
         await until(lambda: self.serves(node), LONG_S, "the clients' instance knows the node")
         return node
 
     async def browser(self, *about: Any, **more: Any) -> FieldBrowser:
-        browser = FieldBrowser(self.clients_at.port, *about, **more)
+        browser = FieldBrowser(self.clients_at.port, *about, **{"credential": self._passes.browser} | more)
         self._peers.append(browser)
         return await browser.start()
 
     async def phone(self, **more: Any) -> FieldPhone:
-        phone = FieldPhone(self.clients_at.port, **more)
+        phone = FieldPhone(self.clients_at.port, **{"credential": self._passes.phone} | more)
         self._peers.append(phone)
         return await phone.start()
 
     def gateway(self) -> FieldGateway:
-        gateway = FieldGateway(self.clients_at.port)
+        gateway = FieldGateway(self.clients_at.port, credential=self._passes.gateway)
         self._gateways.append(gateway)
         return gateway
 
@@ -84,18 +100,21 @@ class Place:
 
 
 @asynccontextmanager
-async def place(folder: Path, redis_url: str, count: int, **settings: int | str) -> AsyncIterator[Place]:
+async def place(
+    folder: Path, redis_url: str, count: int, passes: Passes = NO_PASSES, /, **settings: int | str
+) -> AsyncIterator[Place]:
     """`section__key=value` changes a setting."""
+    shows = {"Authorization": f"Bearer {passes.operator}"} if passes.operator else {}
     async with AsyncExitStack() as stack:
-        http = await stack.enter_async_context(aiohttp.ClientSession())
+        http = await stack.enter_async_context(aiohttp.ClientSession(headers=shows))
         started = []
         for number in range(count):
             named = {"server__instance_id": f"i{number}", "server__stop_timeout_ms": 1000}
             keyring = load_or_make(folder / "cluster.key")
             serving = scheduler_on(redis_url, None, keyring, **named | settings)
             scheduler, _ = await stack.enter_async_context(serving)
-            started.append(Instance(scheduler.port, http))
-        found = Place(started)
+            started.append(Instance(scheduler.port, http, scheduler))
+        found = Place(started, passes)
         try:
             yield found
         finally:

@@ -11,6 +11,11 @@ _FINAL = struct.Struct("<BBII")
 _LOW_32_BITS = 0xFFFF_FFFF
 
 
+def url_of(port: int, path: str, credential: str = "", host: str = "127.0.0.1") -> str:
+    """A URL is all that these peers can be given, so a credential is in its query."""
+    return f"ws://{host}:{port}{path}" + (f"?access_token={credential}" if credential else "")
+
+
 def abort(socket: aiohttp.ClientWebSocketResponse | None) -> None:
     """As if the network was gone: a reset, no close frame."""
     connection = socket._response.connection if socket is not None else None

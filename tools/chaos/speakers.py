@@ -316,12 +316,11 @@ class _Page(_Turning, FieldBrowser):
             self._session_id = session
             self._speaker.session_changed(session)
 
-    def _read(self, message: Frame) -> bool:
+    def _read(self, message: Frame) -> None:
         self._speaker.took(message)
-        has_session = super()._read(message)
+        super()._read(message)
         for kept in (self.heard, self.said, self.sent, self.shown, self.hidden, self.missing):
             kept.clear()
-        return has_session
 
     async def _send_audio(self, audio: bytes, *, is_final: bool) -> None:
         if audio and self.session_id:
