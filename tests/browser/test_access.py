@@ -177,7 +177,7 @@ async def test_a_red_bar_says_that_everybody_may_come_in(
 ) -> None:
     async with scheduler_on(server.url, auth__mode="off") as (scheduler, _), page_of(opened, size) as page:
         await page.goto(dashboard(scheduler))
-        await expect(page.locator(".open-door")).to_contain_text("everybody who reaches this address")
+        await expect(page.locator(".open-door")).to_contain_text("every caller that reaches this address")
         await expect(page.get_by_role("button", name="Log out")).to_have_count(0)
         assert await serious_violations(page) == []
         await shoot(page, "off")

@@ -8,57 +8,25 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.logins import digest_of
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.store.store import Store
-from tests.support.access import MadeKey, guarded_scheduler, made_key
+from tests.support.access import guarded_scheduler, made_key
+from tests.support.logins import OWN_PAGE, Guarded, logging_in
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 LOCAL, SECURE = "lingua", "__Host-lingua"
-OWN_PAGE = {"Sec-Fetch-Site": "same-origin"}
 # As a proxy that ends TLS sends it.
 HTTPS = {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"}
 
 
-class Guarded:
-    def __init__(self, scheduler: Scheduler, store: Store, http: aiohttp.ClientSession, operator: MadeKey) -> None:
-        self.scheduler = scheduler
-        self.store = store
-        self.http = http
-        self.operator = operator
-
-    async def ask(self, method: str, path: str, cookie: str = "", **more: Any) -> tuple[int, Any]:
-        headers = more.pop("headers", {}) | ({"Cookie": cookie} if cookie else {})
-        async with self.http.request(method, path, headers=headers, **more) as response:
-            return response.status, await response.json()
-
-    async def log_in(self, headers: dict[str, str] | None = None, **body: str) -> str:
-        """The cookie as a browser sends it back."""
-        body = body or {"key": self.operator.text}
-        async with self.http.post("/v1/login", json=body, headers=headers or {}) as response:
-            assert response.status == 200, await response.text()
-            (set_cookie,) = response.headers.getall("Set-Cookie")
-        return set_cookie.partition(";")[0]
-
-    async def code(self) -> str:
-        status, answer = await self.ask("POST", "/v1/login/codes", headers=self.operator.header)
-        assert status == 200
-        return str(answer["code"])
-
-
 @pytest.fixture
 async def guarded(server: RedisProcess, tmp_path: Path) -> AsyncIterator[Guarded]:
-    operator = made_key(KeyKind.OPERATOR, role=Role.OPERATOR)
-    proxies = {"server__trusted_proxies": ("127.0.0.1",)}
-    async with (
-        guarded_scheduler(server.url, tmp_path, operator, **proxies) as (scheduler, store),
-        aiohttp.ClientSession(f"http://127.0.0.1:{scheduler.port}", cookie_jar=aiohttp.DummyCookieJar()) as http,
-    ):
-        yield Guarded(scheduler, store, http, operator)
+    async with logging_in(server.url, tmp_path) as found:
+        yield found
 
 
 async def test_10_a_cookie_changes_something_only_from_our_own_page(guarded: Guarded) -> None:
@@ -193,19 +161,6 @@ async def test_a_login_cannot_make_links_and_so_live_for_ever(guarded: Guarded) 
     assert (await guarded.ask("POST", "/v1/login/codes", cookie, headers=OWN_PAGE))[0] == 403
 
 
-@pytest.mark.parametrize("kind", [KeyKind.SERVICE, KeyKind.CLIENT, KeyKind.NODE, KeyKind.METRICS])
-async def test_only_operators_log_in(guarded: Guarded, kind: KeyKind) -> None:
-    key = made_key(kind)
-    await guarded.scheduler.credentials.add(key.credential)
-    assert (await guarded.ask("POST", "/v1/login", json={"key": key.text}))[0] == 403
-    assert (await guarded.ask("POST", "/v1/login/codes", headers=key.header))[0] == 403
-
-
-@pytest.mark.parametrize("body", [{}, {"key": "", "code": ""}, {"key": "a", "code": "b"}, {"other": 1}])
-async def test_a_login_needs_a_key_or_a_code(guarded: Guarded, body: dict[str, Any]) -> None:
-    assert (await guarded.ask("POST", "/v1/login", json=body))[0] == 400
-
-
 async def test_wrong_keys_are_slowed_down_at_the_login_too(guarded: Guarded) -> None:
     wrong = made_key(KeyKind.OPERATOR, role=Role.ADMIN)
     statuses = [(await guarded.ask("POST", "/v1/login", json={"key": wrong.text}))[0] for _ in range(22)]
@@ -268,12 +223,6 @@ async def test_15_revoking_the_key_ends_its_logins_and_their_streams(guarded: Gu
     await guarded.scheduler.credentials.end(guarded.operator.credential.id, at_ms=1)
     await ended(stream)
     assert (await guarded.ask("GET", "/v1/nodes", cookie))[0] == 401
-
-
-async def test_logging_in_again_ends_the_login_before(guarded: Guarded) -> None:
-    before = await guarded.log_in()
-    await guarded.log_in(headers=OWN_PAGE | {"Cookie": before})
-    assert (await guarded.ask("GET", "/v1/nodes", before))[0] == 401
 
 
 @pytest.mark.parametrize("path", ["/ws/session", "/ws/node"])

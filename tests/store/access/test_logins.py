@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lingua_scheduler.domain.access.logins import CODE_MS, Login, digest_of, fresh_login, fresh_secret
+from lingua_scheduler.domain.access.logins import CODE_MS, Login, digest_of
 from lingua_scheduler.store.store import Store
 
 KEY_ID = "k3jPq0aZ81Ty"
@@ -41,10 +41,3 @@ async def test_of_racing_callers_one_gets_the_code(store: Store) -> None:
     taken = await asyncio.gather(*(store.logins.take_code(DIGEST) for _ in range(20)))
     assert sorted(taken, key=str) == [None] * 19 + [KEY_ID]
     assert await store.logins.take_code(DIGEST) is None
-
-
-def test_secrets_have_256_bits_and_no_two_are_alike() -> None:
-    assert len({fresh_secret() for _ in range(100)}) == 100
-    assert len(fresh_secret()) == 43
-    assert fresh_login(KEY_ID, 1).id != fresh_login(KEY_ID, 1).id
-    assert len({digest_of(secret) for secret in ("a", "b", "\ud800")}) == 3

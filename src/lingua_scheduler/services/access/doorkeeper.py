@@ -5,7 +5,6 @@ It needs no I/O: all credentials are in memory."""
 import hmac
 from collections.abc import Callable
 from enum import StrEnum, auto
-from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -19,36 +18,27 @@ from lingua_scheduler.domain.access.principals import (
     LOCAL,
     Denied,
     Principal,
-    PrincipalKind,
     token_expired,
     unauthenticated,
 )
 from lingua_scheduler.domain.access.scopes import OPEN, Needs
 from lingua_scheduler.domain.errors import HttpCode
-from lingua_scheduler.domain.guards.addresses import Network, meter_of, read_address, read_networks
-from lingua_scheduler.domain.guards.origins import Origin, is_loopback, read_origin
+from lingua_scheduler.domain.guards.addresses import meter_of, read_address
+from lingua_scheduler.domain.guards.origins import is_loopback
 from lingua_scheduler.domain.guards.penalties import Penalties
 from lingua_scheduler.services.access import standing
+from lingua_scheduler.services.access.keyholders import misplaced, principal_of
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
 
-_KIND = {
-    KeyKind.CLIENT: PrincipalKind.CLIENT,
-    KeyKind.SERVICE: PrincipalKind.SERVICE,
-    KeyKind.NODE: PrincipalKind.NODE,
-    KeyKind.ENROLMENT: PrincipalKind.NODE,
-    KeyKind.OPERATOR: PrincipalKind.OPERATOR,
-    KeyKind.METRICS: PrincipalKind.METRICS,
-}
 # A URL ends up in logs and histories, so keys that open much have no place in it.
 _NOT_IN_QUERY = {KeyKind.OPERATOR: "an operator key", KeyKind.ENROLMENT: "an enrolment key"}
 # Of no key: an unknown id takes as long as a wrong secret.
 _NO_DIGEST = "0" * 64
 _MISSING = "a credential is required; send a key or a token as Authorization: Bearer, or in the URL as access_token"
 _NOT_LOCAL = f"{_MISSING}. None is required without a proxy, at a loopback name and from pages of this computer"
-_REMEMBERED = 256
 
 
 class NoKeys(Exception):
@@ -268,10 +258,10 @@ class Doorkeeper:
         if not credential.is_live(self._wall_ms()):
             expired = "the key has expired; get a newer one"
             return Denied(401, HttpCode.TOKEN_EXPIRED.value, expired, reason="key expired")
-        principal = _principal(credential)
+        principal = principal_of(credential)
         if reason := standing.objection(self._book, principal, self._wall_ms()):
             return unauthenticated(reason)
-        return _misplaced(credential, visit) or principal
+        return misplaced(credential, visit.address, visit.origin) or principal
 
     def _penalty_name(self, visit: Visit, key: KeyText | None) -> str:
         """Under which failures are counted: a key and an address. Other addresses can still use the key, and other keys
@@ -281,52 +271,6 @@ class Doorkeeper:
         address = read_address(visit.address)
         meter = visit.address if address is None else meter_of(address)
         return f"{meter} {key.id}" if key is not None and self._book.find(key.id) is not None else f"{meter} "
-
-
-def _principal(credential: Credential) -> Principal:
-    return Principal(
-        kind=_KIND[credential.kind],
-        scopes=credential.scopes,
-        tenant=credential.tenant,
-        key_id=credential.id,
-        issued_ms=credential.created_ms,
-        expires_ms=credential.expires_ms,
-        act_for=credential.act_for,
-        node_id=credential.node_id,
-        max_slots=credential.max_slots,
-        pairs=credential.pairs,
-    )
-
-
-def _misplaced(credential: Credential, visit: Visit) -> Denied | None:
-    """A right key in the wrong place."""
-    if credential.networks and not _is_in(visit.address, credential.networks):
-        detail = f"this key may not be used from {visit.address}"
-        return Denied(403, HttpCode.PERMISSION_DENIED.value, detail, reason="network")
-    if credential.kind is KeyKind.CLIENT and credential.origins:
-        origin = read_origin(visit.origin) if visit.origin else None
-        if origin is None or origin not in _read_origins(credential.origins):
-            detail = "this key may not be used by this page; its origin is not one of the key's"
-            return Denied(403, HttpCode.ORIGIN_NOT_ALLOWED.value, detail, reason="origin")
-    return None
-
-
-def _is_in(address: str, networks: tuple[str, ...]) -> bool:
-    found = read_address(address)
-    return found is not None and any(found in network for network in _read_networks(networks))
-
-
-@lru_cache(_REMEMBERED)
-def _read_networks(texts: tuple[str, ...]) -> tuple[Network, ...]:
-    try:
-        return read_networks(texts)
-    except ValueError:
-        return ()  # from nowhere, rather than from everywhere
-
-
-@lru_cache(_REMEMBERED)
-def _read_origins(texts: tuple[str, ...]) -> frozenset[Origin]:
-    return frozenset(origin for text in texts if (origin := read_origin(text)) is not None)
 
 
 def _told(denied: Denied, visit: Visit, key_id: str = "") -> Denied:

@@ -169,7 +169,7 @@ function whoParts(onLogout) {
   ];
 }
 
-/** Said on every page, because everybody else can read it too. */
+/** Said on every page, because every caller can read it. */
 function openWarning() {
   if (person()?.auth_mode !== "off") return [];
   return [h("p", { class: "open-door", role: "alert" }, t("access.off"))];

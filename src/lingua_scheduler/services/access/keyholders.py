@@ -1,0 +1,67 @@
+"""Who holds a key, and from where it may be used."""
+
+from functools import lru_cache
+
+from lingua_scheduler.domain.access.credentials import Credential
+from lingua_scheduler.domain.access.key_texts import KeyKind
+from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
+from lingua_scheduler.domain.errors import HttpCode
+from lingua_scheduler.domain.guards.addresses import Network, read_address, read_networks
+from lingua_scheduler.domain.guards.origins import Origin, read_origin
+
+_KIND = {
+    KeyKind.CLIENT: PrincipalKind.CLIENT,
+    KeyKind.SERVICE: PrincipalKind.SERVICE,
+    KeyKind.NODE: PrincipalKind.NODE,
+    KeyKind.ENROLMENT: PrincipalKind.NODE,
+    KeyKind.OPERATOR: PrincipalKind.OPERATOR,
+    KeyKind.METRICS: PrincipalKind.METRICS,
+}
+# Size of the caches of what keys say.
+_REMEMBERED = 256
+
+
+def principal_of(credential: Credential) -> Principal:
+    return Principal(
+        kind=_KIND[credential.kind],
+        scopes=credential.scopes,
+        tenant=credential.tenant,
+        key_id=credential.id,
+        issued_ms=credential.created_ms,
+        expires_ms=credential.expires_ms,
+        act_for=credential.act_for,
+        node_id=credential.node_id,
+        max_slots=credential.max_slots,
+        pairs=credential.pairs,
+    )
+
+
+def misplaced(credential: Credential, address: str, origin: str | None) -> Denied | None:
+    """A right key in the wrong place."""
+    if credential.networks and not _is_in(address, credential.networks):
+        detail = f"this key may not be used from {address}"
+        return Denied(403, HttpCode.PERMISSION_DENIED.value, detail, reason="network")
+    if credential.kind is KeyKind.CLIENT and credential.origins:
+        page = read_origin(origin) if origin else None
+        if page is None or page not in _read_origins(credential.origins):
+            detail = "this key may not be used by this page; its origin is not one of the key's"
+            return Denied(403, HttpCode.ORIGIN_NOT_ALLOWED.value, detail, reason="origin")
+    return None
+
+
+def _is_in(address: str, networks: tuple[str, ...]) -> bool:
+    found = read_address(address)
+    return found is not None and any(found in network for network in _read_networks(networks))
+
+
+@lru_cache(_REMEMBERED)
+def _read_networks(texts: tuple[str, ...]) -> tuple[Network, ...]:
+    try:
+        return read_networks(texts)
+    except ValueError:
+        return ()  # from nowhere, rather than from everywhere
+
+
+@lru_cache(_REMEMBERED)
+def _read_origins(texts: tuple[str, ...]) -> frozenset[Origin]:
+    return frozenset(origin for text in texts if (origin := read_origin(text)) is not None)
