@@ -14,6 +14,7 @@ from lingua_scheduler.protocol.shapes import PipelineChoice
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.audio import CHUNK_BYTES, Audio
 from lingua_scheduler.sdk.client import (
+    AccessDenied,
     Client,
     Failed,
     Gap,
@@ -277,7 +278,7 @@ async def test_a_connection_that_ends_ends_what_is_heard(
 async def test_one_that_is_told_not_to_come_back_does_not(scheduler: FakeScheduler) -> None:
     client, call = await opened(scheduler)
     closing = asyncio.create_task(call.socket.close(code=4007))
-    with pytest.raises(SessionFailed, match="sessions of other connections"):
+    with pytest.raises(AccessDenied, match="sessions of other connections"):
         await all_heard(client)
     await closing
     await client.__aexit__(None, None, None)

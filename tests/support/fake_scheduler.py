@@ -83,6 +83,9 @@ class Call:
 class FakeScheduler:
     def __init__(self) -> None:
         self.port = 0
+        # What it answers instead of opening a WebSocket, one after the other; and with what each caller showed itself.
+        self.refusals: list[web.Response] = []
+        self.shown: list[str | None] = []
         self.calls: list[Call] = []
         self._waiting: asyncio.Queue[Call] = asyncio.Queue()
 
@@ -98,7 +101,11 @@ class FakeScheduler:
         await call.send({"type": "session_init_ack", "session_id": session_id, "use_binary_frame": False})
         return call
 
-    async def handle(self, request: web.Request) -> web.WebSocketResponse:
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        assert not request.query_string
+        self.shown.append(request.headers.get("Authorization"))
+        if self.refusals:
+            return self.refusals.pop(0)
         socket = web.WebSocketResponse(max_msg_size=0)
         await socket.prepare(request)
         transport = request.transport

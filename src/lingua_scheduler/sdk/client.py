@@ -32,6 +32,7 @@ from lingua_scheduler.protocol.session import (
     Utterance,
 )
 from lingua_scheduler.protocol.shapes import ErrorMessage, PipelineChoice
+from lingua_scheduler.sdk.access import AccessDenied, Token, retry_after_s
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.line import SessionFailed, SessionLine
 from lingua_scheduler.sdk.recording import paced
@@ -39,6 +40,7 @@ from lingua_scheduler.sdk.results import Failed, Gap, Heard, NoText, Partial, Re
 from lingua_scheduler.sdk.spoken import Chunk, Spoken
 
 __all__ = [
+    "AccessDenied",
     "Client",
     "Failed",
     "Gap",
@@ -48,6 +50,7 @@ __all__ = [
     "Result",
     "Resumption",
     "SessionFailed",
+    "Token",
     "Translation",
     "paced",
 ]
@@ -77,6 +80,9 @@ class Client:
     When the connection breaks, the session is resumed by itself and what the scheduler did not get is sent again. Of
     several addresses, all of one scheduler's instances, the first that takes the session is used until it fails; any
     other can go on with the session. With `both_ways` two people speak, each in one of the two languages.
+
+    `token` is a key or a token, or an async function that fetches one and is asked before each connect; by default what
+    LINGUA_KEY or the file LINGUA_KEY_FILE has. If it is refused, AccessDenied is raised and nothing is tried again.
     """
 
     def __init__(
@@ -88,8 +94,9 @@ class Client:
         platform: str = "python",
         both_ways: tuple[str, str] | None = None,
         partials: bool = False,
+        token: Token = None,
     ) -> None:
-        self._line = SessionLine(address)
+        self._line = SessionLine(address, token)
         self._init = SessionInit(
             client_version="lingua-python-1",
             platform=platform,
@@ -109,7 +116,7 @@ class Client:
         # Something has changed: there is more to hear, more may be said, or all is over.
         self._news = asyncio.Condition()
         self._is_up = self._is_over = self._is_finishing = False
-        self._failure: SessionFailed | None = None
+        self._failure: SessionFailed | AccessDenied | None = None
         self._paused_until_s = 0.0
         # Everything that was said has its outcome.
         self.is_finished = False
@@ -205,7 +212,7 @@ class Client:
         return index
 
     async def results(self) -> AsyncIterator[Result]:
-        """Translations, partials, and why there is none, until everything is said; raises SessionFailed."""
+        """Translations, partials, and why there is none, until the end; raises SessionFailed or AccessDenied."""
         reading = Reading()
         async for heard in self.heard():
             result = reading.take(heard)
@@ -277,7 +284,7 @@ class Client:
                     break
                 else:
                     await self._resume()
-        except SessionFailed as error:
+        except (SessionFailed, AccessDenied) as error:
             self._failure = error
         except Exception as error:
             # This task is not awaited, so the error goes to the reader.
@@ -355,10 +362,11 @@ class Client:
                 init = msgspec.structs.replace(self._init, last_utterance_index=last if last >= 0 else None)
                 return await self._line.connect(init)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                if time.monotonic() > give_up_at_s:
+                asked_s = retry_after_s(error)
+                if time.monotonic() + asked_s > give_up_at_s:
                     raise SessionFailed(f"the connection was lost and could not be restored: {error}") from error
             failures += 1
-            await asyncio.sleep(RECONNECTS.pause_s(failures, random.random()))
+            await asyncio.sleep(asked_s + RECONNECTS.pause_s(failures, random.random()))
 
 
 def _is_step(message: Heard) -> bool:

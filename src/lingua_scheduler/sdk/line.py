@@ -10,6 +10,7 @@ from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import SessionInit, SessionInitAck, SessionOutgoing
 from lingua_scheduler.protocol.shapes import ErrorMessage, Message
+from lingua_scheduler.sdk.access import Access, Token
 from lingua_scheduler.sdk.address import Addresses
 
 # A frozen process accepts connections but sends nothing.
@@ -18,9 +19,6 @@ ACK_WITHIN_S = 10.0
 PING_EVERY_S = 6.0
 # Maximum wait for the close frame of the peer.
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=2.0)
-
-# After this close code the scheduler no longer accepts our session (docs/errors.md).
-_GUESSING = 4007
 
 _TRY_LATER = frozenset({ErrorCode.SCHEDULER_DEPENDENCY_DOWN, ErrorCode.NODE_OVERLOADED})
 
@@ -34,14 +32,15 @@ class _NotNow(ConnectionError):
 
 
 class SessionLine:
-    def __init__(self, address: str | Sequence[str]) -> None:
+    def __init__(self, address: str | Sequence[str], token: Token = None) -> None:
+        self._access = Access(token)
         self.addresses = Addresses(address, "/ws/session")
         self._http: aiohttp.ClientSession | None = None
         self.socket: aiohttp.ClientWebSocketResponse | None = None
 
     async def open(self, init: SessionInit) -> SessionInitAck:
-        """Connect to the first address that answers; raises the last failure."""
-        self._http = aiohttp.ClientSession()
+        """Connect to the first address that answers; raises the last failure, or AccessDenied."""
+        self._http = self._access.session()
         try:
             for _ in range(len(self.addresses) - 1):
                 with contextlib.suppress(aiohttp.ClientError, OSError, TimeoutError):
@@ -73,7 +72,7 @@ class SessionLine:
                 await self.socket.send_bytes(frame)
 
     async def next(self) -> SessionOutgoing | None:
-        """The next message we understand; None when the connection ends, and may be made again."""
+        """The next message we understand; None when the connection ends, and may be made again. Raises AccessDenied."""
         if self.socket is None:
             return None
         # aiohttp answers pings while it reads, and the connection may break under that.
@@ -85,8 +84,7 @@ class SessionLine:
                     message = codec.decode_for_client(frame.data)
                     if message is not None:
                         return message
-        if self.socket.close_code == _GUESSING:
-            raise SessionFailed("the scheduler closed the connection, because it named sessions of other connections")
+        self._access.must_not_be_dismissed(self.socket.close_code)
         return None
 
     async def close(self) -> None:
@@ -99,7 +97,9 @@ class SessionLine:
         assert self._http is not None
         async with asyncio.timeout(ACK_WITHIN_S):
             url = self.addresses.url
-            self.socket = await self._http.ws_connect(url, max_msg_size=0, heartbeat=PING_EVERY_S, timeout=_CLOSING)
+            self.socket = await self._access.connect(
+                self._http, url, max_msg_size=0, heartbeat=PING_EVERY_S, timeout=_CLOSING
+            )
             await self.post(init)
             ack = await self.next()
         match ack:

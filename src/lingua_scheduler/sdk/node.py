@@ -27,6 +27,7 @@ from lingua_scheduler.protocol.node import (
 )
 from lingua_scheduler.protocol.shapes import ErrorMessage, Message
 from lingua_scheduler.sdk import load, portrait
+from lingua_scheduler.sdk.access import Access, AccessDenied, Token, retry_after_s
 from lingua_scheduler.sdk.address import Addresses, BadAddress
 from lingua_scheduler.sdk.audio import Audio
 from lingua_scheduler.sdk.checks import must_be_abilities
@@ -54,6 +55,7 @@ from lingua_scheduler.sdk.watching import trouble_of
 __all__ = [
     "MAX_KEPT_RESULTS",
     "Abilities",
+    "AccessDenied",
     "Audio",
     "BadAddress",
     "BrokenContract",
@@ -69,6 +71,7 @@ __all__ = [
     "Repairer",
     "Service",
     "Speaker",
+    "Token",
     "Translation",
     "Translator",
     "Unsupported",
@@ -107,6 +110,8 @@ class Node:
 
     `abilities` may be left out when the engine has a method of that name, which is asked for every heartbeat.
     Of several addresses, all of one scheduler's instances, the first that takes the node in is used until it fails.
+    `token` is a key or a token, or an async function that fetches one and is asked before each connect; by default what
+    LINGUA_KEY or the file LINGUA_KEY_FILE has. If it is refused, both raise AccessDenied.
     """
 
     def __init__(
@@ -118,7 +123,9 @@ class Node:
         node_id: str | None = None,
         heartbeat_interval_s: float = 3.0,
         on_event: Tell | None = None,
+        token: Token = None,
     ) -> None:
+        self._access = Access(token)
         self._addresses = Addresses(address, "/ws/node")
         self._engine = engine
         self._given = abilities
@@ -178,13 +185,15 @@ class Node:
             await asyncio.wait((loading, leaving), return_when=asyncio.FIRST_COMPLETED)
             if loading.done():
                 loading.result()
-            async with aiohttp.ClientSession() as http:
+            async with self._access.session() as http:
                 while not self._leaving.is_set():
                     self._was_registered = False
+                    asked_s = 0.0
                     try:
                         await self._converse(http)
                     except (aiohttp.ClientError, OSError, TimeoutError) as error:
                         self._tell("away", why_away(error, self._addresses.place))
+                        asked_s = retry_after_s(error)
                     if self._was_registered:
                         failures = 0
                     else:
@@ -192,7 +201,8 @@ class Node:
                     if self._leaving.is_set():
                         break
                     failures += 1
-                    await _first_of(self._leaving.wait(), RECONNECTS.pause_s(failures, random.random()))
+                    pause_s = asked_s + RECONNECTS.pause_s(failures, random.random())
+                    await _first_of(self._leaving.wait(), pause_s)
         finally:
             loading.cancel()
             leaving.cancel()
@@ -260,8 +270,8 @@ class Node:
 
     async def _converse(self, http: aiohttp.ClientSession) -> None:
         async with asyncio.timeout(CONNECT_WITHIN_S):
-            socket = await http.ws_connect(
-                self._addresses.url, max_msg_size=0, heartbeat=PING_EVERY_S, timeout=_CLOSING
+            socket = await self._access.connect(
+                http, self._addresses.url, max_msg_size=0, heartbeat=PING_EVERY_S, timeout=_CLOSING
             )
         async with socket:
             self._socket = socket
@@ -278,6 +288,7 @@ class Node:
                         beating = beating or asyncio.create_task(self._keep_beating())
                     else:
                         await self._take(message)
+                self._access.must_not_be_dismissed(socket.close_code)
                 if not self._leaving.is_set():
                     self._tell("away", f"the scheduler closed the connection ({socket.close_code})")
             finally:

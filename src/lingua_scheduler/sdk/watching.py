@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple
 
 import aiohttp
@@ -13,6 +13,7 @@ import msgspec
 from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.watching.following import Change, OutOfStep, Seen, Whole
 from lingua_scheduler.domain.watching.picture import Event
+from lingua_scheduler.sdk.access import Access, Token, forget_headers, retry_after_s
 from lingua_scheduler.sdk.address import page_url
 
 CONNECT_WITHIN_S = 5.0
@@ -144,38 +145,32 @@ def reason_of(error: Exception) -> str:
     return "it is silent" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
 
 
-async def get(address: str, path: str) -> bytes:
-    """The body of a page. Raises Refused, or one of Failures."""
-    timeout = aiohttp.ClientTimeout(total=SILENT_S, sock_connect=CONNECT_WITHIN_S)
-    async with aiohttp.ClientSession(timeout=timeout) as http, http.get(page_url(address, path)) as response:
-        await _accept(response)
-        return await response.read()
+async def get(address: str, path: str, token: Token = None) -> bytes:
+    """The body of a page. Raises Refused, AccessDenied, or one of Failures."""
+    return await _whole("GET", page_url(address, path), Access(token))
 
 
-async def post(address: str, path: str, body: bytes) -> bytes:
-    """What is answered to a JSON body. Raises Refused, or one of Failures."""
-    timeout = aiohttp.ClientTimeout(total=SILENT_S, sock_connect=CONNECT_WITHIN_S)
-    headers = {"Content-Type": "application/json"}
-    async with (
-        aiohttp.ClientSession(timeout=timeout) as http,
-        http.post(page_url(address, path), data=body, headers=headers) as response,
-    ):
-        await _accept(response)
-        return await response.read()
+async def post(address: str, path: str, body: bytes, token: Token = None) -> bytes:
+    """What is answered to a JSON body. Raises Refused, AccessDenied, or one of Failures."""
+    return await _whole("POST", page_url(address, path), Access(token), body)
 
 
 async def watch(
-    address: str, seen: Seen | None = None, *, only_events: bool = False
+    address: str, seen: Seen | None = None, *, only_events: bool = False, token: Token = None
 ) -> AsyncGenerator[Connected | StreamMessage | Interrupted, None]:
-    """For ever; `seen` is kept up to date. After each interruption the scheduler begins with a whole picture again."""
+    """For ever, or until AccessDenied; `seen` is kept up to date.
+
+    After each interruption the scheduler begins with a whole picture again.
+    """
+    access = Access(token)
     failures = 0
     first_s = RETRIES.first_s
     while True:
         reader = Reader()
-        reason, is_refusal = "it hung up", False
+        reason, is_refusal, asked_s = "it hung up", False, 0.0
         trouble: Trouble | None = None
         try:
-            async with _opened(address, only_events) as response:
+            async with _opened(address, only_events, access) as response:
                 yield Connected()
                 async for chunk in response.content.iter_any():
                     for message in reader.feed(chunk):
@@ -188,10 +183,10 @@ async def watch(
             reason = str(error)
         except Failures as error:
             trouble = trouble_of(error)
-            reason = trouble.reason
+            reason, asked_s = trouble.reason, retry_after_s(error)
         first_s = reader.retry_s or first_s
         failures += 1
-        pause_s = RETRIES._replace(first_s=first_s).pause_s(failures, random.random())
+        pause_s = asked_s + RETRIES._replace(first_s=first_s).pause_s(failures, random.random())
         yield Interrupted(reason, pause_s, is_refusal, trouble)
         await asyncio.sleep(pause_s)
 
@@ -203,22 +198,40 @@ def _remember(message: StreamMessage, seen: Seen | None) -> None:
 
 
 @asynccontextmanager
-async def _opened(address: str, only_events: bool) -> AsyncIterator[aiohttp.ClientResponse]:
+async def _opened(address: str, only_events: bool, access: Access) -> AsyncIterator[aiohttp.ClientResponse]:
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_WITHIN_S, sock_read=SILENT_S)
     url = page_url(address, "/v1/watch") + ("?only=events" if only_events else "")
-    async with (
-        aiohttp.ClientSession(timeout=timeout) as http,
-        http.get(url, headers={"Accept": "text/event-stream"}) as response,
-    ):
-        await _accept(response)
+    headers = await access.headers(url) | {"Accept": "text/event-stream"}
+    async with access.session(timeout=timeout) as http, _answered(http.get(url, headers=headers)) as response:
         yield response
+
+
+async def _whole(method: str, url: str, access: Access, body: bytes | None = None) -> bytes:
+    timeout = aiohttp.ClientTimeout(total=SILENT_S, sock_connect=CONNECT_WITHIN_S)
+    headers = await access.headers(url) | ({} if body is None else {"Content-Type": "application/json"})
+    async with (
+        access.session(timeout=timeout) as http,
+        _answered(http.request(method, url, data=body, headers=headers)) as response,
+    ):
+        return await response.read()
+
+
+@asynccontextmanager
+async def _answered(
+    request: AbstractAsyncContextManager[aiohttp.ClientResponse],
+) -> AsyncIterator[aiohttp.ClientResponse]:
+    try:
+        async with request as response:
+            await _accept(response)
+            yield response
+    except aiohttp.ClientResponseError as error:
+        forget_headers(error)
+        raise
 
 
 async def _accept(response: aiohttp.ClientResponse) -> None:
     if response.status == 200:
         return
-    if response.status == 401:
-        raise Refused("its proxy asks for a password; write it in the URL: http://NAME:PASSWORD@HOST, or https://")
     try:
         said = msgspec.json.decode(await response.read(), type=_Said)
     except msgspec.DecodeError:
