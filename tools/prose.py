@@ -263,10 +263,14 @@ HTTP_MEANINGS = {
     "NOT_FOUND": "404: unknown path; `GET /` lists all paths",
     "METHOD_NOT_ALLOWED": "405: the path does not support this method; the `Allow` header lists those it supports",
     "ORIGIN_NOT_ALLOWED": "403: a web page of another origin requested a socket or a change; see "
-    "`server.allowed_origins`",
+    "`server.allowed_origins`. Or a client key was used by a page that is not one of its own",
+    "UNAUTHENTICATED": "401: there is no credential, or it is not accepted; the log of the scheduler says why",
+    "TOKEN_EXPIRED": "401: the key or token has expired; get a new one",
+    "PERMISSION_DENIED": "403: the credential lacks a scope, or may not be used from this address",
     "MISDIRECTED": "421: the `Host` header does not name this scheduler; see `server.allowed_hosts`",
-    "RATE_LIMITED": "429: the address has too many connections (`server.max_sockets_per_address`) or opens them too "
-    "fast (`server.handshakes_per_address_s`); `Retry-After` says when to try again",
+    "RATE_LIMITED": "429: the address has too many connections (`server.max_sockets_per_address`), opens them too "
+    "fast (`server.handshakes_per_address_s`), or has sent too many wrong credentials; `Retry-After` says when to try "
+    "again",
     "REQUEST_TIMEOUT": "408: the body did not arrive within `server.body_timeout_ms`",
     "BODY_TOO_LARGE": "413: the body is larger than `server.max_body_bytes` (a sound file: `calls.max_upload_bytes`)",
     "UNSUPPORTED_MEDIA_TYPE": "415: the body is not sent as `application/json`, or is no sound file that can be read",
@@ -317,7 +321,8 @@ ERROR_MEANINGS = {
 }
 
 CLOSE_CODES = """
-When the scheduler closes a socket, the close code says why. After all but `GUESSING` the peer should reconnect.
+When the scheduler closes a socket, the close code says why. After all but
+`UNAUTHENTICATED`, `REVOKED` and `GUESSING` the peer should reconnect.
 """
 
 CLOSE_MEANINGS = {
@@ -327,5 +332,8 @@ CLOSE_MEANINGS = {
     "MISBEHAVED": "Too many unreadable frames (`server.max_bad_frames_per_min`), or, from a node, too many heartbeats "
     "or messages about jobs that it does not have",
     "TOO_SLOW": "The peer read too slowly: more than `server.outbox_max_bytes` were waiting for it",
+    "UNAUTHENTICATED": "The new token was not accepted",
+    "REVOKED": "The credential was revoked. Do not reconnect with it",
+    "EXPIRED": "The token has expired. Get a new one, reconnect and resume",
     "GUESSING": "The socket named ten sessions of other sockets. Do not reconnect with these session ids",
 }

@@ -1,11 +1,15 @@
 """Keys for tests, and a book of them without Redis."""
 
+import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
+from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.credentials import Credential, Revocation
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
@@ -13,6 +17,8 @@ from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, ReadsTokens
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.store.store import Store
+from tests.support.schedulers import scheduler_on
 
 
 class MadeKey(NamedTuple):
@@ -90,3 +96,26 @@ def doorkeeper_of(
 
 def nobody_live() -> LiveCallers:
     return LiveCallers(doorkeeper_of(FakeBook()))
+
+
+def write_keys_file(path: Path, *keys: MadeKey) -> str:
+    """A keys file as an operator keeps it. Returns its path as a setting."""
+    rows = []
+    for key in keys:
+        about = {
+            name: value for name, value in msgspec.to_builtins(key.credential).items() if value not in ("", 0, (), [])
+        }
+        rows.append("[[keys]]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in about.items()))
+    path.write_text("\n".join(rows))
+    path.chmod(0o600)
+    return str(path)
+
+
+@asynccontextmanager
+async def guarded_scheduler(
+    url: str, folder: Path, *keys: MadeKey, **changes: Any
+) -> AsyncIterator[tuple[Scheduler, Store]]:
+    """One at which everybody needs a key, with these in its keys file."""
+    path = write_keys_file(folder / "keys.toml", *keys)
+    async with scheduler_on(url, **{"auth__mode": "required", "auth__keys_file": path} | changes) as both:
+        yield both

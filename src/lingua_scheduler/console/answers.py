@@ -99,12 +99,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Problem as problem:
-        response = error_response(problem.status, problem.code, problem.detail)
-        if problem.retry_after_s is not None:
-            response.headers["Retry-After"] = str(problem.retry_after_s)
-        if problem.status == 401:
-            response.headers[hdrs.WWW_AUTHENTICATE] = _CHALLENGE
-        return response
+        return _problem_response(problem)
     except RedisAway as error:
         # Where Redis is, and what it said, is for the log alone.
         _log.warning("request.unserved", request_id=request[REQUEST_ID], error=str(error))
@@ -175,6 +170,15 @@ def json_response(value: object, status: int = 200) -> web.Response:
 
 def error_response(status: int, code: str, detail: str) -> web.Response:
     return json_response({"error": code, "detail": detail}, status)
+
+
+def _problem_response(problem: Problem) -> web.Response:
+    response = error_response(problem.status, problem.code, problem.detail)
+    if problem.retry_after_s is not None:
+        response.headers["Retry-After"] = str(problem.retry_after_s)
+    if problem.status == 401:
+        response.headers[hdrs.WWW_AUTHENTICATE] = _CHALLENGE
+    return response
 
 
 def _other_method(request: web.Request, allowed: list[str]) -> web.Response:

@@ -6,7 +6,8 @@ from typing import Any, Protocol
 import msgspec
 from aiohttp import web
 
-from lingua_scheduler.console.operations import Call, Operation, Problem, query_of
+from lingua_scheduler.console.operations import Call, Operation, Problem
+from lingua_scheduler.console.queries import query_of
 from lingua_scheduler.domain.access.principals import ANONYMOUS
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import Caller
@@ -93,7 +94,7 @@ class Forwarder:
         try:
             operation = next(one for one in self._operations if _name(one) == request.operation)
             body = None if operation.body is None else msgspec.json.decode(request.body, type=operation.body)
-            query = query_of(operation, msgspec.json.decode(request.query))
+            query = query_of(operation.query, msgspec.json.decode(request.query))
             caller = Caller(request.address, "")
             call = Call(
                 request.path,

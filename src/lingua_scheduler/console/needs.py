@@ -37,7 +37,7 @@ class RouteNeeds:
         self._known: dict[tuple[str, str], Needs] = {}
 
     def of(self, method: str, path: str) -> Needs | None:
-        """By the path of the route, such as `/v1/nodes/{node_id}`. None if nobody declared it."""
+        """By the path of the route, such as `/v1/nodes/{node_id}`. None if it is not declared."""
         if not self._known:
             self._known = self._read()
         return self._known.get((method, path))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -13,12 +12,13 @@ from multidict import CIMultiDict
 from lingua_scheduler.console.answers import CALLER, PRINCIPAL, REQUEST_ID, Problem, json_response
 from lingua_scheduler.console.bodies import invalid, read_body
 from lingua_scheduler.console.cors import add_preflight
+from lingua_scheduler.console.queries import query_reader
 from lingua_scheduler.domain.access.principals import ANONYMOUS, Principal
 from lingua_scheduler.domain.access.scopes import OPEN, Needs
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
 from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
-from lingua_scheduler.protocol.codec import UnreadableFrame, about_the_field, decode_body
+from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
 from lingua_scheduler.protocol.http import LANGUAGE, MAX_LANGUAGE_CHARS, NODE_ID
 
 __all__ = ["OPERATIONS", "Call", "KnownProblem", "Operation", "Problem", "add_operations"]
@@ -29,8 +29,6 @@ Q = TypeVar("Q")
 _IN_BRACES = re.compile(r"{(\w+)}")
 _JSON = "application/json"
 _CLAIMS = "x-lingua-"
-# The door has read it.
-ACCESS_TOKEN = "access_token"
 
 
 class Call(NamedTuple, Generic[B, Q]):
@@ -63,7 +61,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     method: str
     path: str
-    # Scopes, any of which its caller must have. No default: what nobody thought about must not be open.
+    # Scopes, any of which its caller must have. No default, so that none is open by mistake.
     needs: Needs
     tag: str
     summary: str
@@ -181,7 +179,7 @@ def _kinds(operation: Operation) -> str:
 
 def _handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.Response]]:
     """Properties of the operation are looked up here once, not with every request."""
-    read_path, read_query, read_body = _path_reader(operation), _query_reader(operation), _body_reader(operation)
+    read_path, read_query, read_body = _path_reader(operation), query_reader(operation.query), _body_reader(operation)
 
     async def handle(request: web.Request) -> web.Response:
         path, query = read_path(request), read_query(request)
@@ -226,53 +224,6 @@ def _path_reader(operation: Operation) -> Callable[[web.Request], Mapping[str, s
         return request.match_info
 
     return read
-
-
-def _query_reader(operation: Operation) -> Callable[[web.Request], Any]:
-    known = [field.encode_name for field in msgspec.structs.fields(operation.query)] if operation.query else []
-
-    def read(request: web.Request) -> Any:
-        given = _given(request, known) if request.query_string else {}
-        if operation.query is None:
-            return None
-        try:
-            return msgspec.convert(given, type=operation.query, strict=False)
-        except msgspec.ValidationError as error:
-            # What may be absent may be null in a struct, but not in a query.
-            fault = str(error).replace(" | null`", "`").replace("Expected `bool`, got `str`", "must be true or false")
-            refusal = invalid(about_the_field(fault, "query parameter"))
-        try:
-            raise refusal
-        finally:
-            # Its traceback holds this frame, so a variable here would hold it for ever.
-            del refusal
-
-    return read
-
-
-def query_of(operation: Operation, given: Any) -> Any:
-    """The query of an operation, from what was read of it elsewhere."""
-    return None if operation.query is None else msgspec.convert(given, type=operation.query)
-
-
-def _given(request: web.Request, known: list[str]) -> dict[str, str]:
-    given: dict[str, str] = {}
-    for name, value in request.query.items():
-        if name == ACCESS_TOKEN:
-            continue
-        if name not in known:
-            raise invalid(_about_unknown(name, known))
-        if name in given:
-            raise invalid(f'query parameter "{name}" is given twice')
-        given[name] = value
-    return given
-
-
-def _about_unknown(name: str, known: Iterable[str]) -> str:
-    nearest = get_close_matches(name[:64], list(known), n=1, cutoff=0.4)
-    takes = ", ".join(known) or "nothing"
-    step = f'did you mean "{nearest[0]}"?' if nearest else f"known: {takes}"
-    return f'unknown query parameter "{name[:64]}"; {step}'
 
 
 def _body_reader(operation: Operation) -> Callable[[web.Request], Awaitable[Any]]:

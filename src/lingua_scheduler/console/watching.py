@@ -7,7 +7,8 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.answers import CALLER, PRINCIPAL
-from lingua_scheduler.console.operations import ACCESS_TOKEN, Call, KnownProblem, Operation, Problem
+from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.console.queries import ACCESS_TOKEN
 from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode

@@ -48,10 +48,10 @@ _REFUSED = metrics.by(
 _REASON_OF = {401: "unauthenticated", 403: "not_permitted", 429: "failures"}
 _HELD = web.RequestKey("place_held", str)
 _PRINCIPAL = web.RequestKey("principal", Principal)
-# Added by proxies: whoever sends one does not come from this computer, as far as we know.
+# Added by proxies: the caller behind one may be anywhere.
 _PROXY_HEADERS = (hdrs.FORWARDED, hdrs.X_FORWARDED_FOR, hdrs.VIA)
 
-# What a route needs, by method and path; None if nobody declared it.
+# What a route needs, by method and path; None if it is not declared.
 NeedsOf = Callable[[str, str], Needs | None]
 
 
@@ -122,7 +122,7 @@ class Door:
         if refused is None:
             refused = self._judge_credential(request, path, caller)
             if refused is not None:
-                # Nobody else gives back what was taken for it.
+                # `leave` is only called for a request that was admitted.
                 self.leave(request)
         return refused
 
@@ -177,7 +177,7 @@ class Door:
     def _judge_credential(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
         needs = self._needs(request, path)
         if needs is None:
-            detail = f"{path} does not say who may use it, so nobody may"
+            detail = f"{path} does not declare what its callers need, so no caller may use it"
             return _refuse("undeclared", 403, HttpCode.PERMISSION_DENIED, detail, caller)
         try:
             shown = presented(request, is_socket=path in SOCKETS) if needs != OPEN else None
@@ -198,11 +198,11 @@ class Door:
     def _needs(self, request: web.Request, path: str) -> Needs | None:
         if path:
             return self._needs_of(request.method, path)
-        # Nothing is served there: 404 is for everybody, but which methods a path has is not.
+        # Nothing is served there. An unknown path needs no credential, but the list of methods of a known one does.
         return OPEN if isinstance(request.match_info.http_exception, web.HTTPNotFound) else ANYTHING
 
     def _is_local(self, request: web.Request) -> bool:
-        """From this computer, while nobody else can connect, and through no proxy: it would let in everybody."""
+        """From this computer, to a loopback address, and not through a proxy: its callers may be anywhere."""
         connection, headers = request.protocol, request.headers
         if not self._hosts.is_local or not isinstance(connection, Connection):
             return False

@@ -12,7 +12,7 @@ from lingua_scheduler.domain.errors import HttpCode
 
 class PrincipalKind(StrEnum):
     LOCAL = "local"  # without a credential, where none is needed
-    ANONYMOUS = "anonymous"  # without a credential, at what is open to everybody
+    ANONYMOUS = "anonymous"  # without a credential, at what is open
     CLIENT = "client"
     SERVICE = "service"
     NODE = "node"

@@ -1,6 +1,6 @@
 """Decides who a caller is, by the credential that it shows, and whether it may do what it asks for.
 
-Asks nobody: all credentials are in memory."""
+It needs no I/O: all credentials are in memory."""
 
 import hmac
 from collections.abc import Callable
@@ -49,15 +49,15 @@ _REMEMBERED = 256
 
 
 class NoKeys(Exception):
-    """Nobody could come in: credentials are required, and none is known."""
+    """No caller could come in: credentials are required, and none is known."""
 
 
 def require_keys(settings: AuthSettings, host: str, *, has_none: bool) -> None:
-    """Raises NoKeys. That there are no keys never means that everybody may come in."""
+    """Raises NoKeys. Without any key a credential is still required."""
     if not has_none or settings.mode == "off" or (settings.mode == "auto" and is_loopback(host)):
         return
     why = "auth.mode is required" if settings.mode == "required" else f"server.host is {host}"
-    raise NoKeys(f"{why} and no key exists: lingua keys create --admin, or --set auth.mode=off to let everybody in")
+    raise NoKeys(f"{why} and no key exists: lingua keys create --admin, or --set auth.mode=off to let every caller in")
 
 
 class Via(StrEnum):
@@ -79,14 +79,14 @@ class Shown(NamedTuple):
 
 
 class Visit(NamedTuple):
-    """`is_local`: from this computer, to a scheduler that nobody else can reach, and through no proxy."""
+    """`is_local`: from this computer, to a scheduler that only listens there, and not through a proxy."""
 
     address: str
     origin: str | None
     is_local: bool
 
 
-class KnownCredentials(standing.KnownCredentials, Protocol):
+class UsedCredentials(standing.KnownCredentials, Protocol):
     def used(self, key_id: str) -> None: ...
 
 
@@ -95,11 +95,11 @@ class ReadsTokens(Protocol):
 
 
 class Doorkeeper:
-    """`wall_ms` is the time of day; `clock` measures how long somebody who failed too often must wait."""
+    """`wall_ms` is the time of day; `clock` measures the pause after too many failures."""
 
     def __init__(
         self,
-        book: KnownCredentials,
+        book: UsedCredentials,
         tokens: ReadsTokens | None,
         settings: AuthSettings,
         wall_ms: Callable[[], int],
@@ -175,7 +175,7 @@ class Doorkeeper:
         return found
 
     def _denied_key(self, fault: str) -> Denied:
-        """A typing error is told, since whoever holds the key can check that without us."""
+        """A typing error is told, since the owner of a key can check that without us."""
         denied = unauthenticated(fault)
         return denied._replace(detail="the key has a typing error") if "typing error" in fault else denied
 
@@ -208,8 +208,8 @@ class Doorkeeper:
         return _misplaced(credential, visit) or principal
 
     def _penalty_name(self, visit: Visit, key: KeyText | None) -> str:
-        """Under which failures are counted: of a known key from one address, so that nobody else is locked out of the
-        key, nor out of another key behind the same address."""
+        """Under which failures are counted: a key and an address. Other addresses can still use the key, and other keys
+        the address."""
         if visit.is_local and self._mode != "required":
             return ""
         address = read_address(visit.address)

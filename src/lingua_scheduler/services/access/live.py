@@ -34,7 +34,7 @@ class LiveCallers:
         return len(self._here)
 
     def enter(self, principal: Principal, end: End) -> int:
-        """A ticket to leave with; 0 for whoever has no credential that could end."""
+        """A ticket to leave with; 0 for a caller without a credential that could end."""
         if not principal.key_id and not principal.expires_ms:
             return 0
         ticket = next(self._serials)

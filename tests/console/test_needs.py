@@ -1,0 +1,128 @@
+"""Every route says who may use it, and exactly those may."""
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from lingua_scheduler.app import Scheduler
+from lingua_scheduler.console.needs import PAGES, RouteNeeds
+from lingua_scheduler.console.pages import Pages
+from lingua_scheduler.domain.access.key_texts import KeyKind
+from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Scope
+from lingua_scheduler.domain.guards.penalties import Penalties
+from lingua_scheduler.settings import Settings
+from lingua_scheduler.store.store import Store
+from tests.support.access import CALLERS, guarded_scheduler, made_key
+from tests.support.schedulers import scheduler_on
+from tests.support.servers import RedisProcess
+
+OPERATIONS = Scheduler(Settings(), Store("redis://nowhere", key_prefix="lingua")).operations
+NOBODY, WRONG = "none", "wrong"
+
+
+def routes_of(scheduler: Scheduler) -> list[tuple[str, str]]:
+    found = []
+    for route in scheduler._runner.app.router.routes():
+        assert route.resource is not None
+        found.append((route.method, route.resource.canonical))
+    return found
+
+
+def test_every_route_declares_what_it_needs() -> None:
+    scheduler = Scheduler(Settings(), Store("redis://nowhere", key_prefix="lingua"))
+    needs, routes = RouteNeeds(scheduler.operations), routes_of(scheduler)
+    assert len(routes) > 60
+    assert [route for route in routes if needs.of(*route) is None] == []
+    # And nothing is declared that is not there.
+    assert {path for _, path in routes} == {*PAGES, *(operation.path for operation in scheduler.operations)}
+
+
+def test_what_is_open_is_a_short_list_without_data() -> None:
+    assert [operation.path for operation in OPERATIONS if operation.needs == OPEN] == []
+    assert {path for path, needs in PAGES.items() if needs != OPEN} == {
+        "/metrics",
+        "/v1/watch",
+        "/ws/session",
+        "/ws/node",
+    }
+
+
+def test_the_scopes_are_those_of_the_design() -> None:
+    found: dict[Needs, set[str]] = {}
+    for operation in OPERATIONS:
+        found.setdefault(operation.needs, set()).add(f"{operation.method} {operation.path}")
+    assert found.keys() == {
+        (Scope.FLEET_READ,),
+        (Scope.FLEET_OPERATE,),
+        (Scope.DISPATCH_CALL,),
+        (Scope.NODE_REGISTER,),
+        LANGUAGES,
+    }
+    assert all(line.startswith("GET ") for line in found[(Scope.FLEET_READ,)] | found[LANGUAGES])
+    assert found[(Scope.FLEET_OPERATE,)] == {
+        *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("drain", "resume", "release", "evict")),
+        "POST /v1/jobs/{job_id}/cancel",
+        "POST /v1/alarms",
+        "POST /v1/dead-letters/replay",
+        "POST /v1/dead-letters/purge",
+    }
+    assert found[(Scope.DISPATCH_CALL,)] == {
+        "POST /v1/dispatch/f2f",
+        "POST /v1/translate",
+        "GET /v1/jobs/{job_id}/result",
+    }
+
+
+async def test_every_operation_and_every_kind_of_caller(server: RedisProcess, tmp_path: Path) -> None:
+    """The table is made of what the operations declare."""
+    keys = {who: make() for who, make in CALLERS.items()}
+    headers = {who: key.header for who, key in keys.items()}
+    headers |= {NOBODY: {}, WRONG: made_key(KeyKind.OPERATOR).header}
+    rows = [(operation.method, operation.path, operation.needs) for operation in OPERATIONS]
+    rows += [("GET", path, needs) for path, needs in PAGES.items()]
+    seen: set[int] = set()
+    async with (
+        guarded_scheduler(server.url, tmp_path, *keys.values()) as (scheduler, _),
+        aiohttp.ClientSession(f"http://127.0.0.1:{scheduler.port}") as http,
+    ):
+        for method, path, needs in rows:
+            for who, sent in headers.items():
+                scheduler._door._doorkeeper._penalties = Penalties()
+                url = path.replace("{src}", "en").replace("{tgt}", "zh").replace("{", "").replace("}", "")
+                async with http.request(method, url, headers=sent, allow_redirects=False) as response:
+                    seen.add(response.status)
+                    if needs == OPEN:
+                        assert response.status not in (401, 403), (path, who)
+                    elif who in (NOBODY, WRONG):
+                        assert response.status == 401, (path, who)
+                        assert response.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
+                    elif keys[who].credential.scopes.isdisjoint(needs):
+                        assert response.status == 403, (path, who)
+                        body = await response.json()
+                        assert body["error"] == "PERMISSION_DENIED"
+                        assert all(scope.value in body["detail"] for scope in needs)
+                    else:
+                        assert response.status not in (401, 403), (path, who)
+    assert {200, 401, 403, 404} <= seen
+
+
+async def test_a_route_that_declares_nothing_is_refused(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[str] = []
+
+    async def secret(request: web.Request) -> web.Response:
+        reached.append(request.path)
+        return web.Response(text="secret")
+
+    add_to = Pages.add_to
+
+    def add_more(self: Pages, app: web.Application) -> None:
+        app.router.add_get("/forgotten", secret)
+        add_to(self, app)
+
+    monkeypatch.setattr(Pages, "add_to", add_more)
+    async with scheduler_on(server.url) as (scheduler, _), aiohttp.ClientSession() as http:
+        async with http.get(f"http://127.0.0.1:{scheduler.port}/forgotten") as response:
+            assert (response.status, (await response.json())["error"]) == (403, "PERMISSION_DENIED")
+    assert not reached
