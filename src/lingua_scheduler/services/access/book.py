@@ -152,7 +152,7 @@ class CredentialBook:
                 raise CredentialIdTaken(f"there is another key {credential.id}")
             return CredentialSet(credentials={credential.id: credential})
 
-        await self._change(change)
+        await self.change(change)
 
     async def add_issuer(self, issuer: Issuer) -> None:
         def change() -> CredentialSet:
@@ -161,7 +161,7 @@ class CredentialBook:
                 raise CredentialIdTaken(f"there is another issuer {issuer.id}")
             return CredentialSet(issuers={issuer.id: issuer})
 
-        await self._change(change)
+        await self.change(change)
 
     async def end(self, key_id: str, *, at_ms: int, successor: str = "") -> Credential | None:
         """Revoke a key now, or let it expire later; None if there is none. It stays ended if it was already.
@@ -173,10 +173,10 @@ class CredentialBook:
             known = self.find(key_id)
             if known is None:
                 return CredentialSet()
-            ended = self._ended(known, at_ms, is_of_file=self._is_of_file(key_id))
+            ended = self._ended(known, at_ms, is_of_file=self.is_of_file(key_id))
             return CredentialSet({key_id: msgspec.structs.replace(ended, successor=successor or known.successor)})
 
-        await self._change(change)
+        await self.change(change)
         return self.find(key_id)
 
     async def end_issuer(self, issuer_id: str, *, at_ms: int) -> Issuer | None:
@@ -187,14 +187,14 @@ class CredentialBook:
             is_of_file = self._keys_file is not None and issuer_id in self._keys_file.known.issuers
             return CredentialSet(issuers={issuer_id: self._ended(known, at_ms, is_of_file=is_of_file)})
 
-        await self._change(change)
+        await self.change(change)
         return self._all.issuers.get(issuer_id)
 
     async def void(self, name: str, before_ms: int, until_ms: int) -> None:
         """Void what was issued under the name before a time. It is forgotten after `until_ms`."""
         if not is_revocation_name(name):
             raise ValueError("not the name of a tenant, subject or token, or too long")
-        await self._change(lambda: CredentialSet(revocations={name: Revocation(before_ms, until_ms)}))
+        await self.change(lambda: CredentialSet(revocations={name: Revocation(before_ms, until_ms)}))
 
     def _ended(self, known: T, at_ms: int, *, is_of_file: bool) -> T:
         now_ms = self._wall_ms()
@@ -204,11 +204,12 @@ class CredentialBook:
             raise KeyOfFile(f"{known.id} is in the keys file; set `expires` there")
         return msgspec.structs.replace(known, expires_ms=at_ms)
 
-    def _is_of_file(self, key_id: str) -> bool:
+    def is_of_file(self, key_id: str) -> bool:
         return self._keys_file is not None and key_id in self._keys_file.known.credentials
 
-    async def _change(self, change: Callable[[], CredentialSet]) -> None:
-        """Decide on what Redis has now, and write it; decided again when another writer was quicker."""
+    async def change(self, change: Callable[[], CredentialSet]) -> None:
+        """Decide on what Redis has now, and write it; decided again when another writer was quicker. Raises what
+        `change` does, and RedisAway."""
         async with self._lock:
             for failures in range(MAX_TRIES):
                 await asyncio.sleep(PAUSES.pause_s(failures))

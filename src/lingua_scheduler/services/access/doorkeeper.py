@@ -17,6 +17,8 @@ from lingua_scheduler.domain.access.principals import (
     Denied,
     Principal,
     PrincipalKind,
+    enrolment_refused,
+    holder_of,
     token_expired,
     unauthenticated,
 )
@@ -31,14 +33,6 @@ from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
 
-_KIND = {
-    KeyKind.CLIENT: PrincipalKind.CLIENT,
-    KeyKind.SERVICE: PrincipalKind.SERVICE,
-    KeyKind.NODE: PrincipalKind.NODE,
-    KeyKind.ENROLMENT: PrincipalKind.NODE,
-    KeyKind.OPERATOR: PrincipalKind.OPERATOR,
-    KeyKind.METRICS: PrincipalKind.METRICS,
-}
 # A URL ends up in logs and histories, so keys that open much have no place in it.
 _NOT_IN_QUERY = {KeyKind.OPERATOR: "an operator key", KeyKind.ENROLMENT: "an enrolment key"}
 # Of no key: an unknown id takes as long as a wrong secret.
@@ -184,7 +178,12 @@ class Doorkeeper:
             return self._by_key(key, given.via, visit)
         if self._tokens is None:
             return unauthenticated("no key, and tokens are not read")
-        return self._tokens.read(given.text, self._wall_ms())
+        found = self._tokens.read(given.text, self._wall_ms())
+        if isinstance(found, Principal) and found.kind is PrincipalKind.NODE:
+            # A node signs its tokens itself, so that what its credential restricts is not in them.
+            credential = self._book.find(found.key_id)
+            return (credential and _misplaced(credential, visit)) or found
+        return found
 
     def _by_key(self, key: KeyText, via: Via, visit: Visit) -> Principal | Denied:
         if via is Via.QUERY and key.kind in _NOT_IN_QUERY:
@@ -198,11 +197,15 @@ class Doorkeeper:
         if not is_right or credential.kind is not key.kind:
             return unauthenticated("wrong secret")
         if credential.revoked_ms:
+            if credential.kind is KeyKind.ENROLMENT:
+                return enrolment_refused("the enrolment key was revoked; ask for another")
             return unauthenticated("key revoked")
         if not credential.is_live(self._wall_ms()):
+            if credential.kind is KeyKind.ENROLMENT:
+                return enrolment_refused("the enrolment key has expired or was used up; ask for another")
             expired = "the key has expired; get a newer one"
             return Denied(401, HttpCode.TOKEN_EXPIRED.value, expired, reason="key expired")
-        principal = _principal(credential)
+        principal = holder_of(credential)
         if reason := standing.objection(self._book, principal, self._wall_ms()):
             return unauthenticated(reason)
         return _misplaced(credential, visit) or principal
@@ -215,21 +218,6 @@ class Doorkeeper:
         address = read_address(visit.address)
         meter = visit.address if address is None else meter_of(address)
         return f"{meter} {key.id}" if key is not None and self._book.find(key.id) is not None else f"{meter} "
-
-
-def _principal(credential: Credential) -> Principal:
-    return Principal(
-        kind=_KIND[credential.kind],
-        scopes=credential.scopes,
-        tenant=credential.tenant,
-        key_id=credential.id,
-        issued_ms=credential.created_ms,
-        expires_ms=credential.expires_ms,
-        act_for=credential.act_for,
-        node_id=credential.node_id,
-        max_slots=credential.max_slots,
-        pairs=credential.pairs,
-    )
 
 
 def _misplaced(credential: Credential, visit: Visit) -> Denied | None:
