@@ -316,6 +316,9 @@ ERROR_MEANINGS = {
     "JOB_ELSEWHERE": "Another instance has the job, and one of an older release runs; ask the instance in the detail",
     "RESULT_LOST": "The job's result was lost, perhaps with the instance that had it; send the request again",
     "JOB_CANCELLED": "The job was cancelled",
+    "PERMISSION_DENIED": "The credential does not allow this: a language pair, a tenant, or a node id that belongs to "
+    "another one",
+    "QUOTA_EXCEEDED": "The credential has as many sessions at this instance as it allows (`max_sessions`)",
     "JOB_NOT_FOUND": "No such job, or its record has expired (`job.keep_ms`)",
     "JOB_ENDED": "The job has already ended and cannot be cancelled; the detail names its state",
 }

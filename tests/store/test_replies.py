@@ -57,6 +57,8 @@ async def everything(store: Store, clock: Clock) -> None:
         await store.placements.assign("a", 1, 1) if size else await store.placements.assign("b", 1, 1)
     await store.placements.release("a", Place(0, 2))
     await store.placements.release("a", Place(0, 2))
+    for belongs_to, is_bound in (("a" * 32, False), ("b" * 32, False), ("b" * 32, True)):
+        await store.claims.claim("a", belongs_to, is_bound=is_bound)
 
     assert (await jobs.dispatch(0, order(0), RULES)).outcome == "nobody"
     await nodes.update(0, HERE, entry("n1"), frozenset())  # gone

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeRegister
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -25,6 +26,7 @@ class Ear:
     """A peer that may be closed, and remembers why."""
 
     is_heard = True
+    principal: Principal = LOCAL
     is_open = True
 
     def __init__(self, *, answers: bool = True) -> None:

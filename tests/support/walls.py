@@ -1,5 +1,6 @@
 """The socket of a node at whose other end nobody reads."""
 
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
 
@@ -8,6 +9,7 @@ class Wall:
     """It must not be closed."""
 
     is_heard = True
+    principal: Principal = LOCAL
     is_open = True
 
     def post(self, _message: Message) -> bool:

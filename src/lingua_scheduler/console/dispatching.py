@@ -14,6 +14,7 @@ from lingua_scheduler.services.dispatch.http_calls import Calls
 # What a refusal is as a status; a status that invites to come back says when.
 _STATUS = {
     ErrorCode.INVALID_MESSAGE: 400,
+    ErrorCode.PERMISSION_DENIED: 403,
     ErrorCode.PREFERRED_NODE_NOT_CAPABLE: 409,
     ErrorCode.REQUEST_CONFLICT: 409,
     ErrorCode.NO_CAPABLE_NODE: 422,
@@ -32,7 +33,7 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
             raise Problem(413, ErrorCode.INVALID_MESSAGE.value, detail)
         if call.body.audio and call.body.audio_format != "opus" and (kind := file_in(call.body.audio)):
             raise Problem(415, HttpCode.UNSUPPORTED_MEDIA_TYPE, about_file(kind))
-        answer = await calls.dispatch(call.body, call.headers)
+        answer = await calls.dispatch(call.body, call.headers, call.principal)
         if isinstance(answer, Refusal):
             raise problem_of(answer)
         return F2fDispatched(
@@ -45,7 +46,7 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
 
     async def result(call: Call[None, ResultQuery]) -> FetchedResult:
         job_id = call.path["job_id"]
-        found = await calls.result(job_id, call.query.wait_ms)
+        found = await calls.result(job_id, call.query.wait_ms, call.principal.owner_digest)
         if found is None:
             detail = (
                 "unknown job, or its result has expired (calls.keep_ms); use the whole job_id of the response to "
@@ -55,7 +56,7 @@ def dispatching(calls: Calls, max_audio_bytes: int, forwarder: Forwarder) -> lis
         return found
 
     async def locate(call: Call[None, ResultQuery]) -> str:
-        return await calls.elsewhere(call.path["job_id"])
+        return await calls.elsewhere(call.path["job_id"], call.principal.owner_digest)
 
     fetch = Operation(
         method="GET",

@@ -30,7 +30,8 @@ from lingua_scheduler.services.attempts.peers import code_for
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.progress import Progress
-from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes, Stranger, TooFast
+from lingua_scheduler.services.nodes.http.messages import Stranger, TooFast
+from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes
 
 DEFAULT_POLL_MS = 10_000
 RETRY_AFTER_S = 5
@@ -58,6 +59,7 @@ _DONE = frozenset({"ok", "success", "done"})
 _STATUS = {
     ErrorCode.INVALID_MESSAGE: 400,
     ErrorCode.INVALID_CAPABILITY_SCHEMA: 400,
+    ErrorCode.PERMISSION_DENIED: 403,
     ErrorCode.NODE_ID_CONFLICT: 409,
     ErrorCode.NODE_UNAVAILABLE: 503,
 }
@@ -76,7 +78,7 @@ class NodeOperations:
         return (register, *(self._forwarder.anywhere(one, self._locate, _without, _wait_s) for one in others))
 
     async def _locate(self, call: Call[Any, Any]) -> str:
-        owner = await self._nodes.elsewhere(call.body.node_id, call.body.boot_id)
+        owner = await self._nodes.elsewhere(call.body.node_id, call.body.boot_id, call.principal)
         if isinstance(owner, Stranger):
             _turn_away(call.body.node_id, owner)
         return owner
@@ -164,7 +166,7 @@ class NodeOperations:
         )
 
     async def _register(self, call: Call[NodeRegistration, None]) -> NodeWelcome:
-        node = await self._nodes.register(call.body, call.caller)
+        node = await self._nodes.register(call.body, call.caller, call.principal)
         if isinstance(node, Refusal):
             _refuse(node)
         if node.box.is_open:
@@ -228,7 +230,7 @@ class NodeOperations:
         return _judged(call.body, await self._progress.result(self._find(call).link, message))
 
     def _find(self, call: Call[Any, None]) -> HttpNode:
-        node = self._nodes.find(call.body.node_id, call.body.boot_id, call.caller)
+        node = self._nodes.find(call.body.node_id, call.body.boot_id, call.caller, call.principal)
         if isinstance(node, Stranger):
             _turn_away(call.body.node_id, node)
         return node
@@ -289,5 +291,7 @@ def _unknown(node_id: str) -> Problem:
 def _turn_away(node_id: str, stranger: Stranger) -> NoReturn:
     if stranger is Stranger.UNKNOWN:
         raise _unknown(node_id)
+    if stranger is Stranger.FOREIGN:
+        raise Problem(403, HttpCode.PERMISSION_DENIED, f"{node_id} belongs to another credential")
     detail = f"another connection now uses {node_id}; register again with POST /v1/node/register, or stop this process"
     raise Problem(409, ErrorCode.NODE_ID_CONFLICT, detail)

@@ -6,7 +6,7 @@ from typing import Any
 
 from lingua_scheduler.console.lists import Lists
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
-from lingua_scheduler.domain.access.scopes import Scope
+from lingua_scheduler.domain.access.scopes import Needs, Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.domain.watching.failures import FailureFilter
@@ -27,6 +27,9 @@ _AWAY = KnownProblem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is u
 _CROWDED = KnownProblem(503, HttpCode.SERVICE_UNAVAILABLE.value, "Too many lists are requested at once")
 _UNKNOWN = KnownProblem(404, ErrorCode.JOB_NOT_FOUND.value, "No such job, or its record has expired (`job.keep_ms`)")
 
+# Operators see all jobs, callers their own.
+_OWN_OR_ALL: Needs = (Scope.FLEET_READ, Scope.DISPATCH_CALL)
+
 
 def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, ...]:
     lists = Lists()
@@ -39,6 +42,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
             query.node_id or "",
             query.pair or "",
             _since_ms(query.since_s),
+            _only_of(call, Scope.FLEET_READ),
         )
         return JobList(jobs=await lists.make(partial(lookup.latest, asked, query.limit), call.is_connected))
 
@@ -55,20 +59,20 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         return FailureList(failures=await lists.make(partial(lookup.failures, asked, query.limit), call.is_connected))
 
     async def one(call: Call[None, None]) -> JobView:
-        found = await lookup.find(call.path["job_id"])
+        found = await lookup.find(call.path["job_id"], _only_of(call, Scope.FLEET_READ))
         if found is None:
             raise _not_found(call)
         return found
 
     async def explain(call: Call[None, None]) -> JobExplanation:
-        explained = await lookup.explain(call.path["job_id"])
+        explained = await lookup.explain(call.path["job_id"], _only_of(call, Scope.FLEET_READ))
         if explained is None:
             raise _not_found(call)
         return explained
 
     async def cancel(call: Call[None, None]) -> JobCancelled:
         job_id = call.path["job_id"]
-        cancelled = await cancelling.cancel(job_id)
+        cancelled = await cancelling.cancel(job_id, _only_of(call, Scope.FLEET_OPERATE))
         record = cancelled.record
         if record is None or cancelled.outcome is CancelOutcome.GONE:
             raise _not_found(call)
@@ -81,7 +85,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs",
-            needs=(Scope.FLEET_READ,),
+            needs=_OWN_OR_ALL,
             tag="jobs",
             summary="List the latest jobs, newest first; optionally filtered",
             handle=latest,
@@ -114,7 +118,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}",
-            needs=(Scope.FLEET_READ,),
+            needs=_OWN_OR_ALL,
             tag="jobs",
             summary="One job: its state, its node and its history",
             handle=one,
@@ -124,7 +128,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="GET",
             path="/v1/jobs/{job_id}/explain",
-            needs=(Scope.FLEET_READ,),
+            needs=_OWN_OR_ALL,
             tag="jobs",
             summary="Why a job waited, failed or was retried: each candidate node, and why it was not chosen",
             handle=explain,
@@ -134,7 +138,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
         Operation(
             method="POST",
             path="/v1/jobs/{job_id}/cancel",
-            needs=(Scope.FLEET_OPERATE,),
+            needs=(Scope.FLEET_OPERATE, Scope.DISPATCH_CALL),
             tag="jobs",
             summary="Cancel a job that is waiting or running, on any instance",
             handle=cancel,
@@ -151,6 +155,11 @@ def job_operations(lookup: Lookup, cancelling: Cancelling) -> tuple[Operation, .
 
 def _since_ms(since_s: int | None) -> int:
     return 0 if since_s is None else int((time.time() - since_s) * 1000)
+
+
+def _only_of(call: Call[Any, Any], for_all: Scope) -> str | None:
+    """Whose jobs the caller has to do with: its own, or with this scope all of them (None)."""
+    return None if call.principal.may((for_all,)) else call.principal.owner_digest
 
 
 def _not_found(call: Call[Any, Any]) -> Problem:

@@ -47,6 +47,7 @@ def translating(translations: FileTranslations, settings: CallsSettings) -> Oper
             timeout_ms / 1000,
             call.headers,
             call.caller.meter or call.caller.address,
+            call.principal,
         )
         outcome = await translations.translate(upload, call.is_connected)
         match outcome:

@@ -375,6 +375,8 @@ class _Conversation:
         remind(registered, wall_ms())
 
     def _turn_away(self, refusal: Refusal) -> None:
-        """An unregistered node would wait for work for ever; one that comes back may find the reason gone."""
+        """An unregistered node would wait for work for ever; one that comes back may find the reason gone, unless its
+        credential is not for this node."""
         refuse(self._outbox, "node", refusal.message, refusal.code)
-        self._outbox.close(CloseCode.TRY_LATER, refusal.message[:100])
+        is_for_good = refusal.code is ErrorCode.PERMISSION_DENIED
+        self._outbox.close(CloseCode.REVOKED if is_for_good else CloseCode.TRY_LATER, refusal.message[:100])

@@ -53,6 +53,9 @@ MAX_GUESSES = 10
 # Word that the gateway's former socket is gone may be on its way; a session that does not exist is looked for as long.
 LOOK_AGAIN_S = (0.0, 0.05, 0.15, 0.4)
 
+# Refusals of a session_init that the same one would get again.
+_FOR_GOOD = (ErrorCode.INVALID_MESSAGE, ErrorCode.PERMISSION_DENIED)
+
 _SOCKETS = metrics.SOCKETS.labels("session")
 _REFUSED = metrics.DOOR_REFUSALS.labels("sessions")
 _THROTTLED = metrics.THROTTLED.labels("session")
@@ -109,12 +112,11 @@ class SessionSocket:
         return socket
 
     async def open(self, outbox: Outbox, message: SessionInit) -> Session | None:
-        here = self._sessions.find_by_token(message.resume_token) if message.resume_token else None
+        here = self._find_by_token(outbox, message)
         if here is not None and self.is_held(here):
             await self._openings.let_go_if_taken(here, outbox)
         # Who comes back to a session that is here takes no place more.
-        is_here = message.resume_token and self._sessions.find_by_token(message.resume_token) is not None
-        meter = "" if is_here else outbox.meter
+        meter = outbox.meter if self._find_by_token(outbox, message) is None else ""
         if not self._sessions.take_place(meter):
             _REFUSED.inc()
             most = self._settings.max_per_address
@@ -132,6 +134,11 @@ class SessionSocket:
             return None
         finally:
             self._sessions.settle_place(meter, session)
+
+    def _find_by_token(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        if not message.resume_token:
+            return None
+        return self._sessions.find_by_token(message.resume_token, outbox.principal.owner_digest)
 
     def is_held(self, session: Session) -> bool:
         return self._sessions.is_held(session)
@@ -215,8 +222,11 @@ class SessionSocket:
     async def _open(self, outbox: Outbox, message: SessionInit) -> Session | None:
         known = None
         if message.resume_token:
-            known = self._sessions.find_by_token(message.resume_token) or await self._openings.adopt(message, outbox)
+            known = self._find_by_token(outbox, message) or await self._openings.adopt(message, outbox)
         if known is not None:
+            if refusal := self._openings.may_resume(known, outbox):
+                self._turn_away(outbox, refusal)
+                return None
             outbox.post(self._ack(known, message, "session resumed", is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
             if self._sessions.find(known.session_id) is None:
@@ -226,14 +236,18 @@ class SessionSocket:
             return known
         session = await self._openings.open(outbox, message)
         if isinstance(session, Refusal):
-            refuse(outbox, "session", session.message, session.code)
-            if session.code is not ErrorCode.INVALID_MESSAGE:
-                outbox.close(CloseCode.TRY_LATER, session.message[:100])
+            self._turn_away(outbox, session)
             return None
         ack = self._ack(session, message, "session created")
         ack.unserved = await self._openings.unserved(session)
         outbox.post(ack)
         return session
+
+    def _turn_away(self, outbox: Outbox, refusal: Refusal) -> None:
+        """Closed if it may come back with the same request, which the browser page does after a close alone."""
+        refuse(outbox, "session", refusal.message, refusal.code)
+        if refusal.code not in _FOR_GOOD:
+            outbox.close(CloseCode.TRY_LATER, refusal.message[:100])
 
     def _ack(self, session: Session, init: SessionInit, told: str, is_resumed: bool = False) -> SessionInitAck:
         used = self._openings.languages.used(session.terms)

@@ -4,6 +4,8 @@ import hashlib
 import re
 from typing import NamedTuple
 
+from lingua_scheduler.domain.access.credentials import DEFAULT_TENANT
+
 
 class KeyDoc(NamedTuple):
     pattern: str
@@ -130,9 +132,13 @@ class Keys:
     def adopter(self, instance: str) -> str:
         return f"{self._prefix}:{{instance:{instance}}}:adopter"
 
-    def affinity(self, key: str) -> str:
-        """A caller's key may be anything, so its digest stands for it."""
-        digest = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
+    def affinity(self, key: str, tenant: str = "") -> str:
+        """A caller's key may be anything, so its digest stands for it. No key of one tenant is another's: those of the
+        default tenant have a digest of another length."""
+        if tenant in ("", DEFAULT_TENANT):
+            digest = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
+        else:
+            digest = hashlib.sha256(f"{tenant}/{key}".encode()).hexdigest()
         return f"{self._prefix}:{{affinity:{digest}}}"
 
     def request(self, tenant_id: str, session_id: str, request_id: str) -> str:
@@ -150,6 +156,9 @@ class Keys:
     def past(self, node_id: str) -> str:
         """Of a node that left."""
         return f"{self._prefix}:{{node:{node_id}}}:past"
+
+    def node_claim(self, node_id: str) -> str:
+        return f"{self._prefix}:{{node:{node_id}}}:claim"
 
     def shard(self, number: int) -> ShardKeys:
         keys = self._shards.get(number)
@@ -183,6 +192,11 @@ TABLE = (
         "…:{node:<id>}:past",
         "string",
         "of a node that left: earned slots, quarantine, last outcomes, drain; restored when it reconnects; expires",
+    ),
+    KeyDoc(
+        "…:{node:<id>}:claim",
+        "string",
+        "digest of the principal a node id belongs to, if its node showed a credential; expires a day after it left",
     ),
     KeyDoc(
         "…:{s7}:owners", "hash", "node → epoch, instance, connection, announced features: 1 if it acknowledges jobs"
@@ -253,7 +267,8 @@ TABLE = (
     KeyDoc(
         "…:{session:<id>}",
         "hash",
-        "owner, digest of the resume token, what the client requested, the latest utterances as frame numbers; if it "
+        "owner, digests of the resume token and of the principal it belongs to, what the client requested, the latest "
+        "utterances as frame numbers; if it "
         "can be found by its id, a digest of its client's address and whether its socket is gone; if it was claimed "
         "and "
         "has ended, for a while, the owner `closed`; expires",
@@ -291,7 +306,7 @@ TABLE = (
         "version of keys, issuers and revocations: rises with every change, and is at least the time (ms, Redis's "
         "clock), so none is used twice",
     ),
-    KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served a caller's affinity key; expires"),
+    KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served an affinity key of a tenant; expires"),
     KeyDoc(
         "…:{request:<digest>}",
         "hash",

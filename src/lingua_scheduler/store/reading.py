@@ -22,6 +22,7 @@ _LARGEST = 2**63
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 # As many digits as the largest `nodes.max_jobs` has.
 _SLOTS = re.compile(r"\d{1,7}", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _TRUST = re.compile(r"\d{1,7} \d{1,9} \d{1,7}", re.ASCII)
 
 
@@ -104,6 +105,11 @@ def is_instance(text: str) -> bool:
 def is_past(text: str) -> bool:
     """What is remembered of a node that left."""
     return _PAST.fullmatch(text) is not None
+
+
+def is_digest(text: str) -> bool:
+    """Of a principal."""
+    return _DIGEST.fullmatch(text) is not None
 
 
 def is_pool(text: str) -> bool:

@@ -25,6 +25,7 @@ from lingua_scheduler.store.jobs.jobs import Jobs
 from lingua_scheduler.store.jobs.requests import Requests
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.mending import Mender
+from lingua_scheduler.store.nodes.claims import NodeClaims
 from lingua_scheduler.store.nodes.fleet_columns import Looks
 from lingua_scheduler.store.nodes.ledger import Ledger
 from lingua_scheduler.store.nodes.node_views import NodeViews
@@ -103,6 +104,7 @@ class Store:
         self.scripts = scripts
         self.placements = Placements(self.line, keys, scripts, unreadable)
         self.nodes = Nodes(keys, scripts, self.placements, Pasts(self.line, keys, unreadable), unreadable)
+        self.claims = NodeClaims(keys, scripts)
         self.owners = Owners(self.line, keys, self.placements, unreadable)
         self.node_views = NodeViews(self.line, keys, self.placements, unreadable)
         self.ledger = Ledger(self.line, keys, scripts, unreadable)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lingua_scheduler.domain.access.credentials import TENANT
 from lingua_scheduler.domain.access.principals import (
+    ANONYMOUS,
     LOCAL,
     Denied,
     Principal,
@@ -16,6 +17,7 @@ from lingua_scheduler.domain.access.principals import (
     unauthenticated,
 )
 from lingua_scheduler.domain.access.scopes import EVERYTHING, LANGUAGES, OPEN, Scope
+from tests.support.principals import service, user
 
 
 def principal(**more: Any) -> Principal:
@@ -123,3 +125,52 @@ def test_a_caller_is_told_of_expiry_and_of_no_other_cause() -> None:
     assert (one.status, one.code, one.reason) == (401, "UNAUTHENTICATED", "unknown key")
     assert "unknown key" not in one.detail
     assert (token_expired().status, token_expired().code) == (401, "TOKEN_EXPIRED")
+
+
+def test_the_digest_of_an_owner_is_its_own_and_names_nobody() -> None:
+    owners = [user("ada"), user("bob"), user("ada", "beta"), service("k1"), service("k2")]
+    digests = {one.owner_digest for one in owners}
+    assert len(digests) == len(owners)
+    assert all(len(digest) == 32 and digest.isalnum() for digest in digests)
+    # Another token, or another key that signed it, is still the same person.
+    assert user("ada", key_id="other", token_id="t2").owner_digest == user("ada").owner_digest
+    assert LOCAL.owner_digest == ANONYMOUS.owner_digest == ""
+
+
+@pytest.mark.parametrize("subject", ["k1", "/k1", "#k1", "//k1"])
+def test_a_user_whose_name_looks_like_a_key_is_not_that_key(subject: str) -> None:
+    assert user(subject).owner != service("k1").owner
+
+
+@pytest.mark.parametrize(
+    ("named", "counts", "is_allowed"),
+    [(None, "acme", True), ("", "acme", True), ("acme", "acme", True), ("beta", "acme", False)],
+)
+def test_a_tenant_of_work_is_named_only_by_who_may_act_for_it(named: str | None, counts: str, is_allowed: bool) -> None:
+    assert (user("ada").work_tenant(named), user("ada").may_name(named)) == (counts, is_allowed)
+    for act_for in (("beta",), ("*",)):
+        gateway = service("k", act_for=act_for)
+        assert gateway.work_tenant(named) == (named or "acme")
+        assert gateway.may_name(named)
+
+
+def test_without_a_credential_any_tenant_is_only_noted() -> None:
+    assert [LOCAL.work_tenant(named) for named in (None, "", "beta")] == ["", "", "beta"]
+    assert LOCAL.may_name("beta")
+
+
+@pytest.mark.parametrize(
+    ("pairs", "src", "tgt", "is_allowed"),
+    [
+        ((), "en", "fr", True),
+        (("zh:en",), "zh", "en", True),
+        (("zh:en",), "en", "zh", False),
+        (("zh:en", "*:fr"), "de", "fr", True),
+        (("zh:*",), "zh-TW", "en", True),
+        (("zh-tw:en",), "zh-TW", "en", True),
+        (("zh-TW:en",), "zh", "en", False),
+        (("zh:en",), "zhx", "en", False),
+    ],
+)
+def test_pairs_allow_a_language_with_its_variants(pairs: tuple[str, ...], src: str, tgt: str, is_allowed: bool) -> None:
+    assert user("ada", pairs=pairs).may_translate(src, tgt) is is_allowed

@@ -326,7 +326,9 @@ class Known:
         self.jobs = self
 
     async def find(self, job_id: str) -> Any:
-        return SimpleNamespace(owner="i-there") if job_id == "job-0-7" else None
+        if job_id != "job-0-7":
+            return None
+        return SimpleNamespace(owner="i-there", is_for=lambda only_of: only_of == "")
 
 
 async def test_who_asks_for_a_job_of_another_instance_is_told_which() -> None:
@@ -335,6 +337,7 @@ async def test_who_asks_for_a_job_of_another_instance_is_told_which() -> None:
     assert await calls.elsewhere("job-0-7.secret") == "i-there"
     for unknown in ("job-0-8.secret", "nonsense", "job-0-7" + "7" * 200):
         assert await calls.elsewhere(unknown) == ""
+    assert await calls.elsewhere("job-0-7.secret", "of another") == ""
 
 
 async def test_a_job_that_is_known_here_is_not_looked_for_elsewhere() -> None:

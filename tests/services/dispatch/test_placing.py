@@ -120,7 +120,7 @@ async def test_an_affinity_key_is_bound_anew_when_its_node_is_gone(desk: Desk) -
 async def test_a_slot_is_used_though_its_affinity_key_could_not_be_bound(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RedisAway("gone at that moment")
 
     monkeypatch.setattr(desk.store.affinity, "bind", fail)
@@ -281,7 +281,7 @@ async def test_a_slot_in_another_shard_is_used_though_the_former_shard_is_away(
 async def test_a_cancelled_job_whose_slot_could_not_be_freed_leaves_it_to_be_freed_later(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise RedisAway("gone at that moment")
 
     await store.placements.assign("n1", 1, 1000)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.domain.access.principals import LOCAL
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_dispatch import FetchedResult
@@ -176,7 +177,8 @@ class Studio:
         self.now_s += 0.25
         return self.decoded or Decoded(3_000, self.pieces)
 
-    async def dispatch(self, asked: Any, carrier: Any) -> Any:
+    async def dispatch(self, asked: Any, carrier: Any, principal: Any) -> Any:
+        assert principal is LOCAL
         self.asked.append((asked, carrier))
         if self.placed:
             return self.placed.pop(0)

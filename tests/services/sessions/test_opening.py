@@ -1,8 +1,11 @@
 """Sessions begin, go on that were held elsewhere, change their socket, and end."""
 
+import asyncio
+
 import msgspec
 import pytest
 
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.domain.sessions.handover import Beginning
@@ -20,6 +23,7 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.services.sessions.test_session_records import ADDRESS, INIT, TALK, Life
 from tests.services.sessions.test_sessions import Gateway
+from tests.support.principals import service, user
 from tests.support.waiting import until
 
 
@@ -32,8 +36,8 @@ class Front:
         languages = LanguageLookup(pool_map, Explainer(store, pool_map, Admission.STRICT))
         self.openings = Openings(self.life.sessions, self.life.records, AudioBudget(1_000, 10_000), languages, idle_ms)
 
-    async def open(self, init: SessionInit) -> tuple[Session, Gateway]:
-        socket = at(ADDRESS)
+    async def open(self, init: SessionInit, principal: Principal = LOCAL) -> tuple[Session, Gateway]:
+        socket = at(ADDRESS, principal)
         session = await self.openings.open(socket, init)
         assert isinstance(session, Session)
         return session, socket
@@ -43,9 +47,9 @@ class Front:
         assert await self.life.records.writes.settle(10) == 0
 
 
-def at(address: str) -> Gateway:
+def at(address: str, principal: Principal = LOCAL) -> Gateway:
     socket = Gateway()
-    socket.address = address
+    socket.address, socket.principal = address, principal
     return socket
 
 
@@ -92,7 +96,7 @@ async def test_an_id_that_is_in_use_elsewhere_is_not_taken(
 ) -> None:
     taken, _ = await there.open(TALK)
     make, names = here.life.sessions.make, iter([taken.session_id, "s-FREE"])
-    monkeypatch.setattr(here.life.sessions, "make", lambda init, terms, owner: make(init, terms, owner, next(names)))
+    monkeypatch.setattr(here.life.sessions, "make", lambda init, terms, owner, _: make(init, terms, owner, next(names)))
     session, _ = await here.open(TALK)
     assert (session.session_id, session.address) == ("s-FREE", ADDRESS)
 
@@ -240,7 +244,7 @@ async def test_a_session_that_goes_on_elsewhere_keeps_the_node_of_its_turn_and_w
     binding = Binding("n7", 2)
     begin = Beginning(next_index=4, turn=5, continues_turn=in_turn)
 
-    async def claim(*_: object) -> RestoredSession:
+    async def claim(*_: object, **__: object) -> RestoredSession:
         return RestoredSession(TALK, "asked", 9, begin, binding if in_turn else None, [missed])
 
     monkeypatch.setattr(there.life.records, "claim", claim)
@@ -252,3 +256,104 @@ async def test_a_session_that_goes_on_elsewhere_keeps_the_node_of_its_turn_and_w
     assert (claimed.generation, claimed.asked, claimed.address) == (9, "asked", ADDRESS)
     assert (claimed.node_session_id, claimed.is_orphan) == (f"{session.session_id}-9", True)
     assert claimed.resume_token == session.resume_token
+
+
+OTHERS = [user("bob"), user("ada", "beta"), service("ada"), LOCAL]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["same tenant", "other tenant", "a key", "no credential"])
+async def test_a_token_is_worth_nothing_to_another_principal(
+    store: Store, here: Front, there: Front, other: Principal
+) -> None:
+    session, socket = await here.open(TALK, user("ada"))
+    assert here.life.sessions.find_by_token(session.resume_token, other.owner_digest) is None
+    assert here.life.sessions.find_by_token(session.resume_token, user("ada").owner_digest) is session
+    await here.detach(session, socket)
+    assert await there.openings.adopt(back(session), at(ADDRESS, other)) is None
+    mine = await there.openings.adopt(back(session), at(ADDRESS, user("ada", token_id="another token")))
+    assert mine is not None
+    assert mine.belongs_to == user("ada").owner_digest
+    # The record keeps it: it goes on belonging to the same after another move, and after Redis lost it.
+    await store.line.call("DEL", store.keys.session(session.session_id))
+    await there.life.records.is_still_ours(mine, ADDRESS)
+    assert await here.openings.adopt(back(session), at(ADDRESS, other)) is None
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=["same tenant", "other tenant", "a key", "no credential"])
+async def test_a_gateways_session_is_found_by_its_id_with_the_same_key_alone(
+    here: Front, there: Front, other: Principal
+) -> None:
+    mine = user("ada")
+    session, socket = await here.open(INIT, mine)
+    await here.detach(session, socket)
+    for front in (here, there):
+        assert await front.openings.adopt_by_id(session.session_id, at(ADDRESS, other)) is None
+    assert not session.is_open_to(at(ADDRESS, other))
+    assert session.is_open_to(at(ADDRESS, mine))
+    assert await there.openings.adopt_by_id(session.session_id, at(ADDRESS, mine)) is not None
+
+
+async def test_a_record_of_an_older_release_belongs_to_nobody_with_a_credential(
+    store: Store, here: Front, there: Front
+) -> None:
+    session, socket = await here.open(TALK)
+    await here.detach(session, socket)
+    fields = await store.line.call("HKEYS", store.keys.session(session.session_id))
+    assert "belongs_to" not in fields
+    assert await there.openings.adopt(back(session), at(ADDRESS, user("ada"))) is None
+    assert await there.openings.adopt(back(session), at(ADDRESS)) is not None
+
+
+async def test_a_tenant_that_the_credential_may_not_act_for_is_ignored(here: Front) -> None:
+    named = msgspec.structs.replace(TALK, tenant_id="beta")
+    tenants = [(await here.open(named, who))[0].tenant_id for who in (user("ada"), service("k", act_for=("beta",)))]
+    assert tenants == ["acme", "beta"]
+    assert (await here.open(named))[0].tenant_id == "beta"
+
+
+async def test_languages_that_the_credential_does_not_allow_are_refused(here: Front) -> None:
+    only = user("ada", pairs=("zh:en", "en:zh"))
+    french = msgspec.structs.replace(TALK, tgt_lang="fr")
+    refusal = await here.openings.open(at(ADDRESS, only), french)
+    assert refusal == Refusal(
+        ErrorCode.PERMISSION_DENIED, "this credential does not allow en→fr; it allows zh:en, en:zh"
+    )
+    any_of = msgspec.structs.replace(TALK, src_lang="auto", tgt_lang="en", auto_langs=["zh", "de"])
+    assert isinstance(await here.openings.open(at(ADDRESS, only), any_of), Refusal)
+    assert isinstance(await here.openings.open(at(ADDRESS, only), TALK), Session)
+    assert len(here.life.sessions) == 1
+
+
+async def test_a_token_that_allows_less_does_not_go_on_with_what_another_one_opened(here: Front, there: Front) -> None:
+    session, socket = await here.open(TALK, user("ada"))
+    less = at(ADDRESS, user("ada", pairs=("zh:en",)))
+    refusal = here.openings.may_resume(session, less)
+    assert refusal is not None
+    assert refusal.code is ErrorCode.PERMISSION_DENIED
+    assert here.life.sessions.is_held(session)
+    await here.detach(session, socket)
+    claimed = await there.openings.adopt(back(session), less)
+    assert claimed is not None
+    assert there.openings.may_resume(claimed, less) is not None
+    assert len(there.life.sessions) == 0
+
+
+async def test_a_principal_has_no_more_sessions_than_its_token_allows(here: Front) -> None:
+    one, two = user("ada", max_sessions=2), user("bob", max_sessions=2)
+    first, socket = await here.open(TALK, one)
+    opened = await asyncio.gather(*(here.openings.open(at(ADDRESS, one), TALK) for _ in range(3)))
+    refused = [session for session in opened if isinstance(session, Refusal)]
+    assert {refusal.code for refusal in refused} == {ErrorCode.QUOTA_EXCEEDED}
+    assert len(refused) == 2
+    await here.open(TALK, two)
+    # One whose socket is gone takes nobody's place, until it is resumed.
+    await here.detach(first, socket)
+    await here.open(TALK, one)
+    denied = here.openings.may_resume(first, at(ADDRESS, one))
+    assert denied is not None
+    assert denied.code is ErrorCode.QUOTA_EXCEEDED
+    assert here.life.sessions.is_held(first)
+    for session in here.life.sessions.all:
+        here.openings.drop(session)
+    assert here.life.sessions._of_principal == {}
+    assert here.openings._opening == {}

@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.access.principals import LOCAL
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.jobs.requests import RequestSeen
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.session import MissingResult, SessionCloseAck, SessionInit, TranslationResult
@@ -27,7 +27,7 @@ class Listener:
     """The other end of a socket, which may be shut."""
 
     meter = ""
-    principal = LOCAL
+    principal: Principal = LOCAL
 
     def __init__(self, is_open: bool = True) -> None:
         self.is_open = is_open

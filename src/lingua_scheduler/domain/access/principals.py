@@ -1,6 +1,8 @@
 """Who a caller is, after its credential was checked."""
 
+import hashlib
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -9,6 +11,10 @@ from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENA
 from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
 from lingua_scheduler.domain.errors import HttpCode
+
+# Every session and every HTTP job asks for one.
+REMEMBERED_OWNERS = 4096
+_DIGEST_BYTES = 16
 
 
 class PrincipalKind(StrEnum):
@@ -19,6 +25,9 @@ class PrincipalKind(StrEnum):
     NODE = "node"
     OPERATOR = "operator"
     METRICS = "metrics"
+
+
+_WITHOUT_CREDENTIAL = (PrincipalKind.LOCAL, PrincipalKind.ANONYMOUS)
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,19 +54,30 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """What belongs to it belongs to this name: the user, or the key where there is no user.
-
-        A tenant has neither "/" nor ":", so no subject can be chosen to look like a key.
-        """
-        if self.kind is PrincipalKind.LOCAL:
+        """What belongs to it belongs to this name: the user, or the key where there is no user."""
+        if self.kind in _WITHOUT_CREDENTIAL:
             return ""
+        # An app may give its users any name, so a name must never look like a key. A tenant has neither "/" nor ":".
         return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}:{self.key_id}"
+
+    @property
+    def owner_digest(self) -> str:
+        """Stands for `owner` in Redis, where a user's name has no place; empty if there is no owner."""
+        return _digest(self.owner)
 
     def tenant_for(self, named: str | None) -> str:
         """The tenant of its work. What a caller names counts only if it may act for that tenant."""
         if not named or not is_tenant(named):
             return self.tenant
         return named if named in self.act_for or ALL_TENANTS in self.act_for else self.tenant
+
+    def work_tenant(self, named: str | None) -> str:
+        """As it is noted with its work. Without a credential any tenant may be named: nothing depends on it."""
+        return named or "" if self.kind in _WITHOUT_CREDENTIAL else self.tenant_for(named)
+
+    def may_name(self, named: str | None) -> bool:
+        """Whether its work may be for this tenant."""
+        return not named or self.work_tenant(named) == named
 
     def may_translate(self, src: str, tgt: str) -> bool:
         return not self.pairs or any(_fits(pair, src, tgt) for pair in self.pairs)
@@ -126,4 +146,14 @@ def token_expired() -> Denied:
 
 def _fits(pair: str, src: str, tgt: str) -> bool:
     wanted_src, _, wanted_tgt = pair.partition(":")
-    return wanted_src in ("*", src) and wanted_tgt in ("*", tgt)
+    return _covers(wanted_src, src) and _covers(wanted_tgt, tgt)
+
+
+def _covers(wanted: str, tag: str) -> bool:
+    """As RFC 4647 filters: zh covers zh-TW, and the other way round it does not."""
+    return wanted == "*" or f"{tag.lower()}-".startswith(f"{wanted.lower()}-")
+
+
+@lru_cache(REMEMBERED_OWNERS)
+def _digest(owner: str) -> str:
+    return hashlib.blake2b(owner.encode(), digest_size=_DIGEST_BYTES).hexdigest() if owner else ""

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """A request id is scoped to its tenant and session, so that an id used twice never returns another person's job."""
+    """A request id is scoped to its tenant, caller and session, so that an id used twice never returns another person's
+    job."""
 
+    # The tenant; of a caller with a credential that chooses its session ids, the caller too.
     tenant_id: str
     session_id: str
     request_id: str

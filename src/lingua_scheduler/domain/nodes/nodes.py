@@ -32,6 +32,12 @@ class RegisterOutcome(StrEnum):
     GONE = "gone"
 
 
+class NodeClaimOutcome(StrEnum):
+    CLAIMED = "claimed"
+    TOOK = "took"  # it belonged to another principal, whose key is not bound to it
+    FOREIGN = "foreign"
+
+
 class BeatOutcome(StrEnum):
     ALIVE = "alive"
     GONE = "gone"

@@ -28,6 +28,9 @@ def code_for(denied: Denied) -> CloseCode:
 
 
 class Peer(Protocol):
+    # Who it is, by its credential.
+    principal: Principal
+
     @property
     def is_open(self) -> bool:
         """Whether its socket is, as far as we know."""
@@ -45,8 +48,6 @@ class ClientPeer(Peer, Protocol):
     # Where it comes from, and what the limits of its address are counted under: empty when it has none.
     address: str
     meter: str
-    # Who it is, by its credential.
-    principal: Principal
 
     def ping(self, is_on: bool) -> None:
         """Whether the peer is pinged. One that is not gets text frames alone; the system finds out if it is gone."""

@@ -76,6 +76,8 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     is_call: bool = False
     # The customer on whose behalf it was asked for, if the client said so.
     tenant_id: str = ""
+    # Digest of the principal whose job it is; empty if it needed no credential.
+    belongs_to: str = ""
     # What the caller must name to fetch the result.
     secret: str = ""
     # How long it may wait in line for a slot, when the caller said so.

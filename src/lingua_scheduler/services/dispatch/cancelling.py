@@ -24,11 +24,14 @@ class Cancellation(NamedTuple):
     ended: str = ""
 
 
-async def cancel(store: Store, job_id: str, linger_ms: int) -> Cancellation:
-    """End the job in Redis, then signal its owner. If the signal is lost, the owner notices at its next step."""
+async def cancel(store: Store, job_id: str, linger_ms: int, only_of: str | None = None) -> Cancellation:
+    """End the job in Redis, then signal its owner. If the signal is lost, the owner notices at its next step.
+
+    `only_of`: the digest of a principal that may cancel its own jobs alone.
+    """
     for _ in range(MAX_SURPRISES):
         record = await store.jobs.find(job_id)
-        if record is None:
+        if record is None or not record.is_for(only_of):
             return Cancellation(CancelOutcome.GONE)
         lingers = record.is_live and await store.node_views.reports_jobs(record.node_id, record.shard)
         outcome, ended = await store.jobs.cancel(record, linger_ms if lingers else 0)
@@ -54,8 +57,8 @@ class Cancelling:
         self._waiting = waiting
         self._linger_ms = linger_ms
 
-    async def cancel(self, job_id: str) -> Cancellation:
-        cancelled = await cancel(self._store, job_id, self._linger_ms)
+    async def cancel(self, job_id: str, only_of: str | None = None) -> Cancellation:
+        cancelled = await cancel(self._store, job_id, self._linger_ms, only_of)
         if cancelled.outcome is CancelOutcome.CANCELLED and cancelled.record is not None:
             # If the job is ours, it need not wait for our own signal to come back.
             self.heard(CancelJob(cancelled.record.owner, cancelled.record.job_id))

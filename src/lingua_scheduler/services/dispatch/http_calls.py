@@ -10,6 +10,7 @@ from types import MappingProxyType
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, is_job_id
@@ -21,6 +22,7 @@ from lingua_scheduler.domain.sessions.utterances import PADDING_MANUAL_MS, CutRe
 from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
 from lingua_scheduler.services.attempts.counts import Books
+from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Wish, Work, attributes_of
 from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
@@ -41,6 +43,9 @@ SECRET_BYTES = 12
 # What is assumed of audio that comes without its own.
 SAMPLE_RATE = 16_000
 NOTHING: Mapping[str, str] = MappingProxyType({})
+_NOT_ITS_TENANT = Refusal(
+    ErrorCode.PERMISSION_DENIED, "this credential may not act for that tenant_id; leave it out, or use a key that may"
+)
 _STOPPING = Refusal(ErrorCode.NODE_OVERLOADED, "the scheduler is stopping; ask another instance")
 
 
@@ -49,6 +54,7 @@ class _Call:
 
     def __init__(self, work: Work) -> None:
         self.secret = work.secret
+        self.belongs_to = work.belongs_to
         self.notes = work.notes
         self.placement: Placement | None = None
         self.answer: asyncio.Future[Placement | Refusal] = asyncio.get_running_loop().create_future()
@@ -120,17 +126,21 @@ class Calls:
     def stop_taking_work(self) -> None:
         self.is_open = False
 
-    async def dispatch(self, asked: F2fDispatch, carrier: Mapping[str, str] = NOTHING) -> Placement | Refusal:
+    async def dispatch(
+        self, asked: F2fDispatch, carrier: Mapping[str, str] = NOTHING, principal: Principal = LOCAL
+    ) -> Placement | Refusal:
         """Returns once the job has a slot; the job then continues in the background.
 
         `carrier` has the headers of the request, perhaps with the caller's trace context.
         """
         if complaint := _complaint(asked):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
-        work = self._work(asked)
+        work = self._work(asked, principal)
         if complaint := work.terms.complaint():
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
-        if refusal := self.refusal():
+        if not principal.may_name(asked.tenant_id):
+            return _NOT_ITS_TENANT
+        if refusal := denial(principal, work.pools) or self.refusal():
             return refusal
         work = await self._languages.matched(work)
         answer = await self._dispatch(work, carrier, asked.options.timeout_ms if asked.options else None)
@@ -177,19 +187,23 @@ class Calls:
             return Refusal(ErrorCode.SCHEDULER_DEPENDENCY_DOWN, "Redis is unavailable; try again later")
         return None
 
-    async def elsewhere(self, handle: str) -> str:
-        """The other instance that has, or had, the job; empty if it is known here, or nowhere."""
-        if handle in self._placed or self._results.find(handle, self._clock()) is not None:
+    async def elsewhere(self, handle: str, belongs_to: str = "") -> str:
+        """The other instance that has, or had, the job; empty if it is known here, or nowhere, or is another's."""
+        if handle in self._placed or self._results.find(handle, self._clock(), belongs_to) is not None:
             return ""
         job_id = JobHandle.parse(handle).job_id
         if not is_job_id(job_id):
             return ""
         record = await self._store.jobs.find(job_id)
-        return record.owner if record is not None and record.owner != self._instance else ""
+        if record is None or not record.is_for(belongs_to):
+            return ""
+        return record.owner if record.owner != self._instance else ""
 
-    async def result(self, handle: str, wait_ms: int) -> FetchedResult | None:
-        """None if the job is unknown or expired here, or the secret is wrong."""
+    async def result(self, handle: str, wait_ms: int, belongs_to: str = "") -> FetchedResult | None:
+        """None if the job is unknown or expired here, the secret is wrong, or it belongs to another principal."""
         call = self._placed.get(handle)
+        if call is not None and call.belongs_to != belongs_to:
+            return None
         if call is not None and self._waiters < self._max_jobs:
             self._waiters += 1
             try:
@@ -200,7 +214,7 @@ class Calls:
                 self._waiters -= 1
         if handle in self._placed:
             return FetchedResult(job_id=handle, state=JobState.DISPATCHED)
-        return self._results.find(handle, self._clock())
+        return self._results.find(handle, self._clock(), belongs_to)
 
     async def take_result(self, handle: str) -> FetchedResult | None:
         """Wait for the end of a job, and keep its result no longer; None if it was dropped."""
@@ -258,9 +272,9 @@ class Calls:
             ended = Outcome(
                 JobState.CANCELLED, call.placement.job_id, detail="a repeat of this request took over this job"
             )
-        self._results.keep(result_of(call.placement.handle, ended), self._clock())
+        self._results.keep(result_of(call.placement.handle, ended), self._clock(), call.belongs_to)
 
-    def _work(self, asked: F2fDispatch) -> Work:
+    def _work(self, asked: F2fDispatch, principal: Principal) -> Work:
         options = asked.options or DispatchOptions()
         src_lang, tgt_lang = (tag_of(text) or text for text in (asked.src_lang, asked.tgt_lang))
         terms = Terms(src_lang, tgt_lang, pipeline=PipelineTerms(use_tts=options.require_tts is not False))
@@ -270,7 +284,10 @@ class Calls:
         else:
             audio_format, duration_ms = audio.measure(asked.audio, asked.sample_rate or SAMPLE_RATE)
         serial, named = next(self._serials), asked.request_id
-        request = None if named is None else Request(asked.tenant_id or "", asked.session_id, named)
+        tenant_id, belongs_to = principal.work_tenant(asked.tenant_id), principal.owner_digest
+        # Callers choose their session ids, so two of one tenant may choose the same: each has requests of its own.
+        scope = f"{tenant_id} {belongs_to}" if belongs_to else tenant_id
+        request = None if named is None else Request(scope, asked.session_id, named)
         return Work(
             wait_s=None if options.timeout_ms is None else options.timeout_ms / 1000,
             session_id=asked.session_id,
@@ -278,7 +295,8 @@ class Calls:
             node_session_id=f"call-{secrets.token_hex(8)}",
             utterance_index=serial,
             is_call=True,
-            tenant_id=asked.tenant_id or "",
+            tenant_id=tenant_id,
+            belongs_to=belongs_to,
             secret=secrets.token_hex(SECRET_BYTES),
             terms=terms,
             pools=terms.pools(),

@@ -21,6 +21,7 @@ class _Kept(msgspec.Struct, frozen=True, gc=False):
     result: FetchedResult
     size_bytes: int
     forget_at_s: float
+    belongs_to: str
 
 
 class Results:
@@ -34,21 +35,22 @@ class Results:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def keep(self, result: FetchedResult, now_s: float) -> None:
+    def keep(self, result: FetchedResult, now_s: float, belongs_to: str = "") -> None:
         detail = result.error.detail if result.error else None
         texts = (result.job_id, result.text_asr, result.text_translated, result.tts_audio, detail)
         size_bytes = ENVELOPE_BYTES + sum(sys.getsizeof(text) for text in texts if text)
         self._drop(result.job_id)
-        self._kept[result.job_id] = _Kept(result, size_bytes, now_s + self._settings.keep_ms / 1000)
+        self._kept[result.job_id] = _Kept(result, size_bytes, now_s + self._settings.keep_ms / 1000, belongs_to)
         self._held_bytes += size_bytes
         while len(self._kept) > self._settings.max_results or self._held_bytes > self._settings.max_result_bytes:
             self._drop(next(iter(self._kept)))
         self.forget_old(now_s)
 
-    def find(self, job_id: str, now_s: float) -> FetchedResult | None:
+    def find(self, job_id: str, now_s: float, belongs_to: str = "") -> FetchedResult | None:
+        """For the principal whose job it was, by its digest. No other caller gets it, not even an administrator."""
         self.forget_old(now_s)
         kept = self._kept.get(job_id)
-        return kept.result if kept is not None else None
+        return kept.result if kept is not None and kept.belongs_to == belongs_to else None
 
     def take(self, job_id: str) -> FetchedResult | None:
         """For the only caller that will ask."""

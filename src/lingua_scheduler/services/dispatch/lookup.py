@@ -22,9 +22,10 @@ class Lookup:
         self._failures = store.failures
         self._explainer = explainer
 
-    async def find(self, job_id: str) -> JobView | None:
+    async def find(self, job_id: str, only_of: str | None = None) -> JobView | None:
+        """`only_of`: the digest of a principal that sees its own jobs alone; another's is as unknown to it as none."""
         record = await self._jobs.find(job_id)
-        return None if record is None else _view(record)
+        return _view(record) if record is not None and record.is_for(only_of) else None
 
     async def latest(self, asked: JobFilter, limit: int) -> list[JobView]:
         return [_view(record) for record in await self._jobs.latest(asked, limit)]
@@ -33,10 +34,10 @@ class Lookup:
         """Failed jobs of the whole fleet, newest first, also those whose record has expired or never was."""
         return await self._failures.latest(asked, limit)
 
-    async def explain(self, job_id: str) -> JobExplanation | None:
+    async def explain(self, job_id: str, only_of: str | None = None) -> JobExplanation | None:
         """The explanation recorded when it waited, failed or was retried, and a current one if it has not ended."""
         record = await self._jobs.find(job_id)
-        if record is None:
+        if record is None or not record.is_for(only_of):
             return None
         kept = record.explanation
         then = _EXPLANATION.decode(kept) if kept else None

@@ -11,7 +11,7 @@ import msgspec
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.services.attempts.ending import Endings
-from lingua_scheduler.services.attempts.work import NO_WISH, Binding, Wish, Work
+from lingua_scheduler.services.attempts.work import NO_WISH, Binding, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch import selection_log
 from lingua_scheduler.services.dispatch.recording import Recorder
@@ -150,7 +150,7 @@ class Placer:
                 async with asyncio.timeout(SETTLE_S):
                     await self.settled.wait()
         has_wish = work.wish.preferred_node or work.wish.affinity_key
-        binding = await self._wished(work.wish) if has_wish else None
+        binding = await self._wished(work) if has_wish else None
         binding = binding or work.binding or Binding()
         wait_s = self._queue_wait_s if work.wait_s is None else work.wait_s
         began = self._clock()
@@ -178,13 +178,15 @@ class Placer:
                 self._remember(work.pools)
                 binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
                 if work.wish.affinity_key:
-                    await self._bind(work.wish.affinity_key, binding)
+                    await self._bind(work, binding)
             return placed
 
-    async def _bind(self, affinity_key: str, binding: Binding) -> None:
+    async def _bind(self, work: Work, binding: Binding) -> None:
         """Best effort. The slot is leased already: an exception here would leave the job unsent and the slot taken."""
         try:
-            await self._store.affinity.bind(affinity_key, binding.node_id, binding.shard, self._affinity_ttl_ms)
+            await self._store.affinity.bind(
+                work.wish.affinity_key, binding.node_id, binding.shard, self._affinity_ttl_ms, tenant=_tenant(work)
+            )
         except RedisAway as error:
             _log.warning("affinity.unbound", node_id=binding.node_id, error=str(error))
 
@@ -200,13 +202,14 @@ class Placer:
         served_at_s = self._served_at_s.get(work.pools, float("-inf"))
         return wanted.number > 1 or work.is_adopted or self._clock() - served_at_s < SERVED_LATELY_S
 
-    async def _wished(self, wish: Wish) -> Binding | None:
+    async def _wished(self, work: Work) -> Binding | None:
         """The node to be asked first, before the turn's own: demanded or preferred, or remembered for the key."""
+        wish = work.wish
         if wish.preferred_node:
             place = await self._store.placements.find(wish.preferred_node)
             # A node that is nowhere is asked for in shard 0, which says so.
             return Binding(wish.preferred_node, place.shard if place else 0)
-        bound = await self._store.affinity.read(wish.affinity_key)
+        bound = await self._store.affinity.read(wish.affinity_key, tenant=_tenant(work))
         return Binding(*bound) if bound else None
 
     async def _in_line(
@@ -370,6 +373,7 @@ class Placer:
             needs=work.terms.pipeline.needs,
             is_last_resort=is_last_resort,
             wide=self._pool_map.map.wide_in(shard, work.pools),
+            belongs_to=work.belongs_to,
         )
 
     async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
@@ -391,6 +395,11 @@ class Placer:
         except RedisAway:
             wanted.doubtful = (*wanted.doubtful, attempt.shard)
         return False
+
+
+def _tenant(work: Work) -> str:
+    """Whose affinity key it is. What a caller without a credential names as its tenant proves nothing."""
+    return work.tenant_id if work.belongs_to else ""
 
 
 async def _nobody(pools: tuple[str, ...]) -> bool:  # noqa: ARG001

@@ -82,6 +82,7 @@ class Recorder:
             owner=self._instance,
             error=error,
             detail=detail,
+            belongs_to=work.belongs_to,
         )
 
     async def missing_for(self, pools: tuple[str, ...]) -> str:

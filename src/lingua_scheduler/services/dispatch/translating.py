@@ -8,13 +8,16 @@ from typing import NamedTuple
 from pybase64 import b64decode
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.job_ids import JobHandle
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.pools.languages import AUTO, tag_of
+from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult, ResultError
 from lingua_scheduler.protocol.shapes import LanguagesUsed
 from lingua_scheduler.protocol.uploads import SAMPLE_RATE, Decoded, NotDecoded, Piece, SoundFormat, wav_of
+from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
 from lingua_scheduler.services.dispatch.cancelling import Cancelling
@@ -52,6 +55,7 @@ class Upload(NamedTuple):
     carrier: Mapping[str, str]
     # Its address.
     caller: str = ""
+    principal: Principal = LOCAL
 
 
 class PieceOutcome(NamedTuple):
@@ -111,7 +115,9 @@ class FileTranslations:
         """None if the caller has left: then nothing goes on."""
         if complaint := _complaint(upload):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
-        if refusal := self._calls.refusal():
+        # Before the file is decoded.
+        wanted = Terms(tag_of(upload.src_lang) or "", tag_of(upload.tgt_lang) or "").pools()
+        if refusal := denial(upload.principal, wanted) or self._calls.refusal():
             return refusal
         if not self._calls.budget.take_of_caller(len(upload.sound), upload.caller):
             return Refusal(ErrorCode.NODE_OVERLOADED, "too much audio is waiting for translation; try again later")
@@ -187,7 +193,7 @@ class FileTranslations:
                 audio=piece.audio,
                 options=DispatchOptions(require_tts=upload.wants_speech, timeout_ms=left_ms),
             )
-            placed = await self._calls.dispatch(asked, upload.carrier)
+            placed = await self._calls.dispatch(asked, upload.carrier, upload.principal)
             if not isinstance(placed, Refusal):
                 used = LanguagesUsed(src_lang=placed.src_lang, tgt_lang=placed.tgt_lang)
                 return _Result(await self._follow(placed.handle), used)

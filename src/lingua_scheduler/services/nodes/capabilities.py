@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.nodes.nodes import Features, LoadLimits, Machine, MachineLoad, NodeService, Profile
 from lingua_scheduler.domain.pools.languages import (
     MAX_LANGUAGES,
@@ -56,11 +57,16 @@ def unreadable_pair(said: LanguageCapabilities) -> int | None:
     return None if said.nmt_capabilities is None else _STATEMENTS.read(said).unreadable
 
 
+def most_slots(principal: Principal, most: int) -> int:
+    """What is believed of the slots a node announces, by its credential."""
+    return min(principal.max_slots, most) if principal.max_slots else most
+
+
 def profile_of(message: NodeRegister, default_max_jobs: int, max_jobs: int) -> Profile:
     return Profile(
         declared=_declared(message.language_capabilities),
         down=_down(message),
-        max_jobs=_slots(message.max_concurrent_jobs, default_max_jobs, max_jobs),
+        max_jobs=_slots(message.max_concurrent_jobs, min(default_max_jobs, max_jobs), max_jobs),
         features=Features.announced(message.advanced_features or ()),
         reports_jobs=message.running_job_ids is not None,
         takes_jobs=message.accept_public_jobs,

@@ -10,7 +10,15 @@ from lingua_scheduler.domain.nodes.nodes import BeatOutcome, LoadLimits, Profile
 from lingua_scheduler.protocol.node import NodeHeartbeat
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.services.nodes.capabilities import changed_by, hint_about, is_new, load_of, queue_of, refusal_of
+from lingua_scheduler.services.nodes.capabilities import (
+    changed_by,
+    hint_about,
+    is_new,
+    load_of,
+    most_slots,
+    queue_of,
+    refusal_of,
+)
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.services.nodes.node_writer import NodeWriter
 from lingua_scheduler.services.nodes.running_jobs import RunningJobs
@@ -98,7 +106,8 @@ class Heartbeats:
             message = msgspec.structs.replace(message, language_capabilities=None)
         elif message.language_capabilities is not None:
             link.hint(hint_about(message.language_capabilities))
-        profile = changed_by(message, link.profile, self._settings.max_jobs, self._load_limits)
+        most = most_slots(link.peer.principal, self._settings.max_jobs)
+        profile = changed_by(message, link.profile, most, self._load_limits)
         if profile != link.profile and not is_paid and not link.pace.may_change(message.language_capabilities):
             self._put_off(link, message, is_change=True)
             return link.profile

@@ -32,6 +32,8 @@ class NodeLink:
         "_in_doubt_until_s",
         "alive_ms",
         "beaten_at_s",
+        "belongs_to",
+        "claimed_at_s",
         "complaints",
         "digest",
         "epoch",
@@ -72,6 +74,9 @@ class NodeLink:
         self.place = Place()
         self.owner = owner
         self.peer = peer
+        # Digest of the principal whose node it is, and when Redis was last told; empty if it needed no credential.
+        self.belongs_to = peer.principal.owner_digest
+        self.claimed_at_s = clock()
         self.profile = profile
         # The latest that Redis has taken. While it is another one, every beat is an update.
         self.written_profile: Profile | None = None

@@ -6,8 +6,9 @@ from enum import Enum, auto
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
-from lingua_scheduler.domain.nodes.nodes import BeatOutcome, PlaceOutcome, Profile, RegisterOutcome
+from lingua_scheduler.domain.nodes.nodes import BeatOutcome, NodeClaimOutcome, PlaceOutcome, Profile, RegisterOutcome
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.domain.pools.pools import Admission, Membership, membership_of
 from lingua_scheduler.services.attempts.peers import CloseCode
@@ -23,6 +24,8 @@ from lingua_scheduler.telemetry import logs
 _log = logs.get()
 
 
+# How often the claim of a connected node on its id is renewed.
+CLAIM_AGAIN_S = 3_600.0
 # A part of the first quarantine: so soon a node that was restarted may show that it is mended.
 PROBE_SHARE = 0.25
 
@@ -48,6 +51,7 @@ class NodeWriter:
         self._clock = clock
         self._nodes = store.nodes
         self._placements = store.placements
+        self._claims = store.claims
         self._links = links
         self._pool_map = pool_map
         self._running = running
@@ -55,6 +59,18 @@ class NodeWriter:
         self._admission = Admission(settings.pools.admission)
         self._believed_slots = settings.nodes.believed_slots
         self._probe_ms = int(PROBE_SHARE * settings.nodes.quarantine_ms)
+
+    async def claim(self, node_id: str, principal: Principal) -> NodeClaimOutcome:
+        """The id belongs to the principal from here on, unless it is another's."""
+        if not principal.owner_digest:
+            return NodeClaimOutcome.CLAIMED
+        is_bound = principal.node_id == node_id
+        return await self._claims.claim(node_id, principal.owner_digest, is_bound=is_bound)
+
+    async def _claim_again(self, link: NodeLink) -> None:
+        if link.belongs_to:
+            await self.claim(link.node_id, link.peer.principal)
+            link.claimed_at_s = self._clock()
 
     async def register(self, link: NodeLink, running: Collection[str], over: Owner | None = None) -> Written:
         """Write the node as new, in its place or the lowest free one."""
@@ -80,6 +96,8 @@ class NodeWriter:
     async def beat(self, link: NodeLink) -> BeatOutcome:
         """A sign of life, with what has changed."""
         link.beaten_at_s = self._clock()
+        if link.beaten_at_s - link.claimed_at_s > CLAIM_AGAIN_S:
+            await self._claim_again(link)
         if link.written_profile is not link.profile:
             return await self.update(link)
         look = look_of(link.digest, link.alive_ms, link.load)
@@ -120,6 +138,7 @@ class NodeWriter:
     async def restore(self, link: NodeLink) -> BeatOutcome:
         """Write a node again that Redis has lost, or lost a part of; with what it runs, before it is given more."""
         link.doubt()
+        await self._claim_again(link)
         _, link.place = await self._placements.restore(
             link.node_id, link.place, self._pools.shard_size, self._pools.max_shards
         )

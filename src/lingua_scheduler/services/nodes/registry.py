@@ -4,14 +4,15 @@ import asyncio
 import secrets
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
-from lingua_scheduler.domain.nodes.nodes import NODE_ID
+from lingua_scheduler.domain.nodes.nodes import NODE_ID, NodeClaimOutcome
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.protocol.node import NodeRegister
 from lingua_scheduler.services.attempts.peers import CloseCode, NodePeer
 from lingua_scheduler.services.attempts.work import Refusal
-from lingua_scheduler.services.nodes.capabilities import profile_of, refusal_of
+from lingua_scheduler.services.nodes.capabilities import most_slots, profile_of, refusal_of
 from lingua_scheduler.services.nodes.heartbeats import alive_ms
 from lingua_scheduler.services.nodes.holders import PING_WITHIN_S, Holders
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
@@ -92,17 +93,20 @@ class Registry:
         return None
 
     async def _register(self, peer: NodePeer, link_id: str, message: NodeRegister) -> NodeLink | Refusal:
-        node_id = message.node_id or f"node-{secrets.token_hex(4).upper()}"
-        if not NODE_ID.fullmatch(node_id):
-            REGISTRATIONS["refused"].inc()
-            return Refusal(ErrorCode.INVALID_MESSAGE, "invalid node_id: must be up to 64 letters, digits, and . _ : -")
-        if complaint := refusal_of(message.language_capabilities):
-            REGISTRATIONS["refused"].inc()
-            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, complaint)
-        profile = profile_of(message, self._settings.default_max_jobs, self._settings.max_jobs)
+        principal = peer.principal
+        node_id = message.node_id or principal.node_id or f"node-{secrets.token_hex(4).upper()}"
+        if refusal := self._refusal(node_id, message, principal):
+            return refusal
+        most = most_slots(principal, self._settings.max_jobs)
+        profile = profile_of(message, self._settings.default_max_jobs, most)
         owner = Owner(self._links.instance, link_id)
-        holder = await self._owners.holder(node_id) if message.node_id else None
-        if await self._is_taken(node_id, owner, profile.boot_id, holder):
+        claimed = await self._claim(node_id, principal)
+        if claimed is NodeClaimOutcome.FOREIGN:
+            return self._denied(node_id, f"{node_id} belongs to another credential; register with that, or as another")
+        is_new = not message.node_id and not principal.node_id
+        holder = None if is_new else await self._owners.holder(node_id)
+        # A key that is bound to the id takes it also from another key's node that answers.
+        if claimed is NodeClaimOutcome.CLAIMED and await self._is_taken(node_id, owner, profile.boot_id, holder):
             return self._conflict(node_id)
         stays_alive_ms = alive_ms(message.heartbeat_interval_ms, self._settings)
         former = self._links.find(node_id)
@@ -133,6 +137,30 @@ class Registry:
         _log.info("node.registered", node_id=node_id, shard=link.shard, pools=len(link.serves), slots=profile.max_jobs)
         return link
 
+    def _refusal(self, node_id: str, message: NodeRegister, principal: Principal) -> Refusal | None:
+        """What can be said against it before Redis is asked."""
+        if principal.node_id and node_id != principal.node_id:
+            told = f"this credential is bound to {principal.node_id}; it may not register as {node_id[:64]}"
+            return self._denied(node_id, told)
+        if not NODE_ID.fullmatch(node_id):
+            REGISTRATIONS["refused"].inc()
+            return Refusal(ErrorCode.INVALID_MESSAGE, "invalid node_id: must be up to 64 letters, digits, and . _ : -")
+        if complaint := refusal_of(message.language_capabilities):
+            REGISTRATIONS["refused"].inc()
+            return Refusal(ErrorCode.INVALID_CAPABILITY_SCHEMA, complaint)
+        return None
+
+    async def _claim(self, node_id: str, principal: Principal) -> NodeClaimOutcome:
+        """Before the conflict check: neither the same boot id nor a silent socket makes it the node of another key."""
+        former = self._links.find(node_id)
+        if former is not None and former.belongs_to != principal.owner_digest and not principal.node_id:
+            # Also of a node that came without a credential, and of one whose claim Redis has lost.
+            return NodeClaimOutcome.FOREIGN
+        claimed = await self._writer.claim(node_id, principal)
+        if former is not None and former.belongs_to != principal.owner_digest:
+            return NodeClaimOutcome.TOOK
+        return claimed
+
     async def _is_taken(self, node_id: str, owner: Owner, boot_id: str, holder: Holder | None) -> bool:
         """Whether another process is connected with this id, and answers. The same one may come back at any time."""
         former = self._links.find(node_id)
@@ -146,6 +174,11 @@ class Registry:
             # Ours, and judged above; or left by a former life of this instance.
             return False
         return await self._holders.is_there(holder.owner, node_id)
+
+    def _denied(self, node_id: str, told: str) -> Refusal:
+        REGISTRATIONS["refused"].inc()
+        _log.warning("node.not_permitted", node_id=node_id[:64])
+        return Refusal(ErrorCode.PERMISSION_DENIED, told)
 
     def _conflict(self, node_id: str) -> Refusal:
         REGISTRATIONS["conflict"].inc()

@@ -17,6 +17,7 @@ from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, Utt
 from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.protocol.uploads import about_file, file_in
 from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.services.attempts.work import Binding, Outcome, Refusal, Work, attributes_of
 from lingua_scheduler.services.dispatch.audio_budget import AudioRoom
@@ -150,10 +151,8 @@ class Intake:
 
     def _utterance(self, session: Session, message: Utterance) -> Refusal | None:
         terms = terms_of(message, message.pipeline)
-        if terms != session.whole_terms:
-            if complaint := terms.complaint():
-                return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
-            session.whole_terms, session.whole_pools = terms, terms.pools()
+        if terms != session.whole_terms and (refusal := self._change_terms(session, terms)):
+            return refusal
         if complaint := _about_audio(message):
             return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
         if not self.is_open:
@@ -176,6 +175,15 @@ class Intake:
         else:
             self._settled(session, self._delivery.silence(session, message.utterance_index))
             self._arm(session)
+        return None
+
+    def _change_terms(self, session: Session, terms: Terms) -> Refusal | None:
+        if complaint := terms.complaint():
+            return Refusal(ErrorCode.INVALID_MESSAGE, f"utterance: {complaint}")
+        pools = terms.pools()
+        if session.peer is not None and (refusal := denial(session.peer.principal, pools)):
+            return refusal
+        session.whole_terms, session.whole_pools = terms, pools
         return None
 
     def _is_piece(self, session: Session, message: Utterance, duration_ms: int) -> bool:
@@ -239,6 +247,7 @@ class Intake:
             padding_ms=PADDING_MANUAL_MS if message.manual_cut else PADDING_AUTO_MS,
             said_at_s=self._clock(),
             tenant_id=session.tenant_id,
+            belongs_to=session.belongs_to,
             context=session.conversation.context(wall_ms()),
             # For a session taken over from another instance no task follows the old jobs, so job ids start again.
             request=None if request_id is None else Request(session.tenant_id, session.node_session_id, request_id),
@@ -323,6 +332,7 @@ class Intake:
                     padding_ms=cut.padding_ms,
                     said_at_s=self._clock(),
                     tenant_id=session.tenant_id,
+                    belongs_to=session.belongs_to,
                     context=session.conversation.context(wall_ms()),
                     binding=self._binding(session, cut.turn),
                 ),

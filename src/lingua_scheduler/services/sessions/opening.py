@@ -1,9 +1,13 @@
 """Opening, taking over, reattaching and ending sessions."""
 
+from collections import Counter
+
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.sessions.handover import ResumeToken
+from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.session import SessionInit
 from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
+from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
 from lingua_scheduler.services.dispatch.languages import LanguageLookup
@@ -14,6 +18,8 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()
+
+TOO_MANY = "this credential allows {most} sessions at once, and has them (max_sessions); close one first"
 
 _IDLE_SESSIONS = metrics.IDLE_CLOSED.labels("session")
 
@@ -29,6 +35,8 @@ class Openings:
         self.budget = budget
         self.languages = languages
         self._idle_s = idle_ms / 1000
+        # Sessions of principals with a limit that are being opened.
+        self._opening: Counter[str] = Counter()
 
     async def open(self, peer: ClientPeer, init: SessionInit) -> Session | Refusal:
         """Write the record to Redis before answering the client, so that another instance can continue the session."""
@@ -37,17 +45,50 @@ class Openings:
             return Refusal(ErrorCode.INVALID_MESSAGE, f"session_init: {complaint}")
         if self.sessions.is_full:
             return Refusal(ErrorCode.NODE_OVERLOADED, "too many open sessions (server.max_sessions); try again later")
+        if refusal := denial(peer.principal, terms.pools()) or self._over_quota(peer):
+            return refusal
+        self._opening[belongs_to := peer.principal.owner_digest] += 1
+        try:
+            return await self._open(peer, init, terms)
+        finally:
+            self._opening[belongs_to] -= 1
+            if not self._opening[belongs_to]:
+                del self._opening[belongs_to]
+
+    async def _open(self, peer: ClientPeer, init: SessionInit, terms: Terms) -> Session:
         # The acknowledgement says which languages are used, and must know of nodes that came a moment ago.
         await self.languages.look_up(terms)
-        session = self.sessions.make(init, terms, self.records.owner())
-        session.address = peer.address
+        session = self._make(peer, init, terms, self.records.owner())
         while not await self.records.open(session, init):
-            session = self.sessions.make(init, terms, self.records.owner())
-            session.address = peer.address
+            session = self._make(peer, init, terms, self.records.owner())
         self.sessions.add(session)
         self.records.hold(session, self._taken)
         session.attach(peer)
         return session
+
+    def _make(self, peer: ClientPeer, init: SessionInit, terms: Terms, owner: str, session_id: str = "") -> Session:
+        session = self.sessions.make(init, terms, owner, session_id)
+        session.address = peer.address
+        session.belongs_to = peer.principal.owner_digest
+        session.tenant_id = peer.principal.work_tenant(init.tenant_id)
+        return session
+
+    def _over_quota(self, peer: ClientPeer) -> Refusal | None:
+        """The limit is per instance: sessions at other instances are not counted."""
+        most, belongs_to = peer.principal.max_sessions, peer.principal.owner_digest
+        if not most or self.sessions.speaking_for(belongs_to) + self._opening[belongs_to] < most:
+            return None
+        return Refusal(ErrorCode.QUOTA_EXCEEDED, TOO_MANY.format(most=most))
+
+    def may_resume(self, session: Session, peer: ClientPeer) -> Refusal | None:
+        """Why its principal may not go on with it: its token may allow less than the one that opened the session."""
+        refusal = denial(peer.principal, session.pools)
+        if refusal is None and session.peer is None:
+            refusal = self._over_quota(peer)
+        if refusal is not None and session.peer is None and session.grace is None and self.sessions.is_held(session):
+            # It was claimed a moment ago, and no socket will ever close.
+            self.drop(session)
+        return refusal
 
     async def unserved(self, session: Session) -> str | None:
         """Why no node serves its languages now, for a person who is about to speak; None if one does."""
@@ -84,18 +125,18 @@ class Openings:
         self, session_id: str, peer: ClientPeer, token: str = "", last_index: int | None = None
     ) -> Session | None:
         owner = self.records.owner()
-        claimed = await self.records.claim(session_id, owner, token, peer.address, last_index)
+        belongs_to = peer.principal.owner_digest
+        claimed = await self.records.claim(session_id, owner, token, peer.address, last_index, belongs_to=belongs_to)
         if claimed is None:
             return None
         if (here := self.sessions.find(session_id)) is not None:
             # Two sockets came with the token at once, and the other was quicker.
             self.drop(here)
-        session = self.sessions.make(claimed.init, terms_of(claimed.init), owner, session_id)
+        session = self._make(peer, claimed.init, terms_of(claimed.init), owner, session_id)
         if token:
             session.resume_token = token
             session.is_orphan = True
         session.generation, session.asked = claimed.generation, claimed.asked
-        session.address = peer.address
         session.node_session_id = f"{session_id}-{claimed.generation}"
         session.conversation.begin_at(claimed.beginning)
         if claimed.binding is not None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -124,14 +125,16 @@ class SessionRecords:
         self._held.move_to_end(session.session_id)
 
     async def claim(
-        self, session_id: str, owner: str, token: str, address: str, last_heard: int | None
+        self, session_id: str, owner: str, token: str, address: str, last_heard: int | None, *, belongs_to: str = ""
     ) -> RestoredSession | None:
-        """None if the session does not exist, or is not this client's."""
+        """None if the session does not exist, or is not this client's. `belongs_to`: a digest of its principal."""
         try:
             if token:
-                record = await self._store.claim(session_id, owner, token, self._keep_ms, address=address)
+                record = await self._store.claim(
+                    session_id, owner, token, self._keep_ms, address=address, belongs_to=belongs_to
+                )
             else:
-                record = await self._claim_by_id(session_id, owner, address)
+                record = await self._claim_by_id(session_id, owner, address, belongs_to)
         except NotDone:
             raise
         except RedisAway:
@@ -160,11 +163,12 @@ class SessionRecords:
             outcomes=[outcome for outcome in outcomes if last_heard < outcome.utterance_index <= reach],
         )
 
-    async def _claim_by_id(self, session_id: str, owner: str, address: str) -> SessionRecord | None:
-        found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms)
+    async def _claim_by_id(self, session_id: str, owner: str, address: str, belongs_to: str) -> SessionRecord | None:
+        claim = partial(self._store.claim_by_id, session_id, owner, address, self._keep_ms, belongs_to=belongs_to)
+        found = await claim()
         if isinstance(found, HeldBy) and not await self._is_alive(found.instance, found.incarnation):
             # It did not live to tell that the socket is gone.
-            found = await self._store.claim_by_id(session_id, owner, address, self._keep_ms, dead=found)
+            found = await claim(dead=found)
         return found if isinstance(found, SessionRecord) else None
 
     async def is_still_ours(self, session: Session, address: str) -> bool:
@@ -327,6 +331,7 @@ class SessionRecords:
             binding=binding,
             address=session.address,
             is_away=is_away,
+            belongs_to=session.belongs_to,
         )
 
     def _tell_taken(self, session: Session) -> None:

@@ -40,6 +40,7 @@ class Session:
         "awaited",
         "away",
         "backlog",
+        "belongs_to",
         "binding",
         "bound_turn",
         "conversation",
@@ -119,6 +120,8 @@ class Session:
         self.trails: dict[int, Trail] = {}
         self.requests = RequestMemory()
         self.peer: ClientPeer | None = None
+        # Digest of the principal that opened it; no other may speak for it. Empty if it needed no credential.
+        self.belongs_to = ""
         # Where its latest socket came from.
         self.address = ""
         # Under which its address has a session more, and when something was last said in it.
@@ -171,10 +174,12 @@ class Session:
         return True
 
     def is_open_to(self, peer: ClientPeer) -> bool:
-        """Whether a socket may speak for it without its token: its own; or, when that is gone, another one from the
-        same address, because the gateway knows its session by the id alone."""
+        """Whether a socket may speak for it without its token: its own; or, when that is gone, another one of the same
+        principal from the same address, because the gateway knows its session by the id alone."""
         if self.peer is peer:
             return True
+        if self.belongs_to != peer.principal.owner_digest:
+            return False
         return (self.peer is None or not self.peer.is_open) and self.address == peer.address
 
     def resume(self, peer: ClientPeer, last_index: int | None) -> None:
@@ -193,6 +198,9 @@ class Session:
             return
         former, self.peer = self.peer, peer
         self.address = peer.address
+        if peer.principal.pairs:
+            # Another token of its user may allow other languages.
+            self.whole_terms = None
         peer.ping(not self.is_gateway)
         if self.is_gateway:
             if former is not None and self.awaited:
@@ -229,6 +237,8 @@ class Sessions:
         self._finished: dict[Session, asyncio.TimerHandle] = {}
         # How many each address has, also those that are being opened.
         self._of_address: Counter[str] = Counter()
+        # Those of each principal that has a credential.
+        self._of_principal: dict[str, set[Session]] = {}
         # How many ask for what, in words and as pools.
         self.languages: Counter[str] = Counter()
         self.pools: Counter[tuple[str, ...]] = Counter()
@@ -292,14 +302,22 @@ class Sessions:
             self.languages[session.terms.languages] += 1
             self.pools[session.pools] += 1
         self._by_id[session.session_id] = session
+        if session.belongs_to:
+            self._of_principal.setdefault(session.belongs_to, set()).add(session)
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
 
     def find(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)
 
-    def find_by_token(self, token: str) -> Session | None:
-        return self._by_token.get(token)
+    def find_by_token(self, token: str, belongs_to: str = "") -> Session | None:
+        """Of the principal that opened it; for another one the token is worth nothing."""
+        session = self._by_token.get(token)
+        return session if session is not None and session.belongs_to == belongs_to else None
+
+    def speaking_for(self, belongs_to: str) -> int:
+        """How many sessions of a principal have a socket here. One whose socket is gone does not count."""
+        return sum(session.peer is not None for session in self._of_principal.get(belongs_to, ()))
 
     def detach(self, session: Session, peer: ClientPeer, on_expiry: Callable[[Session], None]) -> None:
         """Its socket closed; the session stays open for a grace period, unless another socket uses it."""
@@ -319,6 +337,8 @@ class Sessions:
             if handle is not None:
                 handle.cancel()
         del self._by_id[session.session_id]
+        if session.belongs_to:
+            self._forget_of_principal(session)
         self._give_place_back(session.meter)
         _count_down(self.languages, session.terms.languages)
         _count_down(self.pools, session.pools)
@@ -327,6 +347,12 @@ class Sessions:
         else:
             self._forget(session)
         metrics.SESSIONS.set(len(self._by_id))
+
+    def _forget_of_principal(self, session: Session) -> None:
+        others = self._of_principal[session.belongs_to]
+        others.discard(session)
+        if not others:
+            del self._of_principal[session.belongs_to]
 
     def _remember_finished(self, session: Session) -> None:
         loop = asyncio.get_running_loop()

@@ -12,16 +12,16 @@ class Affinity:
         self._keys = keys
         self._unreadable = unreadable
 
-    async def read(self, key: str) -> tuple[str, int] | None:
+    async def read(self, key: str, *, tenant: str = "") -> tuple[str, int] | None:
         """The node and its shard, or None when nothing is bound (any more)."""
-        bound = await self._line.call("GET", self._keys.affinity(key))
+        bound = await self._line.call("GET", self._keys.affinity(key, tenant))
         if bound is None:
             return None
         shard, _, node_id = bound.partition(" ")
         if not (is_shard(shard) and is_node(node_id)):
-            self._unreadable.met("affinity", self._keys.affinity(key))
+            self._unreadable.met("affinity", self._keys.affinity(key, tenant))
             return None
         return node_id, int(shard)
 
-    async def bind(self, key: str, node_id: str, shard: int, ttl_ms: int) -> None:
-        await self._line.call("SET", self._keys.affinity(key), f"{shard} {node_id}", "PX", ttl_ms)
+    async def bind(self, key: str, node_id: str, shard: int, ttl_ms: int, *, tenant: str = "") -> None:
+        await self._line.call("SET", self._keys.affinity(key, tenant), f"{shard} {node_id}", "PX", ttl_ms)

@@ -74,6 +74,8 @@ class JobOrder(msgspec.Struct, frozen=True, gc=False):
     is_last_resort: bool = True
     # Wide pools of the shard whose nodes serve all of `pools`.
     wide: tuple[str, ...] = ()
+    # Digest of the principal whose job it is, if it has a credential.
+    belongs_to: str = ""
 
 
 class Dispatched(msgspec.Struct, frozen=True, gc=False):
@@ -106,6 +108,7 @@ class JobNote(msgspec.Struct, frozen=True, gc=False):
     owner: str
     error: str = ""
     detail: str = ""
+    belongs_to: str = ""
 
 
 class Jobs(Records):
@@ -128,6 +131,8 @@ class Jobs(Records):
         session_id = order.session_id
         if not session_id.isprintable():
             session_id = one_line(session_id)
+        if order.belongs_to:
+            session_id = f"{session_id}\n{order.belongs_to}"
         return self._batches.submit(
             _DISPATCH,
             keys,
@@ -229,6 +234,7 @@ class Jobs(Records):
             state=_AFTER[JobEvent.FAIL] if has_failed else JobState.CREATED.value,
             reason=note.error,
             detail=one_line(note.detail),
+            belongs_to=note.belongs_to,
             most=RECENT_MAX,
             keep_ms=keep_ms,
         )

@@ -45,14 +45,20 @@ class JobRecord(NamedTuple):
     # Oldest first.
     history: tuple[JobStep, ...]
     explanation: str
+    # Digest of the principal whose job it is; empty if it needed no credential.
+    belongs_to: str = ""
 
     @property
     def is_live(self) -> bool:
         return self.state in LIVE
 
+    def is_for(self, only_of: str | None) -> bool:
+        """Whether a caller may know of it: one who sees only what belongs to this digest, or everything (None)."""
+        return only_of is None or self.belongs_to == only_of
+
 
 class JobFilter(NamedTuple):
-    """Empty: any."""
+    """Empty, or None: any."""
 
     state: str = ""
     session: str = ""
@@ -62,6 +68,8 @@ class JobFilter(NamedTuple):
     pair: str = ""
     # It began then or later.
     since_ms: int = 0
+    # It belongs to this principal, by its digest.
+    only_of: str | None = None
 
     def takes(self, record: JobRecord) -> bool:
         wanted = (
@@ -72,7 +80,9 @@ class JobFilter(NamedTuple):
             (self.pair, (pool.rpartition(":")[0] for pool in record.pools)),
         )
         began_ms = min(record.times_ms.values(), default=0)
-        return began_ms >= self.since_ms and all(not asked or asked in found for asked, found in wanted)
+        if began_ms < self.since_ms or not record.is_for(self.only_of):
+            return False
+        return all(not asked or asked in found for asked, found in wanted)
 
 
 ANY = JobFilter()
@@ -195,6 +205,7 @@ def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
         times_ms={step.moment: step.at_ms for step in history},
         history=tuple(history),
         explanation=fields.get("explanation", ""),
+        belongs_to=fields.get("belongs_to", ""),
     )
 
 

@@ -50,7 +50,7 @@ local needs      = ARGV[13]  -- kinds of service the jobs need
 local last       = ARGV[14]  -- 1: a quarantined node is better than none
 local wides      = ARGV[15]  -- how many of the last keys are wide pools
 local now_ms     = ARGV[16]
-local orders     = {unpack(ARGV, 17)}  -- of each job: job attempt run_ms utterance wish, and in a second line session
+local orders     = {unpack(ARGV, 17)}  -- of each job: job attempt run_ms utterance wish; session; perhaps whom it belongs to
 
 math.randomseed(dice)
 local moment = clock(now_ms)
@@ -78,6 +78,7 @@ for i, text in ipairs(orders) do
     leased[#leased + 1] = order.job .. '#' .. attempt .. '#' .. chosen
     -- It is here (again), wherever it was meanwhile.
     record.rest = known and with_line(known.rest, 'moved_to', '') or also_names == '' and '' or '\nalso ' .. also_names
+    if order.belongs_to ~= '' and not known then record.rest = record.rest .. '\nbelongs_to ' .. order.belongs_to end
     record.attempt, record.node, record.epoch, record.run_ms = attempt, chosen, node.epoch, run_ms
     record.utterance, record.session = order.utterance, order.session
     move(record, state, at_ms, '')

@@ -12,13 +12,15 @@ local cuts       = ARGV[6]   -- the latest utterances and the frames they were m
 local binding    = ARGV[7]   -- the node its open turn sticks to
 local address    = ARGV[8]   -- digest of where its client comes from, if it is found by its id
 local away       = ARGV[9]   -- 1: it has no socket
-local keep_ms    = ARGV[10]
+local belongs_to = ARGV[10]  -- digest of the principal that opened it; empty: it needed no credential
+local keep_ms    = ARGV[11]
 
 local whose = owned_by(session, owner, generation)
 if whose == 'taken' then return {'taken'} end
 if whose == 'gone' then
   redis.call('DEL', session)
   redis.call('HSET', session, 'owner', owner, 'token', token, 'init', init, 'by_id', by_id, 'generation', generation)
+  if belongs_to ~= '' then redis.call('HSET', session, 'belongs_to', belongs_to) end
 end
 if address ~= '' then redis.call('HSET', session, 'address', address, 'away', away) end
 if cuts ~= '' then redis.call('HSET', session, 'cuts', cuts, 'binding', binding) end

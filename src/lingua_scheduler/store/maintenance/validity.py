@@ -15,6 +15,7 @@ from lingua_scheduler.domain.watching.tallies import tally_of
 from lingua_scheduler.store.reading import (
     credential_of,
     fields_of,
+    is_digest,
     is_instance,
     is_node,
     is_number,
@@ -177,4 +178,5 @@ WHOLE: dict[str, Whole] = {
     "tally": lambda entries: tally_of(dict(entries), 0) is not None,
     "revision": lambda entries: revision_of(entries[0].value) is not None,
     "past": lambda entries: is_past(entries[0].value),
+    "claim": lambda entries: is_digest(entries[0].value),
 }

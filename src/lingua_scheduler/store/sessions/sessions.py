@@ -45,6 +45,8 @@ class Hold(NamedTuple):
 
 
 class SessionStore:
+    """`belongs_to` is a digest of the principal that opened a session; empty if it needed no credential."""
+
     def __init__(self, line: RedisLine, keys: Keys, scripts: Scripts) -> None:
         self._line = line
         self._keys = keys
@@ -63,6 +65,7 @@ class SessionStore:
         binding: str = "",
         address: str = "",
         is_away: bool = False,
+        belongs_to: str = "",
     ) -> OpenOutcome:
         """Write a session down, at its beginning or after Redis has lost its record."""
         reply = await self._scripts.run(
@@ -77,28 +80,37 @@ class SessionStore:
             binding=binding,
             address=_digest(f"{session_id} {address}") if is_found_by_id else "",
             away=int(is_away),
+            belongs_to=belongs_to,
             keep_ms=keep_ms,
         )
         return OpenOutcome(reply[0])
 
     async def claim(
-        self, session_id: str, owner: str, token: str, keep_ms: int, *, address: str = ""
+        self, session_id: str, owner: str, token: str, keep_ms: int, *, address: str = "", belongs_to: str = ""
     ) -> SessionRecord | None:
-        """Take the session over; None when there is none, or the token is not its own."""
-        claimed = await self._claim(session_id, owner, _digest(token), address, "", keep_ms)
+        """Take the session over; None when there is none, or the token is not its own, or another's."""
+        claimed = await self._claim(session_id, owner, _digest(token), address, belongs_to, "", keep_ms)
         return claimed if isinstance(claimed, SessionRecord) else None
 
     async def claim_by_id(
-        self, session_id: str, owner: str, address: str, keep_ms: int, *, dead: HeldBy | None = None
+        self,
+        session_id: str,
+        owner: str,
+        address: str,
+        keep_ms: int,
+        *,
+        dead: HeldBy | None = None,
+        belongs_to: str = "",
     ) -> SessionRecord | HeldBy | None:
         """Without a token: one that was opened to be found by its id, from this address, while no socket speaks for it.
 
         `dead` names an owner that died without telling that its socket is gone.
         """
-        return await self._claim(session_id, owner, "", address, dead.owner if dead is not None else "", keep_ms)
+        former = "" if dead is None else dead.owner
+        return await self._claim(session_id, owner, "", address, belongs_to, former, keep_ms)
 
     async def _claim(
-        self, session_id: str, owner: str, token: str, address: str, dead: str, keep_ms: int
+        self, session_id: str, owner: str, token: str, address: str, belongs_to: str, dead: str, keep_ms: int
     ) -> SessionRecord | HeldBy | None:
         reply = await self._scripts.run(
             "session_claim",
@@ -107,6 +119,7 @@ class SessionStore:
             owner=owner,
             token=token,
             address=_digest(f"{session_id} {address}"),
+            belongs_to=belongs_to,
             dead=dead,
             most=MAX_UNDER_WAY,
             keep_ms=keep_ms,

@@ -18,7 +18,8 @@ from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.http import messages
 from lingua_scheduler.services.nodes.http import nodes as module
-from lingua_scheduler.services.nodes.http.nodes import TOO_MANY, HttpNode, HttpNodes, Stranger, TooFast
+from lingua_scheduler.services.nodes.http.messages import Stranger, TooFast
+from lingua_scheduler.services.nodes.http.nodes import TOO_MANY, HttpNode, HttpNodes
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store

@@ -1,5 +1,6 @@
-"""Converts a node's HTTP requests into the messages a WebSocket would carry."""
+"""Converts a node's HTTP requests into the messages a WebSocket would carry, and names why one is rejected."""
 
+from enum import Enum, auto
 from math import inf
 from typing import Any, NamedTuple
 
@@ -21,6 +22,20 @@ from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.capabilities import refusal_of, unreadable_pair
 
 HEALTHY = frozenset({"ok", "ready", "healthy"})
+
+
+class Stranger(Enum):
+    """Why a request in the name of a node is rejected."""
+
+    UNKNOWN = auto()
+    ELSEWHERE = auto()  # the id has another connection by now
+    FOREIGN = auto()  # the node belongs to another credential
+
+
+class TooFast(NamedTuple):
+    """Its long lists were not read: it changes them too often."""
+
+    retry_after_s: int
 
 
 class HttpNodeClaim(NamedTuple):

@@ -2,13 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from enum import Enum, auto
 from functools import partial
 from itertools import count
 from time import thread_time
-from typing import NamedTuple
 
 from lingua_scheduler.clock import LEAST_WAIT_S, SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.guards.destinations import Destinations
@@ -25,6 +24,8 @@ from lingua_scheduler.services.nodes.capabilities import is_new
 from lingua_scheduler.services.nodes.connected import ConnectedNodes
 from lingua_scheduler.services.nodes.http.messages import (
     HttpNodeClaim,
+    Stranger,
+    TooFast,
     complaint_about,
     complaint_about_languages,
     heartbeat_of,
@@ -51,19 +52,6 @@ TOO_MANY = "this address has too many nodes and connections (server.max_sockets_
 _LINK = "h"
 
 Carry = Callable[[str, Message], Awaitable[bool]]
-
-
-class Stranger(Enum):
-    """Why a request in the name of a node is rejected."""
-
-    UNKNOWN = auto()
-    ELSEWHERE = auto()  # the id has another connection by now
-
-
-class TooFast(NamedTuple):
-    """Its long lists were not read: it changes them too often."""
-
-    retry_after_s: int
 
 
 class HttpNode:
@@ -115,9 +103,13 @@ class HttpNodes:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def find(self, node_id: str, boot_id: str | None, caller: Caller) -> HttpNode | Stranger:
-        """The node that speaks: it repeats its boot_id, or comes from where it registered."""
+    def find(
+        self, node_id: str, boot_id: str | None, caller: Caller, principal: Principal = LOCAL
+    ) -> HttpNode | Stranger:
+        """The node that speaks: with its credential, it repeats its boot_id, or comes from where it registered."""
         node = self._nodes.get(node_id)
+        if self._is_foreign(node_id, principal):
+            return Stranger.FOREIGN
         if node is None:
             return Stranger.UNKNOWN if self._connected.links.find(node_id) is None else Stranger.ELSEWHERE
         if boot_id is not None and boot_id[:64] != node.link.profile.boot_id:
@@ -126,12 +118,19 @@ class HttpNodes:
             return Stranger.ELSEWHERE
         return node
 
-    async def elsewhere(self, node_id: str, boot_id: str | None) -> str | Stranger:
+    def _is_foreign(self, node_id: str, principal: Principal) -> bool:
+        link = self._connected.links.find(node_id)
+        is_other = link is not None and link.belongs_to != principal.owner_digest
+        return is_other or (principal.node_id or node_id) != node_id
+
+    async def elsewhere(self, node_id: str, boot_id: str | None, principal: Principal = LOCAL) -> str | Stranger:
         """The other instance with which the node registered; empty if it is connected here, or unknown.
 
         What cannot be of the node is not sent there: it may be large, and everyone knows the id. Whether a node that
         has no boot_id comes from its address is known there alone.
         """
+        if self._is_foreign(node_id, principal):
+            return Stranger.FOREIGN
         if node_id in self._nodes:
             return ""
         holder = await self._connected.registry.held_elsewhere(node_id)
@@ -141,14 +140,16 @@ class HttpNodes:
             return Stranger.ELSEWHERE
         return holder.owner.instance
 
-    async def register(self, says: NodeRegistration, caller: Caller = NOBODY) -> HttpNode | Refusal:
+    async def register(
+        self, says: NodeRegistration, caller: Caller = NOBODY, principal: Principal = LOCAL
+    ) -> HttpNode | Refusal:
         place = self._addresses.enter(caller.meter)
         registered: HttpNode | Refusal | None = None
         try:
             is_known = says.node_id in self._nodes  # it gives its former place back
             if place > self._addresses.max_sockets and not is_known:
                 return Refusal(ErrorCode.NODE_UNAVAILABLE, TOO_MANY)
-            registered = await self._register(says, caller)
+            registered = await self._register(says, caller, principal)
         finally:
             # Otherwise it is the node's, until its box is closed.
             if not isinstance(registered, HttpNode):
@@ -158,14 +159,14 @@ class HttpNodes:
             await self._connected.heartbeats.take(link, heartbeat_of(link.node_id, says, registered.claim))
         return registered
 
-    async def _register(self, says: NodeRegistration, caller: Caller) -> HttpNode | Refusal:
+    async def _register(self, says: NodeRegistration, caller: Caller, principal: Principal) -> HttpNode | Refusal:
         if not self.is_open:
             return Refusal(ErrorCode.NODE_UNAVAILABLE, "the scheduler is stopping; try again shortly")
         if complaint := complaint_about(says, self._destinations):
             return Refusal(ErrorCode.INVALID_MESSAGE, complaint)
         claim, box, toll = (
             HttpNodeClaim().changed_by(says),
-            Mailbox(self._max_bytes, self._clock),
+            Mailbox(self._max_bytes, self._clock, principal),
             Toll(self._addresses, caller.meter, self._clock),
         )
         if refusal := await toll.wait():
@@ -175,7 +176,7 @@ class HttpNodes:
         toll.pay(thread_time() - began_s)
         if refusal is not None:
             return refusal
-        former = self._nodes.get(says.node_id or "")
+        former = self._nodes.get(says.node_id or principal.node_id)
         register = registration_of(says, claim, caller.address)
         link = await self._connected.registry.register(box, f"{_LINK}{next(self._serials):x}", register)
         if isinstance(link, Refusal):

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, NodeHeartbeatAck, ResultAck
 from lingua_scheduler.protocol.shapes import Message
@@ -20,8 +21,9 @@ _ENVELOPE_BYTES = 2_048
 class Mailbox:
     """Implements the peer that services write to. It never blocks: a job that does not fit goes to another node."""
 
-    def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, max_bytes: int, clock: Clock = SYSTEM_CLOCK, principal: Principal = LOCAL) -> None:
         self._clock = clock
+        self.principal = principal
         self._max_bytes = max_bytes
         self._waiting: list[Mail] = []
         self._bytes = 0

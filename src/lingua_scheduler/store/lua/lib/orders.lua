@@ -1,11 +1,12 @@
--- What is asked for one job, as `store/jobs/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session.
+-- What is asked for one job, as `store/jobs/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session,
+-- then, if its caller has a credential, a line with whom it belongs to.
 -- The wish is empty, or the preferred node (- for none), then 1 if it is that node or none, then the excluded nodes.
 -- One table serves all orders of a batch: a table for each would be most of what has to be collected.
 local NO_NODES = {}
 local function read_order(text, order)
   local wish
-  order.job, order.attempt, order.run_ms, order.utterance, wish, order.session = string.match(text,
-    '^(%S+) (%S+) (%S+) (%S+) ([^\n]*)\n(.*)$')
+  order.job, order.attempt, order.run_ms, order.utterance, wish, order.session, order.belongs_to =
+    string.match(text, '^(%S+) (%S+) (%S+) (%S+) ([^\n]*)\n([^\n]*)\n?(.*)$')
   local preferred, is_only, excluded = nil, false, NO_NODES
   if wish ~= '' then
     excluded = {}
