@@ -111,7 +111,7 @@ def read_identity(path: Path, address: str) -> NodeIdentity | None:
 
 
 def write_identity(path: Path, identity: NodeIdentity) -> None:
-    """In one step, and for nobody else to read: a crash leaves the file of before. Raises BadIdentity."""
+    """In one step: a crash leaves the file of before. No other user can read it. Raises BadIdentity."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Its mode is 0600 from the start.

@@ -86,16 +86,19 @@ async def _asked(joining: JoinString, wish: EnrolRequest) -> Enrolled:
     access = Access(str(joining.key))
     headers = {**await access.headers(url), "Content-Type": "application/json"}
     # A redirect would carry the key to another place.
-    options = {"data": msgspec.json.encode(wish), "headers": headers, "allow_redirects": False}
+    body = msgspec.json.encode(wish)
     async with (
         asyncio.timeout(ENROL_WITHIN_S),
         access.session() as http,
-        http.post(url, **options) as response,
+        http.post(url, data=body, headers=headers, allow_redirects=False) as response,
     ):
-        body = await response.content.read(MAX_CHARS)
+        said = await response.content.read(MAX_CHARS)
         if response.status != 200:
-            raise JoinFailed(_said(response, body))
-        return msgspec.json.decode(body, type=Enrolled)
+            raise JoinFailed(_said(response, said))
+        try:
+            return msgspec.json.decode(said, type=Enrolled)
+        except msgspec.DecodeError:
+            raise JoinFailed("the server is not a scheduler, or an older one") from None
 
 
 def _said(response: aiohttp.ClientResponse, body: bytes) -> str:

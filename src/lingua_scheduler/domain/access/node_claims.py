@@ -14,7 +14,7 @@ MAX_NODE_TOKEN_S = 60
 _Seconds = Annotated[int, Meta(ge=0, lt=2**40)]
 
 
-class NodeClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NodeTokenClaims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`iss` is the id of its credential; what the node may do is there, not here."""
 
     iss: Annotated[str, Meta(max_length=64)]
@@ -29,15 +29,15 @@ def cluster_audience(audience: str, key_prefix: str) -> str:
     return f"{audience}/{key_prefix}"
 
 
-def read_node_claims(part: str) -> NodeClaims:
+def read_node_claims(part: str) -> NodeTokenClaims:
     """Raises BadToken."""
     try:
-        return msgspec.json.decode(from_base64(part), type=NodeClaims)
+        return msgspec.json.decode(from_base64(part), type=NodeTokenClaims)
     except (ValueError, RecursionError):
         raise BadToken("a claim is missing, unknown or malformed") from None
 
 
-def check_node_claims(claims: NodeClaims, audience: str, now_ms: int) -> None:
+def check_node_claims(claims: NodeTokenClaims, audience: str, now_ms: int) -> None:
     """Raises BadToken, ExpiredToken."""
     if claims.aud != audience:
         raise BadToken("for another cluster")

@@ -130,7 +130,7 @@ def unauthenticated(reason: str) -> Denied:
 
 
 def enrolment_refused(why: str) -> Denied:
-    """Told to whoever has the secret of the enrolment key."""
+    """Told openly: the caller has the secret of the enrolment key."""
     return Denied(403, HttpCode.ENROLMENT_REFUSED.value, why, reason=why)
 
 

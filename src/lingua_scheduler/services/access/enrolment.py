@@ -9,8 +9,8 @@ from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, Credential
 from lingua_scheduler.domain.access.enrolment import (
     EnrolmentRefused,
+    Newcomer,
     NodeIdTaken,
-    Wish,
     after,
     credential_for,
     joined_before,
@@ -18,27 +18,20 @@ from lingua_scheduler.domain.access.enrolment import (
 )
 from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key, shown
 from lingua_scheduler.domain.access.principals import Principal, PrincipalKind, holder_of
+from lingua_scheduler.domain.nodes.nodes import NodeClaimOutcome
 from lingua_scheduler.services.access.book import CredentialBook
+from lingua_scheduler.store.nodes.claims import NodeClaims
 from lingua_scheduler.telemetry import logs
 
 _log = logs.get()
 
 ABSENT_MS = 600_000
-
-
-async def _nobody_elses(_node_id: str, _principal: Principal) -> bool:
-    return True
+# Of the ended credentials of a node, the latest is the one that its id may still belong to.
+MAX_FORMER = 4
 
 
 class Enrolment:
-    """`claims` notes that a node id belongs to a principal, and says whether it may."""
-
-    def __init__(
-        self,
-        book: CredentialBook,
-        wall_ms: Callable[[], int],
-        claims: Callable[[str, Principal], Awaitable[bool]] = _nobody_elses,
-    ) -> None:
+    def __init__(self, book: CredentialBook, claims: NodeClaims, wall_ms: Callable[[], int]) -> None:
         self._book = book
         self._wall_ms = wall_ms
         self._claims = claims
@@ -46,17 +39,17 @@ class Enrolment:
     async def enrol(self, key_id: str, public_key: str, node_id: str = "") -> Credential:
         """A credential for the node; the same if it asks again. Raises EnrolmentRefused, NodeIdTaken, RedisAway."""
         made = fresh_key(KeyKind.NODE)
-        wish = Wish(public_key, node_id or f"node-{secrets.token_hex(4).upper()}")
-        found = self._decide(key_id, wish)
+        newcomer = Newcomer(public_key, node_id or f"node-{secrets.token_hex(4).upper()}")
+        found = self._decide(key_id, newcomer)
         if found is None:
-            new = credential_for(self._key(key_id), wish, made, self._wall_ms())
-            if not await self._claims(wish.node_id, holder_of(new)):
-                raise NodeIdTaken(f"{wish.node_id} belongs to another credential; choose another id")
+            new = credential_for(self._key(key_id), newcomer, made, self._wall_ms())
+            if not await self._claims_id(new):
+                raise NodeIdTaken(f"{newcomer.node_id} belongs to another credential; choose another id")
 
             def change() -> CredentialSet:
                 # Decided on what Redis has now: of many that ask at once, as many join as the key allows.
                 nonlocal found
-                found = self._decide(key_id, wish)
+                found = self._decide(key_id, newcomer)
                 if found is not None:
                     return CredentialSet()
                 key, known, now_ms = self._key(key_id), self._book.all(), self._wall_ms()
@@ -66,7 +59,9 @@ class Enrolment:
 
             await self._book.change(change)
             if found is None:
-                _log.info("node.joined", node_id=wish.node_id, key_id=shown(KeyKind.NODE, new.id), enrolled_with=key_id)
+                _log.info(
+                    "node.joined", node_id=newcomer.node_id, key_id=shown(KeyKind.NODE, new.id), enrolled_with=key_id
+                )
                 return new
         return found
 
@@ -106,11 +101,22 @@ class Enrolment:
             raise EnrolmentRefused("the enrolment key has ended; ask for another")
         return key
 
-    def _decide(self, key_id: str, wish: Wish) -> Credential | None:
+    async def _claims_id(self, new: Credential) -> bool:
+        """Whether the node id belongs to no other credential, or to one of the same tenant that has ended."""
+        now_ms = self._wall_ms()
+        of_id = [one for one in self._book.all() if (one.node_id, one.tenant) == (new.node_id, new.tenant)]
+        ended = sorted((one for one in of_id if not one.is_live(now_ms)), key=lambda one: -one.created_ms)
+        for one in (new, *ended[:MAX_FORMER]):
+            digest = holder_of(one).owner_digest
+            if await self._claims.claim(new.node_id, digest, is_bound=False) is not NodeClaimOutcome.FOREIGN:
+                return True
+        return False
+
+    def _decide(self, key_id: str, newcomer: Newcomer) -> Credential | None:
         key, known, now_ms = self._key(key_id), self._book.all(), self._wall_ms()
-        found = joined_before(key, wish, known, now_ms)
+        found = joined_before(key, newcomer, known, now_ms)
         if found is None:
-            may_join(key, wish, known, now_ms)
+            may_join(key, newcomer, known, now_ms)
         return found
 
 

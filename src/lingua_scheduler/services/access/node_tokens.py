@@ -2,7 +2,6 @@
 
 from collections import OrderedDict
 from functools import lru_cache
-from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -18,16 +17,13 @@ from lingua_scheduler.domain.access.principals import (
     token_expired,
     unauthenticated,
 )
+from lingua_scheduler.services.access.doorkeeper import ReadsTokens
 from lingua_scheduler.services.access.standing import KnownCredentials, objection
 from lingua_scheduler.services.access.tokens import VerifyingKey, is_signed
 
 _ALGORITHM = "EdDSA"
 # A node sends one at each connect. A node that sent more would only make its own tokens usable twice, for a minute.
 MAX_REMEMBERED = 100_000
-
-
-class ReadsTokens(Protocol):
-    def read(self, text: str, now_ms: int) -> Principal | Denied: ...
 
 
 class NodeTokens:
@@ -70,7 +66,7 @@ class NodeTokens:
         return credential
 
     def _use(self, key_id: str, token_id: str, until_ms: int, now_ms: int) -> None:
-        """Raises BadToken if it was used before. Only what is signed gets here, so nobody can fill the memory."""
+        """Raises BadToken if it was used before. Only signed tokens get here, so strangers cannot fill the memory."""
         while self._used and (len(self._used) >= MAX_REMEMBERED or next(iter(self._used.values())) < now_ms):
             self._used.popitem(last=False)
         if self._used.get((key_id, token_id), 0) >= now_ms:
