@@ -11,6 +11,7 @@ from aiohttp import web
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.configuration.data_dirs import catalogue_path, credentials_path
+from lingua_scheduler.console.access import access_operations
 from lingua_scheduler.console.alarms import alarm_operations
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
 from lingua_scheduler.console.assets import serve_shared
@@ -348,6 +349,7 @@ class Scheduler:
         add_operations(app, [translating(self._translations, settings.calls)])
         add_operations(app, job_operations(Lookup(store, explainer), self._cancelling))
         add_operations(app, instance_operations(store, settings))
+        add_operations(app, access_operations())
         add_operations(app, alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
         watching = Watching(self.snapshots, self._live)
         add_operations(app, watching.operations)

@@ -183,7 +183,7 @@ async def test_when_the_owner_is_killed_callers_and_nodes_are_told_and_go_on(
 
 @pytest.mark.parametrize("name", SAMPLES)
 async def test_nodes_and_callers_work_through_a_proxy(name: str, server: RedisProcess, tmp_path: Path) -> None:
-    trusting = {"server__trusted_proxies": "127.0.0.1"}
+    trusting = {"server__trusted_proxies": "127.0.0.1", "auth__mode": "off"}
     async with instances(tmp_path, server.url, COUNT, **trusting) as started:
         async with (
             proxy(name, [one.port for one in started], tmp_path) as (port, inside),

@@ -50,7 +50,7 @@ async def place(name: str, server: RedisProcess, folder: Path) -> AsyncIterator[
             port = inside = await until(lambda: started.port, 60)
             processes: list[Instance | ServeProcess] = [started]
         else:
-            trusting = {"server__trusted_proxies": "127.0.0.1"}
+            trusting = {"server__trusted_proxies": "127.0.0.1", "auth__mode": "off"}
             three = await stack.enter_async_context(instances(folder, server.url, 3, **SETTINGS, **trusting))
             port, inside = await stack.enter_async_context(proxy(name, [one.port for one in three], folder))
             processes = [*three]

@@ -275,3 +275,36 @@ async def test_77_a_node_without_a_credential_is_refused_before_the_upgrade(guar
     key = await guarded.add(KeyKind.NODE)
     async with guarded.http.ws_connect(f"/ws/node?access_token={key.text}"):
         pass
+
+
+# The start
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--host", "0.0.0.0"), "server.host is 0.0.0.0 and no key exists: lingua keys create --admin"),
+        (("--set", "auth.mode=required"), "auth.mode is required and no key exists"),
+        (("--set", "auth.keys_file={readable}"), "run chmod 600"),
+    ],
+)
+async def test_46_and_50_a_start_that_lets_in_nobody_or_trusts_a_readable_file_is_refused(
+    server: RedisProcess, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    readable = tmp_path / "readable.toml"
+    write_keys_file(readable, made_key(KeyKind.CLIENT))
+    readable.chmod(0o644)
+    given = [word.format(readable=readable) for word in words]
+    async with serve_process(tmp_path, "--redis-url", server.url, *given) as serving:
+        async with asyncio.timeout(60):
+            assert await serving.process.wait() == 2
+    assert told in serving.log
+
+
+async def test_a_start_for_everybody_is_warned_of(server: RedisProcess, tmp_path: Path) -> None:
+    words = ("--host", "0.0.0.0", "--set", "auth.mode=off")
+    async with serve_process(tmp_path, "--redis-url", server.url, *words) as serving, aiohttp.ClientSession() as http:
+        await until(lambda: serving.port, 60)
+        async with http.get(f"http://127.0.0.1:{serving.port}/v1/nodes") as response:
+            assert response.status == 200
+        assert "server.unprotected" in serving.log

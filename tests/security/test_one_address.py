@@ -23,6 +23,8 @@ from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
+# Callers of another address, or behind a proxy, would need a key; what is tried here comes before that.
+OPEN: dict[str, Any] = {"auth__mode": "off"}
 PROXY = {"server__trusted_proxies": ["127.0.0.1"], "server__handshakes_per_address_s": 1_000}
 ANYBODY: dict[str, Any] = {"server__unmetered_addresses": [], "server__handshakes_per_address_s": 1_000}
 STRANGER, OTHER = "203.0.113.7", "203.0.113.8"
@@ -75,7 +77,7 @@ def refused(reason: str) -> float:
 async def test_h101_one_address_behind_a_proxy_gets_200_sockets(server: RedisProcess) -> None:
     before = refused("sockets")
     async with (
-        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **PROXY) as (scheduler, _),
         field(scheduler.port) as peers,
         Attacker(scheduler.port, **{"X-Forwarded-For": f"198.51.100.1, {STRANGER}"}) as stranger,
         Attacker(scheduler.port, **{"X-Forwarded-For": OTHER}) as other,
@@ -94,7 +96,7 @@ async def test_h101_one_address_behind_a_proxy_gets_200_sockets(server: RedisPro
 
 async def test_h101_connections_are_counted_by_where_they_come_from(server: RedisProcess) -> None:
     few = ANYBODY | {"server__max_sockets_per_address": 10}
-    async with scheduler_on(server.url, **few) as (scheduler, _):
+    async with scheduler_on(server.url, **OPEN, **few) as (scheduler, _):
         async with Attacker(scheduler.port, local="127.0.0.2") as attacker:
             assert await attacker.open(40) == 10
             # Up to twice the limit it is told why; beyond that nothing is read. Refused ones leave at once.
@@ -121,7 +123,7 @@ async def test_h101_handshakes_of_one_address_have_a_rate(server: RedisProcess) 
     slow = PROXY | {"server__handshakes_per_address_s": 1}
     before = refused("handshakes")
     async with (
-        scheduler_on(server.url, **slow) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **slow) as (scheduler, _),
         Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
         Attacker(scheduler.port, **{"X-Forwarded-For": OTHER}) as other,
     ):
@@ -134,7 +136,7 @@ async def test_h101_handshakes_of_one_address_have_a_rate(server: RedisProcess) 
 @pytest.mark.parametrize("path", ["/ws/session", "/ws/node"])
 async def test_e72_nobody_but_a_trusted_proxy_says_who_calls(server: RedisProcess, path: str) -> None:
     few = ANYBODY | {"server__max_sockets_per_address": 3}
-    async with scheduler_on(server.url, **few) as (scheduler, _):
+    async with scheduler_on(server.url, **OPEN, **few) as (scheduler, _):
         async with Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as liar:
             assert await liar.open(4, path) == 3
             liar._headers = {"X-Forwarded-For": OTHER}
@@ -163,7 +165,7 @@ async def test_e72_who_claims_to_be_one_of_us_is_counted_all_the_same(
         "server__handshakes_per_address_s": 1,
     }
     async with (
-        scheduler_on(server.url, **limits) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **limits) as (scheduler, _),
         field(scheduler.port) as peers,
         Attacker(scheduler.port, local="127.0.0.2", **claimed) as liar,
     ):
@@ -173,7 +175,7 @@ async def test_e72_who_claims_to_be_one_of_us_is_counted_all_the_same(
 
 async def test_e72_what_a_caller_says_before_the_proxy_does_counts_for_nothing(server: RedisProcess) -> None:
     slow = PROXY | {"server__handshakes_per_address_s": 1}
-    async with scheduler_on(server.url, **slow) as (scheduler, _), Attacker(scheduler.port) as stranger:
+    async with scheduler_on(server.url, **OPEN, **slow) as (scheduler, _), Attacker(scheduler.port) as stranger:
         opened = 0
         for number in range(20):
             # It says another address each time, one of ours too; the proxy writes its own behind it.
@@ -189,7 +191,7 @@ async def test_a_proxy_of_ours_that_is_not_trusted_is_told_of_whoever_sent_the_h
     own = {"server__unmetered_addresses": ["127.0.0.1"], "server__handshakes_per_address_s": 1}
     with capture_logs() as logged:
         async with (
-            scheduler_on(server.url, **own) as (scheduler, _),
+            scheduler_on(server.url, **OPEN, **own) as (scheduler, _),
             Attacker(scheduler.port, local="127.0.0.2", **{"X-Forwarded-For": OTHER}) as liar,
             Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as proxy,
         ):
@@ -210,7 +212,7 @@ async def test_our_own_machine_and_networks_have_no_limits_by_default(peers: Fie
 
 async def test_nodes_over_http_take_places_of_their_address_too(server: RedisProcess) -> None:
     few = PROXY | {"server__max_sockets_per_address": 3}
-    async with scheduler_on(server.url, **few) as (scheduler, _), field(scheduler.port) as peers:
+    async with scheduler_on(server.url, **OPEN, **few) as (scheduler, _), field(scheduler.port) as peers:
 
         async def register(address: str, **more: str) -> tuple[int, Any]:
             headers = {"X-Forwarded-For": address}
@@ -235,7 +237,7 @@ async def test_a_node_over_http_gives_its_place_back_once_though_redis_went_whil
     async def away(*_: object) -> None:
         raise RedisAway("gone")
 
-    async with scheduler_on(server.url, **PROXY) as (scheduler, _), field(scheduler.port) as peers:
+    async with scheduler_on(server.url, **OPEN, **PROXY) as (scheduler, _), field(scheduler.port) as peers:
 
         async def register(node_id: str, health: str) -> int:
             body = LANGUAGES | {"node_id": node_id, "health": health}
@@ -251,7 +253,7 @@ async def test_a_node_over_http_gives_its_place_back_once_though_redis_went_whil
 
 async def test_registrations_pass_one_gate_however_they_come(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url, server__max_registrations_per_s=10, server__max_nodes=40) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, server__max_registrations_per_s=10, server__max_nodes=40) as (scheduler, _),
         field(scheduler.port) as peers,
     ):
         before = metrics.REGISTRATIONS.labels("delayed")._value.get()
@@ -292,7 +294,7 @@ async def test_an_address_that_registers_and_leaves_again_and_again_waits_for_wh
     server: RedisProcess,
 ) -> None:
     async with (
-        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **PROXY) as (scheduler, _),
         Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
         Attacker(scheduler.port, **{"X-Forwarded-For": OTHER}) as other,
     ):
@@ -318,7 +320,7 @@ async def test_an_address_that_registers_and_leaves_again_and_again_waits_for_wh
 async def test_an_address_that_registers_over_http_again_and_again_waits_for_what_it_costs(
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with scheduler_on(server.url, **PROXY) as (scheduler, _), field(scheduler.port) as peers:
+    async with scheduler_on(server.url, **OPEN, **PROXY) as (scheduler, _), field(scheduler.port) as peers:
         before = delayed()
 
         async def register(address: str) -> int:
@@ -338,7 +340,7 @@ async def test_a_node_that_waits_too_long_for_what_its_address_costs_is_told_to_
     server: RedisProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with (
-        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **PROXY) as (scheduler, _),
         Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
     ):
         monkeypatch.setattr("lingua_scheduler.services.nodes.toll.LONGEST_WAIT_S", 0.0)
@@ -355,7 +357,7 @@ async def test_who_waits_for_its_turn_is_not_closed_for_its_silence_but_who_talk
 ) -> None:
     soon = PROXY | {"nodes__register_within_ms": 500}
     async with (
-        scheduler_on(server.url, **soon) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **soon) as (scheduler, _),
         Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as stranger,
     ):
         for place in range(2):
@@ -369,7 +371,7 @@ async def test_who_waits_for_its_turn_is_not_closed_for_its_silence_but_who_talk
 
 async def test_an_honest_node_with_99_languages_registers_at_once(server: RedisProcess) -> None:
     async with (
-        scheduler_on(server.url, **PROXY) as (scheduler, _),
+        scheduler_on(server.url, **OPEN, **PROXY) as (scheduler, _),
         Attacker(scheduler.port, **{"X-Forwarded-For": STRANGER}) as node,
     ):
         before = delayed()

@@ -89,7 +89,7 @@ async def test_one_socket_opens_sessions_only_so_fast_and_nobody_waits_with_it(s
 
 
 async def test_one_address_has_a_limit_of_sessions_also_of_those_without_a_socket(server: RedisProcess) -> None:
-    few = {"server__trusted_proxies": ["127.0.0.1"], "sessions__max_per_address": 5}
+    few = {"auth__mode": "off", "server__trusted_proxies": ["127.0.0.1"], "sessions__max_per_address": 5}
     async with scheduler_on(server.url, **few) as (scheduler, _), field(scheduler.port) as peers:
         await peers.node()
         clients = [await from_address(peers, STRANGER) for _ in range(5)]
@@ -110,7 +110,7 @@ async def test_one_address_has_a_limit_of_sessions_also_of_those_without_a_socke
 
 
 async def test_many_at_once_get_no_more_than_the_limit(server: RedisProcess) -> None:
-    few = {"server__trusted_proxies": ["127.0.0.1"], "sessions__max_per_address": 5}
+    few = {"auth__mode": "off", "server__trusted_proxies": ["127.0.0.1"], "sessions__max_per_address": 5}
     async with scheduler_on(server.url, **few) as (scheduler, _), field(scheduler.port) as peers:
         clients = await asyncio.gather(*(from_address(peers, STRANGER) for _ in range(20)))
         assert sum(client.ack["type"] == "session_init_ack" for client in clients) == 5
@@ -158,7 +158,12 @@ async def test_a_session_in_which_nothing_is_said_gives_its_place_back(server: R
 
 
 async def test_places_are_given_back_whatever_becomes_of_a_session(server: RedisProcess) -> None:
-    few = {"server__trusted_proxies": ["127.0.0.1"], "sessions__max_per_address": 3, "sessions__grace_ms": 50}
+    few = {
+        "auth__mode": "off",
+        "server__trusted_proxies": ["127.0.0.1"],
+        "sessions__max_per_address": 3,
+        "sessions__grace_ms": 50,
+    }
     async with scheduler_on(server.url, **few) as (scheduler, _), field(scheduler.port) as peers:
         for round_ in range(4):
             clients = [await from_address(peers, STRANGER) for _ in range(3)]

@@ -26,7 +26,9 @@ BODY_IN_CHUNKS = BODY.replace(b"Content-Length: 99", b"Transfer-Encoding: chunke
 async def proxied(name: str, server: RedisProcess, folder: Path) -> AsyncIterator[Field]:
     (folder / name).mkdir()
     async with (
-        instances(folder, server.url, 3, server__body_timeout_ms=1_000, server__trusted_proxies="127.0.0.1") as started,
+        instances(
+            folder, server.url, 3, server__body_timeout_ms=1_000, server__trusted_proxies="127.0.0.1", auth__mode="off"
+        ) as started,
         proxy(name, [instance.port for instance in started], folder / name) as ports,
         field(ports.port) as peers,
     ):

@@ -98,7 +98,7 @@ async def is_in_service(peers: Field) -> bool:
 
 @pytest.mark.parametrize("name", SAMPLES)
 async def test_no_request_is_smuggled_through_a_proxy(name: str, server: RedisProcess, tmp_path: Path) -> None:
-    trusting = ("--set", "server.trusted_proxies=127.0.0.1/32")
+    trusting = ("--set", "server.trusted_proxies=127.0.0.1/32", "--set", "auth.mode=off")
     async with serve_process(tmp_path, "--redis-url", server.url, *trusting) as process:
         await until(lambda: process.port, within_s=30)
         async with field(process.port) as peers, proxy(name, [process.port] * 3, tmp_path) as ports:

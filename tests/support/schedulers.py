@@ -108,6 +108,7 @@ async def serve_process(folder: Path, *arguments: str, **variables: str) -> Asyn
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
     # Not the one of whoever runs the tests.
     environment["LINGUA_PRIVACY_CLUSTER_KEY_FILE"] = str(folder / "cluster.key")
+    environment["LINGUA_AUTH_BACKUP_FILE"] = str(folder / "credentials.json")
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -1,6 +1,7 @@
 """Options that several commands share, and how commands end on an error."""
 
 import os
+import re
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -13,6 +14,10 @@ from lingua_scheduler.configuration.loading import Loaded, load
 DEFAULT_ADDRESS = "ws://127.0.0.1:5010"
 
 
+_SPAN = re.compile(r"(\d{1,9})\s*(s|m|min|h|d)")
+_UNIT_MS = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
 class Exit:
     """Exit codes; documented in docs/commands.md."""
 
@@ -23,6 +28,7 @@ class Exit:
     SCHEDULER = 5
     CRITICAL = 6
     ENGINES = 7
+    NOT_ALLOWED = 8
     INTERRUPTED = 130
 
 
@@ -39,6 +45,19 @@ class Failure(click.ClickException):
 
 def fail(message: str, code: int) -> NoReturn:
     raise Failure(message, code)
+
+
+def span_of(text: str) -> int | None:
+    """`30m` as milliseconds; None for what is no duration."""
+    found = _SPAN.fullmatch(text.strip())
+    return None if found is None else int(found[1]) * _UNIT_MS[found[2]]
+
+
+def duration_ms(_context: object, _option: object, text: str | None) -> int | None:
+    """For click: `30m` as milliseconds."""
+    if text is None or (span_ms := span_of(text)) is not None:
+        return None if text is None else span_ms
+    raise click.BadParameter(f"{text!r} is not a duration such as 30s, 10m, 2h or 3d")
 
 
 def load_settings(

@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from lingua_scheduler.cli.options import Exit, fail, load_settings
-from lingua_scheduler.cli.scheduler_access import asked
+from lingua_scheduler.cli.scheduler_access import got
 from lingua_scheduler.configuration.data_dirs import resolved_data_dir
 from lingua_scheduler.configuration.loading import URL_VARIABLE
 from lingua_scheduler.protocol.http import Status
-from lingua_scheduler.sdk.watching import get
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.store.servers.embedded import running_url
+from lingua_scheduler.store.servers.embedded import EmbeddedError, EmbeddedServer, running_url
 from lingua_scheduler.store.store import Store, StoreError, shown
 
 T = TypeVar("T")
@@ -27,16 +27,21 @@ HIDDEN = "***"
 
 def redis_options(command: Callable[..., None]) -> Callable[..., None]:
     """Options that name the Redis to use, as in `lingua serve`; by default the embedded one in the data directory."""
+    url = click.option(
+        "--url",
+        expose_value=False,
+        callback=_keep_url,
+        help="Instead: URL of a scheduler, which is asked for its Redis.  [env: LINGUA_URL]",
+    )
+    return url(own_redis_options(command))
+
+
+def own_redis_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same without --url, where that would be the URL of something else."""
     for option in (
         click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings. [env: LINGUA_CONFIG]"),
         click.option("--data-dir", help="Data directory of a running scheduler's embedded Redis.  [default: per user]"),
         click.option("--redis-url", help="URL of the schedulers' Redis, if it is not embedded."),
-        click.option(
-            "--url",
-            expose_value=False,
-            callback=_keep_url,
-            help="Instead: URL of a scheduler, which is asked for its Redis.  [env: LINGUA_URL]",
-        ),
     ):
         command = option(command)
     return command
@@ -48,7 +53,7 @@ def _keep_url(context: click.Context, _option: click.Parameter, url: str | None)
 
 def redis_of(url: str) -> str:
     """The Redis that a scheduler says it uses."""
-    body = asked(url, lambda: asyncio.run(get(url, "/v1/status")))
+    body = got(url, "/v1/status")
     try:
         found = msgspec.json.decode(body, type=Status).redis.url
     except msgspec.DecodeError as error:
@@ -65,28 +70,29 @@ def with_store(
     config: Path | None,
     *,
     writes: bool = False,
+    starts_server: bool = False,
 ) -> T:
-    """Open the store, call, close it; every failure ends the command with one sentence."""
-    scheduler = click.get_current_context().meta.get("lingua.url")
-    if scheduler:
-        if redis_url or data_dir:
-            raise click.UsageError("--url excludes --redis-url and --data-dir; leave one of them out")
-        redis_url = redis_of(scheduler)
-    settings = load_settings(config, {"redis.url": redis_url, "redis.data_dir": data_dir}, ()).settings
-    url = settings.redis.url
-    if not url and not data_dir and (named := os.environ.get(URL_VARIABLE)):
-        url = redis_of(named)
-    if not url:
-        folder = resolved_data_dir(settings.redis)
-        url = running_url(folder) or ""
-        if not url:
-            fail(
-                f"no embedded Redis is running in {folder}; start one with lingua serve, name yours with --redis-url, "
-                "or that of lingua demo with the --data-dir it printed",
-                Exit.REDIS,
-            )
+    """Open the store, call, close it; every failure ends the command with one sentence.
+
+    With `starts_server` the embedded Redis is started for the time of the call, if it does not run.
+    """
+    settings = _settings(redis_url, data_dir, config)
+    folder = resolved_data_dir(settings.redis)
+    url = settings.redis.url or _url_in(folder, is_named=bool(data_dir))
+    if not url and not starts_server:
+        fail(
+            f"no embedded Redis is running in {folder}; start one with lingua serve, name yours with --redis-url, "
+            "or that of lingua demo with the --data-dir it printed",
+            Exit.REDIS,
+        )
 
     async def run() -> T:
+        if url:
+            return await run_with(url)
+        async with EmbeddedServer(folder, settings.redis.server_binary) as server:
+            return await run_with(server.url)
+
+    async def run_with(url: str) -> T:
         store = Store(url, key_prefix=settings.redis.key_prefix, allow_eviction=True)
         await store.open()
         try:
@@ -100,5 +106,21 @@ def with_store(
         return asyncio.run(run())
     except RedisAway as error:
         fail(f"Redis at {shown(url)} cannot be reached: {error}", Exit.REDIS)
-    except StoreError as error:
+    except (StoreError, EmbeddedError) as error:
         fail(str(error), Exit.REDIS)
+
+
+def _settings(redis_url: str | None, data_dir: str | None, config: Path | None) -> Settings:
+    scheduler = click.get_current_context().meta.get("lingua.url")
+    if scheduler:
+        if redis_url or data_dir:
+            raise click.UsageError("--url excludes --redis-url and --data-dir; leave one of them out")
+        redis_url = redis_of(scheduler)
+    return load_settings(config, {"redis.url": redis_url, "redis.data_dir": data_dir}, ()).settings
+
+
+def _url_in(folder: Path, *, is_named: bool) -> str:
+    """Of the scheduler that the environment names, else of the embedded server in the folder; empty if none runs."""
+    if not is_named and (scheduler := os.environ.get(URL_VARIABLE)):
+        return redis_of(scheduler)
+    return running_url(folder) or ""

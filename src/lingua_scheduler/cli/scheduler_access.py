@@ -3,15 +3,17 @@
 import asyncio
 import re
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import click
 
+from lingua_scheduler.cli.credentials import shown_to, source_of
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail, load_settings
 from lingua_scheduler.configuration.data_dirs import resolved_data_dir
 from lingua_scheduler.configuration.loading import URL_VARIABLE
+from lingua_scheduler.sdk.access import PROXY_ASKS, AccessDenied
 from lingua_scheduler.sdk.address import BadAddress, socket_url
-from lingua_scheduler.sdk.watching import Failures, Refused, Trouble, trouble_of
+from lingua_scheduler.sdk.watching import Failures, Refused, Trouble, get, post, trouble_of
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.servers.embedded import running_url
 from lingua_scheduler.store.store import Store, StoreError
@@ -82,18 +84,47 @@ def address_of(folder: str) -> str:
     return f"ws://{ANY_ADDRESS.get(host, host)}:{port}"
 
 
+def got(url: str, path: str) -> bytes:
+    """A page of the scheduler; fails as `asked` does."""
+    return asked(url, lambda: asyncio.run(get(url, path, shown_to(url))))
+
+
+def posted(url: str, path: str, body: bytes) -> bytes:
+    """What the scheduler answers to a JSON body; fails as `asked` does."""
+    return asked(url, lambda: asyncio.run(post(url, path, body, shown_to(url))))
+
+
 def asked(url: str, ask: Callable[[], T]) -> T:
     """What the scheduler answers; every failure ends the command with one sentence that blames the right thing."""
     try:
         return ask()
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
+    except AccessDenied as error:
+        not_allowed(url, error)
     except Refused as error:
         fail(f"the scheduler at {url} refused ({error})", Exit.SCHEDULER)
     except BrokenPipeError:
         raise  # our own output
     except Failures as error:
         fail(unreachable(url, trouble_of(error)), Exit.SCHEDULER)
+
+
+def not_allowed(url: str, denied: AccessDenied) -> NoReturn:
+    """Ends the command with the scheduler's words, and the next step."""
+    fail(why_not_allowed(url, denied), Exit.NOT_ALLOWED)
+
+
+def why_not_allowed(url: str, denied: AccessDenied) -> str:
+    if denied.detail == PROXY_ASKS:
+        return f"{url} cannot be asked: {denied.detail}; {denied.advice}"
+    source = source_of(url)
+    if denied.status == 403:
+        step = "lingua whoami shows what your key may do; ask an administrator for one that may do this"
+    else:
+        step = f"log in with: lingua login --url {url}"
+        step += f" (the key of {source} was not accepted)" if source else ""
+    return f"the scheduler at {url} refused ({denied.code}: {denied.detail.rstrip('.')}); {step}"
 
 
 def node_command(url: str) -> str:

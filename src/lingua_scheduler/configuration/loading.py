@@ -21,7 +21,9 @@ FILE_NAME = "config.toml"
 
 # Variables that commands read themselves: the file of settings, and the scheduler to talk to.
 CONFIG_VARIABLE, URL_VARIABLE = "LINGUA_CONFIG", "LINGUA_URL"
-NO_SETTINGS = frozenset({CONFIG_VARIABLE, URL_VARIABLE})
+# Of callers: a key, or a file with one.
+KEY_VARIABLES = ("LINGUA_KEY", "LINGUA_KEY_FILE")
+NO_SETTINGS = frozenset({CONFIG_VARIABLE, URL_VARIABLE, *KEY_VARIABLES})
 
 
 class Loaded(NamedTuple):

@@ -22,6 +22,7 @@ KEY_VARIABLE, KEY_FILE_VARIABLE = "LINGUA_KEY", "LINGUA_KEY_FILE"
 # A server that asks for a longer pause is asked again all the same.
 MAX_RETRY_AFTER_S = 60.0
 MAX_KEY_BYTES = 8192
+PROXY_ASKS = "its proxy asks for a password"
 _MAX_BODY_BYTES = 65_536
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
 _REFUSED = frozenset({401, 403})
@@ -43,7 +44,7 @@ _DISMISSED = {
 
 
 class AccessDenied(Exception):
-    """The scheduler does not let the caller in, or no longer; trying again with the same credential is of no use."""
+    """The scheduler does not let the caller in, or no longer; trying again with the same credential does not help."""
 
     def __init__(self, code: str, detail: str, advice: str = "", *, status: int = 0) -> None:
         super().__init__(f"{code}: {detail}" + (f"; {advice}" if advice else ""))
@@ -51,7 +52,7 @@ class AccessDenied(Exception):
         self.detail = detail
         # What the caller can do about it; empty if nothing.
         self.advice = advice
-        # Of HTTP, or the close code of a WebSocket; 0 if nobody was asked.
+        # Of HTTP, or the close code of a WebSocket; 0 if the scheduler was not asked.
         self.status = status
 
 
@@ -124,7 +125,7 @@ class Access:
         response.close()
         if response.headers.get("WWW-Authenticate", "").lower().startswith("basic"):
             advice = "write it in the URL: http://NAME:PASSWORD@HOST, or https://"
-            raise AccessDenied(HttpCode.UNAUTHENTICATED, "its proxy asks for a password", advice, status=401)
+            raise AccessDenied(HttpCode.UNAUTHENTICATED, PROXY_ASKS, advice, status=401)
         said = _said(body, response.status)
         raise AccessDenied(said.error, said.detail, self._advice(response.status, said.error), status=response.status)
 

@@ -148,7 +148,6 @@ async def test_there_is_no_colour_where_nobody_sees_it() -> None:
     [
         ((404, {"error": "NOT_FOUND", "detail": "there is nothing here"}), "or the public port of a proxy"),
         ((503, {"error": "SCHEDULER_DEPENDENCY_DOWN", "detail": "Redis is away"}), "Redis is away"),
-        ((401, {}), "http://NAME:PASSWORD@HOST"),
         ((200, {"hello": "world"}), "is not a scheduler"),
     ],
 )

@@ -11,6 +11,7 @@ from lingua_scheduler.cli.load.tally import LoadTally
 from lingua_scheduler.cli.speech.translate import UNREACHABLE
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.audio import SilenceLevels, listen
+from lingua_scheduler.sdk.access import AccessDenied, Token
 from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, Failed, Partial
 from lingua_scheduler.settings import SessionsSettings
@@ -38,6 +39,7 @@ class Plan(NamedTuple):
     ramp_up_s: float
     # PCM16, 16 kHz.
     audio: bytes
+    token: Token = None
 
 
 def sessions_for(rate: float) -> int:
@@ -57,8 +59,9 @@ def silent_end(has_speech: Sequence[bool]) -> int:
 
 
 async def probe(plan: Plan) -> Failed | None:
-    """Translate one utterance before the load starts; return its failure, if it fails. Raises UNREACHABLE."""
-    async with asyncio.timeout(ANSWER_WITHIN_S), Client(plan.address, plan.src_lang, plan.tgt_lang) as client:
+    """Translate one utterance before the load starts; return its failure, if any. Raises UNREACHABLE, AccessDenied."""
+    client = Client(plan.address, plan.src_lang, plan.tgt_lang, token=plan.token)
+    async with asyncio.timeout(ANSWER_WITHIN_S), client:
         if client.unserved:
             # Nothing is sent, so there is no failed job.
             return Failed(0, ErrorCode.NO_CAPABLE_NODE, client.unserved)
@@ -118,7 +121,7 @@ class Crowd:
         while not self._over.is_set():
             try:
                 await self._session(dice, due_s)
-            except UNREACHABLE as error:
+            except (AccessDenied, *UNREACHABLE) as error:
                 self.tally.lose_session(str(error) or type(error).__name__)
                 await self._sleep_until(self._loop.time() + RECONNECT_S)
             due_s = self._loop.time()
@@ -126,7 +129,7 @@ class Crowd:
     async def _session(self, dice: random.Random, due_s: float) -> None:
         plan, tally = self._plan, self.tally
         said = Sentences()
-        async with Client(plan.address, plan.src_lang, plan.tgt_lang, platform="load") as client:
+        async with Client(plan.address, plan.src_lang, plan.tgt_lang, platform="load", token=plan.token) as client:
             tally.connected += 1
             hearing = asyncio.create_task(self._hear(client, said))
             try:

@@ -13,11 +13,12 @@ import uvloop
 from rich.console import Group
 from rich.live import Live
 
+from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.load.crowd import ANSWER_WITHIN_S, Crowd, Plan, probe, sessions_for
 from lingua_scheduler.cli.load.sheet import State, line, sheet
 from lingua_scheduler.cli.load.tally import SHARES, LoadReport
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.scheduler_access import addressed, asked, node_command, url_option
+from lingua_scheduler.cli.scheduler_access import addressed, asked, node_command, not_allowed, url_option
 from lingua_scheduler.cli.speech.translate import UNREACHABLE, why_unreachable
 from lingua_scheduler.cli.wording import PlainConsole, plain
 from lingua_scheduler.domain.errors import ErrorCode
@@ -25,6 +26,7 @@ from lingua_scheduler.domain.pools.languages import Pair, is_code
 from lingua_scheduler.domain.pools.names import Facet
 from lingua_scheduler.protocol.http import PoolList
 from lingua_scheduler.sdk import wav
+from lingua_scheduler.sdk.access import AccessDenied
 from lingua_scheduler.sdk.address import BadAddress, socket_url
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.watching import Refused, get
@@ -124,7 +126,7 @@ def load(
     audio = _audio(sound)
     tgt_lang = tgt_lang or _served_target(url, src_lang)
     sessions = speakers or (sessions_for(rate) if rate else DEFAULT_SPEAKERS)
-    plan = Plan(url, src_lang, tgt_lang, sessions, rate or 0.0, seconds, min(ramp_up_s, seconds), audio)
+    plan = Plan(url, src_lang, tgt_lang, sessions, rate or 0.0, seconds, min(ramp_up_s, seconds), audio, shown_to(url))
     _allow_files(sessions)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -168,7 +170,7 @@ def _served_target(url: str, src_lang: str) -> str:
 
 async def _pools(url: str) -> bytes:
     try:
-        return await get(url, "/v1/pools")
+        return await get(url, "/v1/pools", shown_to(url))
     except Refused:
         return b""
 
@@ -204,6 +206,8 @@ def _allow_files(sessions: int) -> None:
 async def _load(plan: Plan, as_json: bool) -> Crowd:
     try:
         failure = await probe(plan)
+    except AccessDenied as error:
+        not_allowed(plan.address, error)
     except UNREACHABLE as error:
         fail(why_unreachable(error, plan.address, ANSWER_WITHIN_S), Exit.SCHEDULER)
     if failure is not None and failure.code in NOBODY:

@@ -24,6 +24,7 @@ from lingua_scheduler.cli.watching import status
 from lingua_scheduler.cli.wording import PlainConsole, now_ms, table_console
 from lingua_scheduler.domain.watching.following import Seen
 from lingua_scheduler.processes import die_with_parent, stop
+from lingua_scheduler.sdk.access import KEY_VARIABLE
 from lingua_scheduler.sdk.client import SessionFailed
 from lingua_scheduler.sdk.watching import Interrupted, watch
 
@@ -200,6 +201,8 @@ class DemoProcesses:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=self._log,  # type: ignore[arg-type]
             stderr=asyncio.subprocess.STDOUT,
+            # The scheduler of the demo knows no key, and would refuse one that is meant for another.
+            env=os.environ | {KEY_VARIABLE: ""},
             start_new_session=True,  # Ctrl-C is ours to pass on
             preexec_fn=die_with_parent,
         )
@@ -243,7 +246,7 @@ async def _live(console: PlainConsole, address: str, asked_to_stop: asyncio.Even
 async def _follow(live: Live, address: str) -> None:
     seen = Seen()
     command = node_command(address)
-    async for said in watch(address, seen):
+    async for said in watch(address, seen, token=""):
         if isinstance(said, Interrupted):
             live.update(f"the scheduler does not answer: {said.reason}", refresh=True)
         elif seen.picture is not None:

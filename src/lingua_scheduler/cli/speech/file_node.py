@@ -9,20 +9,22 @@ from pathlib import Path
 import click
 
 from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.scheduler_access import not_allowed
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
 from lingua_scheduler.cli.speech.shortcomings import told, why_nothing, why_text_only
 from lingua_scheduler.cli.wording import stamp
+from lingua_scheduler.sdk.access import AccessDenied
 from lingua_scheduler.sdk.node import Node
 from lingua_scheduler.sdk.self_test import MAX_PAIRS, pairs_of
 from lingua_scheduler.telemetry import logs, traces
 
 
-def serve(file: Path, own: OwnEngine, node: Callable[[], Node]) -> None:
+def serve(file: Path, own: OwnEngine, node: Callable[[], Node], url: str) -> None:
     """Until it is told to leave; ends with an exit code if it cannot load, or has nothing to serve."""
-    asyncio.run(_serve(file, own, node()))
+    asyncio.run(_serve(file, own, node(), url))
 
 
-async def _serve(file: Path, own: OwnEngine, worker: Node) -> None:
+async def _serve(file: Path, own: OwnEngine, worker: Node, url: str) -> None:
     try:
         is_loaded = await _loaded(worker)
     except Exception:
@@ -31,7 +33,7 @@ async def _serve(file: Path, own: OwnEngine, worker: Node) -> None:
     if is_loaded:
         for line in _served(file, own):
             click.echo(f"{stamp()} {line}", err=True)
-        await serving(worker)
+        await serving(worker, url)
 
 
 def _served(file: Path, own: OwnEngine) -> list[str]:
@@ -70,13 +72,15 @@ async def _loaded(worker: Node) -> bool:
         await asyncio.sleep(0)
 
 
-async def serving(worker: Node) -> None:
+async def serving(worker: Node, url: str) -> None:
     logs.configure("info", "auto")
     tracing = traces.configure(traces.NODE, os.environ)
     if tracing is not None:
         tracing.install()
     try:
         await worker.serve()
+    except AccessDenied as error:
+        not_allowed(url, error)
     finally:
         if tracing is not None:
             await tracing.close()

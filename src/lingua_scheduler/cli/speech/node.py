@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import url_option
 from lingua_scheduler.cli.speech import check, engines, file_node
@@ -144,7 +145,8 @@ def node(
             if only_check:
                 check.check(file, own, timeout_s, as_json)
             else:
-                file_node.serve(file, own, lambda: Node(url, own, node_id=node_id, on_event=_tell))
+                token = shown_to(url)
+                file_node.serve(file, own, lambda: Node(url, own, node_id=node_id, on_event=_tell, token=token), url)
         return
     only_list = only_list or only_check
     if delay_ms is not None and engine != "sim":
@@ -156,9 +158,9 @@ def node(
         spoken = codes or list(LANGUAGES)
         abilities = Abilities(recognises=spoken, repairs=spoken, speaks=spoken, slots=slots or SIM_SLOTS)
         sim = SimEngine(base_ms=SIM_DELAY_MS if delay_ms is None else delay_ms)
-        worker = Node(url, sim, abilities, node_id=node_id, on_event=_tell)
+        worker = Node(url, sim, abilities, node_id=node_id, on_event=_tell, token=shown_to(url))
         click.echo(f"{stamp()} This node is simulated: it measures the audio and invents the words.", err=True)
-        asyncio.run(file_node.serving(worker))
+        asyncio.run(file_node.serving(worker, url))
         return
     choices = _choices(codes, brought)
     found = catalogue.survey(choices)
@@ -177,7 +179,7 @@ def node(
 
 
 def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
-    worker = Node(url, crew.pipeline(slots), node_id=node_id, on_event=_tell)
+    worker = Node(url, crew.pipeline(slots), node_id=node_id, on_event=_tell, token=shown_to(url))
     loading = ""
 
     def show(what: str) -> None:
@@ -192,7 +194,7 @@ def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
             why = f"{type(error).__name__}: {error}"
             fail(f"cannot load {loading} ({why}); choose other engines with --recogniser or --translator", Exit.ENGINES)
     click.echo(f"{stamp()} serving {named(crew.pairs)}; {slots} at once", err=True)
-    asyncio.run(file_node.serving(worker))
+    asyncio.run(file_node.serving(worker, url))
 
 
 def _must_be_address(url: str) -> None:

@@ -31,7 +31,7 @@ async def translate(console: PlainConsole, address: str, tgt_lang: str, save: Pa
     is_translated = False
     spoken = spoken_sample()
     console.print(f"speaking    {spoken.seconds:.1f} s of English, to be translated into '{tgt_lang}' …")
-    async with Client(address, "en", tgt_lang) as client, asyncio.timeout(RESULT_WITHIN_S):
+    async with Client(address, "en", tgt_lang, token="") as client, asyncio.timeout(RESULT_WITHIN_S):
         started = asyncio.get_running_loop().time()
         await client.utterance(spoken.samples)
         await client.finish()

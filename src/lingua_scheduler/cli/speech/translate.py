@@ -14,13 +14,15 @@ import aiohttp
 import click
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
+from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.scheduler_access import addressed, unreachable, url_option
+from lingua_scheduler.cli.scheduler_access import addressed, not_allowed, unreachable, url_option
 from lingua_scheduler.cli.speech.screen import LiveScreen
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult
 from lingua_scheduler.sdk import microphone, wav
+from lingua_scheduler.sdk.access import AccessDenied
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.audio import SAMPLE_RATE
 from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
@@ -132,6 +134,8 @@ def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, time
         return asyncio.run(_converse(speak, url, languages, as_json, timeout_s))
     except (BadAddress, NoMicrophone) as error:
         fail(str(error), Exit.SETTINGS)
+    except AccessDenied as error:
+        not_allowed(url, error)
     except KeyboardInterrupt:
         raise SystemExit(Exit.INTERRUPTED) from None
     except BrokenPipeError:
@@ -157,7 +161,7 @@ def why_unreachable(error: Exception, url: str, timeout_s: float) -> str:
 
 async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
     """Speak, show what comes back meanwhile and after it; return the speech of all results."""
-    async with Client(url, *languages, partials=True) as client:
+    async with Client(url, *languages, partials=True, token=shown_to(url)) as client:
         if client.unserved:
             # Nothing is sent: it would only be a failed job, and an alarm for the operators.
             why = addressed(client.unserved, url)

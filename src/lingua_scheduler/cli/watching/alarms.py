@@ -1,6 +1,5 @@
 """`lingua alarms`"""
 
-import asyncio
 import getpass
 import socket
 
@@ -9,14 +8,12 @@ import msgspec
 from rich.text import Text
 
 from lingua_scheduler.cli.listing import flowing
-from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.scheduler_access import asked, url_option
-from lingua_scheduler.cli.watching.events import duration_ms
+from lingua_scheduler.cli.options import Exit, duration_ms, fail
+from lingua_scheduler.cli.scheduler_access import got, posted, url_option
 from lingua_scheduler.cli.wording import LEVEL_MARKS, LEVEL_STYLES, counted, now_ms, plain, short_span, table_console
 from lingua_scheduler.domain.watching.handling import MAX_SILENCE_MS, AlarmAction, alarm_id
 from lingua_scheduler.domain.watching.picture import Alarm, Level
 from lingua_scheduler.protocol.http_watching import HOUR_MS, MAX_BY_CHARS, AlarmChoice, AlarmList
-from lingua_scheduler.sdk.watching import get, post
 
 INDENT = 3
 # Of what is only worth knowing, on a terminal.
@@ -91,12 +88,12 @@ def alarms(
     )
     for name in chosen:
         choice = AlarmChoice(alarm=name, action=action, for_ms=for_ms or HOUR_MS, by=who)
-        answer = asked(url, lambda: asyncio.run(post(url, "/v1/alarms", msgspec.json.encode(choice))))  # noqa: B023
+        answer = posted(url, "/v1/alarms", msgspec.json.encode(choice))
         click.echo(answer if as_json else f"{plain(name)} is {_DONE[action]}")
 
 
 def _alarms(url: str) -> list[Alarm]:
-    body = asked(url, lambda: asyncio.run(get(url, "/v1/alarms")))
+    body = got(url, "/v1/alarms")
     try:
         return msgspec.json.decode(body, type=AlarmList).alarms
     except msgspec.DecodeError as error:

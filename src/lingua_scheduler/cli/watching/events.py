@@ -1,6 +1,5 @@
 """`lingua events`"""
 
-import re
 import textwrap
 from collections import deque
 from collections.abc import Iterable
@@ -14,7 +13,8 @@ import msgspec
 from rich.cells import cell_len
 from rich.console import Console
 
-from lingua_scheduler.cli.options import Exit, fail
+from lingua_scheduler.cli.credentials import KeySource, shown_to
+from lingua_scheduler.cli.options import Exit, fail, span_of
 from lingua_scheduler.cli.scheduler_access import unreachable, url_option
 from lingua_scheduler.cli.watching.watching import begin, run, write_line
 from lingua_scheduler.cli.wording import clock, now_ms, plain, table_console
@@ -36,8 +36,6 @@ from lingua_scheduler.sdk.watching import (
 
 KEPT = 500
 COLOURS = {Level.CRITICAL: "red", Level.WARNING: "yellow", Level.NOTICE: None}
-_SPAN = re.compile(r"(\d+)\s*(s|m|min|h|d)")
-_UNIT_MS = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class Wanted(NamedTuple):
@@ -65,23 +63,14 @@ def moment(_context: object, _option: object, text: str | None) -> int | None:
     """For click: `10m`, or a date and a time, as milliseconds since 1970."""
     if text is None:
         return None
-    if found := _SPAN.fullmatch(text.strip()):
-        return now_ms() - int(found[1]) * _UNIT_MS[found[2]]
+    if (span_ms := span_of(text)) is not None:
+        return now_ms() - span_ms
     try:
         return int(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{text!r} is neither a duration such as 30s, 10m or 2h nor a time such as 2026-11-16T09:30"
         ) from None
-
-
-def duration_ms(_context: object, _option: object, text: str | None) -> int | None:
-    """For click: `30m` as milliseconds."""
-    if text is None:
-        return None
-    if found := _SPAN.fullmatch(text.strip()):
-        return int(found[1]) * _UNIT_MS[found[2]]
-    raise click.BadParameter(f"{text!r} is not a duration such as 30s, 10m, 2h or 3d")
 
 
 @click.command()
@@ -119,7 +108,7 @@ def events(
     """
     wanted = Wanted(kinds, Level(level), since_ms or 0, 10 if last is None and since_ms is None else last)
     printer = Printer(wanted, as_json)
-    run(_begin(url, printer) if once else _follow(url, printer), is_endless=not once)
+    run(url, _begin(url, printer) if once else _follow(url, printer), is_endless=not once)
 
 
 class Printer:
@@ -183,7 +172,7 @@ async def _begin(url: str, printer: Printer) -> None:
 
 
 async def _follow(url: str, printer: Printer) -> None:
-    stream = watch(url, only_events=True)
+    stream = watch(url, only_events=True, token=shown_to(url))
     async with aclosing(stream):
         await begin(stream, url)
         # What happens from now on waits in the stream.
@@ -215,7 +204,7 @@ async def _catch_up(url: str, printer: Printer) -> None:
 
 async def _kept(url: str) -> list[Event]:
     """Oldest first."""
-    told = understood(StreamMessage("events", await get(url, f"/v1/events?limit={KEPT}")))
+    told = understood(StreamMessage("events", await get(url, f"/v1/events?limit={KEPT}", KeySource(url))))
     return told.events[::-1] if isinstance(told, SomeEvents) else []
 
 

@@ -1,6 +1,5 @@
 """`lingua status`"""
 
-import asyncio
 import os
 
 import click
@@ -9,13 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.scheduler_access import addressed, asked, node_command, url_option
+from lingua_scheduler.cli.scheduler_access import addressed, got, node_command, url_option
 from lingua_scheduler.cli.watching import sheet
 from lingua_scheduler.cli.wording import NOTHING, PIPED_WIDTH, node_state, now_ms, plain, short_span, table_console
 from lingua_scheduler.domain.watching.pairs import served_in_words
 from lingua_scheduler.domain.watching.picture import Level, Picture
 from lingua_scheduler.domain.watching.verdict import verdict
-from lingua_scheduler.sdk.watching import get
 
 # Alarms may take this share of the screen; nodes that need a look get what is left.
 ALARM_SHARE = 0.35
@@ -41,7 +39,7 @@ def status(url: str, with_nodes: bool, check: bool, as_json: bool) -> None:
 
     lingua top shows the same live; lingua events shows changes as they happen.
     """
-    body = asked(url, lambda: asyncio.run(get(url, "/v1/picture")))
+    body = got(url, "/v1/picture")
     try:
         picture = msgspec.json.decode(body, type=Picture)
     except msgspec.DecodeError as error:

@@ -10,6 +10,7 @@ import msgspec
 from rich.live import Live
 from rich.text import Text
 
+from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.scheduler_access import node_command, url_option
 from lingua_scheduler.cli.watching.frames import SORTS, View, frame, next_sort
 from lingua_scheduler.cli.watching.keys import keys
@@ -49,13 +50,13 @@ def top(url: str, sort: str, interval_s: float, once: bool, as_json: bool) -> No
     lingua top --url wss://translate.example.com
     """
     if as_json:
-        run(_write(url, once))
+        run(url, _write(url, once))
     else:
-        run(_show(url, sort, interval_s, once))
+        run(url, _show(url, sort, interval_s, once))
 
 
 async def _write(url: str, once: bool) -> None:
-    stream = watch(url)
+    stream = watch(url, token=shown_to(url))
     async with aclosing(stream):
         await begin(stream, url)
         async for said in stream:
@@ -71,7 +72,7 @@ async def _write(url: str, once: bool) -> None:
 async def _show(url: str, sort: str, interval_s: float, once: bool) -> None:
     console = table_console()
     view = View(sort=sort, command=node_command(url))
-    stream = watch(url, seen := Seen())
+    stream = watch(url, seen := Seen(), token=shown_to(url))
     async with aclosing(stream):
         while seen.picture is None:
             await begin(stream, url)

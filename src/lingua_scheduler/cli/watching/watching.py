@@ -9,19 +9,22 @@ from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, NoReturn
 
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.scheduler_access import unreachable
+from lingua_scheduler.cli.scheduler_access import not_allowed, unreachable
+from lingua_scheduler.sdk.access import AccessDenied
 from lingua_scheduler.sdk.address import BadAddress
 from lingua_scheduler.sdk.watching import Connected, Interrupted, StreamMessage, Trouble
 
 Stream = AsyncGenerator[Connected | StreamMessage | Interrupted, None]
 
 
-def run(work: Coroutine[Any, Any, None], *, is_endless: bool = True) -> None:
+def run(url: str, work: Coroutine[Any, Any, None], *, is_endless: bool = True) -> None:
     """Run until Ctrl-C or until the reader of the output is gone; both are a normal end."""
     try:
         asyncio.run(_until_stopped(work) if is_endless else work)
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
+    except AccessDenied as error:
+        not_allowed(url, error)
     except BrokenPipeError:
         # Or the interpreter complains when it flushes at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
