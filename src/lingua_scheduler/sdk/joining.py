@@ -1,32 +1,25 @@
 """How a node joins a scheduler: one string has the address and the enrolment key, and is used once."""
 
-import asyncio
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
 from typing import NamedTuple
 
-import aiohttp
 import msgspec
 
 from lingua_scheduler.domain.access.key_texts import BadKey, KeyKind, KeyText, looks_like_a_key
 from lingua_scheduler.protocol.http_enrolment import Enrolled, EnrolRequest
-from lingua_scheduler.sdk.access import Access
-from lingua_scheduler.sdk.address import origin_of, page_url, socket_url
+from lingua_scheduler.sdk.address import origin_of, socket_url
 from lingua_scheduler.sdk.identity import KeyPair, NodeIdentity, read_identity, write_identity
+from lingua_scheduler.sdk.watching import Unreadable, post
 
 # The rest is base64url of the address, a space and the key: no shell, URL or file of settings changes such a string.
 PREFIX = "lingua-join_"
 MAX_CHARS = 4096
-ENROL_WITHIN_S = 15.0
-_PATH = "/v1/nodes/enrol"
+PATH = "/v1/nodes/enrol"
 
 
 class BadJoinString(ValueError):
     """The message says what is wrong, without the key."""
-
-
-class JoinFailed(Exception):
-    """The scheduler answered, and the node did not join; the message is the scheduler's."""
 
 
 class JoinString(NamedTuple):
@@ -63,12 +56,16 @@ class JoinString(NamedTuple):
 async def join(joining: JoinString, path: Path, node_id: str = "") -> tuple[NodeIdentity, Enrolled]:
     """Ask for a credential, and keep it in the file. Safe to repeat: with the same file it gets the same one.
 
-    Raises AccessDenied, JoinFailed, BadIdentity, or what aiohttp raises.
+    Raises AccessDenied, Refused, BadIdentity, or one of Failures.
     """
     known = read_identity(path, joining.address)
     pair = KeyPair(known.private_key if known is not None else "")
     wish = EnrolRequest(public_key=pair.public_text, node_id=node_id or None)
-    answer = await _asked(joining, wish)
+    said = await post(joining.address, PATH, msgspec.json.encode(wish), str(joining.key))
+    try:
+        answer = msgspec.json.decode(said, type=Enrolled)
+    except msgspec.DecodeError:
+        raise Unreadable("it is not a scheduler, or an older one") from None
     identity = NodeIdentity(
         origin=origin_of(joining.address),
         node_id=answer.node_id,
@@ -79,33 +76,6 @@ async def join(joining: JoinString, path: Path, node_id: str = "") -> tuple[Node
     )
     write_identity(path, identity)
     return identity, answer
-
-
-async def _asked(joining: JoinString, wish: EnrolRequest) -> Enrolled:
-    url = page_url(joining.address, _PATH)
-    access = Access(str(joining.key))
-    headers = {**await access.headers(url), "Content-Type": "application/json"}
-    # A redirect would carry the key to another place.
-    body = msgspec.json.encode(wish)
-    async with (
-        asyncio.timeout(ENROL_WITHIN_S),
-        access.session() as http,
-        http.post(url, data=body, headers=headers, allow_redirects=False) as response,
-    ):
-        said = await response.content.read(MAX_CHARS)
-        if response.status != 200:
-            raise JoinFailed(_said(response, said))
-        try:
-            return msgspec.json.decode(said, type=Enrolled)
-        except msgspec.DecodeError:
-            raise JoinFailed("the server is not a scheduler, or an older one") from None
-
-
-def _said(response: aiohttp.ClientResponse, body: bytes) -> str:
-    try:
-        return str(msgspec.json.decode(body, type=dict[str, str])["detail"])
-    except (msgspec.DecodeError, KeyError):
-        return f"the server answered HTTP {response.status}"
 
 
 def _unpacked(text: str) -> tuple[str, str]:
