@@ -4,15 +4,21 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from lingua_scheduler.protocol.http import Answer, Body, NodeId
+from lingua_scheduler.domain.access.credentials import END
+from lingua_scheduler.protocol.http import NODE_ID, Answer, Body
+
+# It becomes a part of a credential, where no line break may be.
+_NodeId = Annotated[str, Meta(pattern=NODE_ID.removesuffix("$") + END)]
 
 
 class EnrolRequest(Body, kw_only=True):
     public_key: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-f]{64}$")],
+        Annotated[str, Meta(pattern=f"^[0-9a-f]{{64}}{END}")],
         Meta(description="Its Ed25519 public key, as hexadecimal digits", examples=["0f" * 32]),
     ]
-    node_id: Annotated[NodeId | None, Meta(description="Absent = the scheduler assigns one", examples=["gpu-7"])] = None
+    node_id: Annotated[_NodeId | None, Meta(description="Absent = the scheduler assigns one", examples=["gpu-7"])] = (
+        None
+    )
 
 
 class Enrolled(Answer, kw_only=True):
