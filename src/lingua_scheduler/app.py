@@ -341,8 +341,8 @@ class Scheduler:
         app[OPERATIONS] = self.operations
         forwarder = Forwarder(self._forwarding, self.operations, turns)
         add_operations(app, FleetOperations(overview, self._connected.departures, self._siblings).operations)
-        enrolment = Enrolment(self.credentials, store.claims, _wall_ms)
-        add_operations(app, EnrolmentOperations(enrolment, cluster).operations)
+        self._enrolment = Enrolment(self.credentials, store.claims, _wall_ms)
+        add_operations(app, EnrolmentOperations(self._enrolment, cluster).operations)
         self._absences = Absences(self.credentials, self._present_nodes, _wall_ms)
         add_operations(app, NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
         add_operations(app, dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))

@@ -132,7 +132,7 @@ async def test_80_a_single_use_key_that_is_raced_by_20_lets_one_in(guarded: Guar
     ("about", "why"),
     [({"expires_ms": 1}, "expired"), ({"revoked_ms": 1}, "revoked"), ({"max_nodes": 1}, "used up")],
 )
-async def test_81_a_key_that_ended_says_why(guarded: Guarded, about: dict[str, int], why: str) -> None:
+async def test_81_a_key_that_ended_says_why(guarded: Guarded, about: dict[str, Any], why: str) -> None:
     key = await guarded.key(**about)
     if "max_nodes" in about:
         await guarded.joined(key)
@@ -187,7 +187,7 @@ async def test_82_a_pending_node_gets_no_job_before_it_is_approved(guarded: Guar
 
 async def test_85_a_node_that_says_another_region_is_where_its_credential_says(guarded: Guarded) -> None:
     me = await guarded.joined(await guarded.key(labels={"region": "us"}), node_id="n1")
-    lie = {"region": "moon-1", "labels": {"region": "moon-1"}}
+    lie: dict[str, Any] = {"region": "moon-1", "labels": {"region": "moon-1"}}
     node = await guarded.node(me, **lie)
     _, said = await guarded.ask("GET", "/v1/enrolments", headers=guarded.admin.header)
     assert [one["labels"] for one in said["nodes"]] == [{"region": "us"}]

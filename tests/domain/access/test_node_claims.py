@@ -17,7 +17,7 @@ from lingua_scheduler.domain.access.node_claims import (
 
 NOW_S = 1_800_000_000
 HERE = cluster_audience("lingua", "lingua:v1")
-SAID = {"iss": "k3jPq0aZ81Ty", "aud": HERE, "iat": NOW_S, "exp": NOW_S + 60, "jti": "j" * 24}
+SAID: dict[str, Any] = {"iss": "k3jPq0aZ81Ty", "aud": HERE, "iat": NOW_S, "exp": NOW_S + 60, "jti": "j" * 24}
 
 
 def part(**changed: Any) -> str:
