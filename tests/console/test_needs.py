@@ -59,11 +59,19 @@ def test_the_scopes_are_those_of_the_design() -> None:
         (Scope.DISPATCH_CALL,),
         (Scope.NODE_REGISTER,),
         LANGUAGES,
+        (Scope.FLEET_READ, Scope.DISPATCH_CALL),
+        (Scope.FLEET_OPERATE, Scope.DISPATCH_CALL),
     }
+    # Operators for all jobs, callers for their own.
+    assert found[(Scope.FLEET_READ, Scope.DISPATCH_CALL)] == {
+        "GET /v1/jobs",
+        "GET /v1/jobs/{job_id}",
+        "GET /v1/jobs/{job_id}/explain",
+    }
+    assert found[(Scope.FLEET_OPERATE, Scope.DISPATCH_CALL)] == {"POST /v1/jobs/{job_id}/cancel"}
     assert all(line.startswith("GET ") for line in found[(Scope.FLEET_READ,)] | found[LANGUAGES])
     assert found[(Scope.FLEET_OPERATE,)] == {
         *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("drain", "resume", "release", "evict")),
-        "POST /v1/jobs/{job_id}/cancel",
         "POST /v1/alarms",
         "POST /v1/dead-letters/replay",
         "POST /v1/dead-letters/purge",

@@ -54,10 +54,12 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def owner(self) -> str:
-        """What belongs to it belongs to this name: the user, or the key where there is no user."""
+        """What belongs to it belongs to this name: the user, or the key where there is no user.
+
+        A tenant has neither "/" nor ":", so no subject can be chosen to look like a key.
+        """
         if self.kind in _WITHOUT_CREDENTIAL:
             return ""
-        # An app may give its users any name, so a name must never look like a key. A tenant has neither "/" nor ":".
         return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}:{self.key_id}"
 
     @property
@@ -156,4 +158,6 @@ def _covers(wanted: str, tag: str) -> bool:
 
 @lru_cache(REMEMBERED_OWNERS)
 def _digest(owner: str) -> str:
-    return hashlib.blake2b(owner.encode(), digest_size=_DIGEST_BYTES).hexdigest() if owner else ""
+    return (
+        hashlib.blake2b(owner.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).hexdigest() if owner else ""
+    )
