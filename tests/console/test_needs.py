@@ -10,7 +10,7 @@ from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console.needs import PAGES, RouteNeeds
 from lingua_scheduler.console.pages import Pages
 from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Scope
+from lingua_scheduler.domain.access.scopes import ANYTHING, LANGUAGES, OPEN, Needs, Scope
 from lingua_scheduler.domain.guards.penalties import Penalties
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
@@ -61,7 +61,15 @@ def test_the_scopes_are_those_of_the_design() -> None:
         LANGUAGES,
         (Scope.FLEET_READ, Scope.DISPATCH_CALL),
         (Scope.FLEET_OPERATE, Scope.DISPATCH_CALL),
+        ANYTHING,
+        (Scope.NODE_ENROL,),
+        (Scope.KEYS_READ,),
+        (Scope.KEYS_WRITE,),
     }
+    assert found[ANYTHING] == {"GET /v1/whoami"}
+    assert found[(Scope.NODE_ENROL,)] == {"POST /v1/nodes/enrol"}
+    assert found[(Scope.KEYS_READ,)] == {"GET /v1/enrolments"}
+    assert found[(Scope.KEYS_WRITE,)] == {f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("approve", "ban")}
     # Operators for all jobs, callers for their own.
     assert found[(Scope.FLEET_READ, Scope.DISPATCH_CALL)] == {
         "GET /v1/jobs",

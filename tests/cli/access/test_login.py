@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from lingua_scheduler import cli
 from tests.support.keyed import created, ended, guarded, home, lingua
 from tests.support.servers import RedisProcess
 
 SETTINGS, SCHEDULER, NOT_ALLOWED = 2, 5, 8
+SOUND = str(Path(cli.__path__[0]) / "assets" / "sample-en.wav")
 
 
 async def test_a_key_is_checked_stored_used_and_forgotten(server: RedisProcess, tmp_path: Path) -> None:
@@ -80,6 +82,7 @@ async def test_rights_that_are_missing_are_said_with_the_next_step(server: Redis
         ("node", ("events",)),
         ("node", ("load", "--seconds", "1", "--to", "zh")),
         ("metrics", ("node", "--engine", "sim")),
+        ("metrics", ("translate", SOUND, "--from", "en", "--to", "zh")),
     ],
 )
 async def test_commands_that_stay_end_when_they_are_refused(
