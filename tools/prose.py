@@ -271,6 +271,8 @@ HTTP_MEANINGS = {
     "UNAUTHENTICATED": "401: there is no credential, or it is not accepted; the log of the scheduler says why",
     "TOKEN_EXPIRED": "401: the key or token has expired; get a new one",
     "PERMISSION_DENIED": "403: the credential lacks a scope, or may not be used from this address",
+    "ENROLMENT_REFUSED": "403: the node may not join: its enrolment key has ended or is used up, or it was banned",
+    "NODE_NOT_APPROVED": "403: the node has joined, and an operator must approve it; it may try again shortly",
     "MISDIRECTED": "421: the `Host` header does not name this scheduler; see `server.allowed_hosts`",
     "RATE_LIMITED": "429: the address has too many connections (`server.max_sockets_per_address`), opens them too "
     "fast (`server.handshakes_per_address_s`), or has sent too many wrong credentials; `Retry-After` says when to try "

@@ -23,6 +23,7 @@ from lingua_scheduler.console.compat.polling import Polling
 from lingua_scheduler.console.cors import allow_pages
 from lingua_scheduler.console.dashboard import add_dashboard
 from lingua_scheduler.console.dispatching import dispatching
+from lingua_scheduler.console.enrolment import EnrolmentOperations
 from lingua_scheduler.console.fleet import FleetOperations
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.http_nodes import NodeOperations
@@ -40,6 +41,7 @@ from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.tokens import token_operations
 from lingua_scheduler.console.translating import translating
 from lingua_scheduler.console.watching import Watching
+from lingua_scheduler.domain.access.node_claims import cluster_audience
 from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.pools.pools import Admission
@@ -71,12 +73,14 @@ from lingua_scheduler.services.access.auditing import Auditor, start_note
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
+from lingua_scheduler.services.access.enrolment import Absences, Enrolment
 from lingua_scheduler.services.access.jwks import JwksCache
 from lingua_scheduler.services.access.key_desk import KeyDesk
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.access.logins import LOOK_S as LOGINS_S
 from lingua_scheduler.services.access.logins import Logins
+from lingua_scheduler.services.access.node_tokens import NodeTokens
 from lingua_scheduler.services.access.signing import TokenSigner
 from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -153,6 +157,7 @@ SWEEP_S = 1.0
 SOON_S = 0.1
 LIVE_S = 1.0
 KEY_SETS_S = 30.0
+ABSENT_S = 60.0
 POKE_S = 0.1
 REPAIR_S = 30.0
 SESSIONS_S = 1.0
@@ -329,7 +334,9 @@ class Scheduler:
         self._key_sets = JwksCache(KeySets(destinations).fetch, clock)
         signer = TokenSigner(keyring, auth.audience, auth.max_token_ms) if keyring is not None else None
         tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
-        doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
+        cluster = cluster_audience(auth.audience, settings.redis.key_prefix)
+        node_tokens = NodeTokens(self.credentials, cluster, tokens)
+        doorkeeper = Doorkeeper(self.credentials, node_tokens, auth, _wall_ms, clock)
         self._live = LiveCallers(doorkeeper)
         self._logins = doorkeeper.logins = Logins(store.logins, auth, _wall_ms, clock, self._say_login_ended)
         self._logins.on_ended.append(self._live.look_at_all)
@@ -358,6 +365,9 @@ class Scheduler:
             add_operations(app, audited(operations, self.auditor))
 
         add(FleetOperations(overview, self._connected.departures, self._siblings).operations)
+        self._enrolment = Enrolment(self.credentials, store.claims, _wall_ms)
+        add(EnrolmentOperations(self._enrolment, cluster).operations)
+        self._absences = Absences(self.credentials, self._present_nodes, _wall_ms)
         add(NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
         add(dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))
         add([translating(self._translations, settings.calls)])
@@ -417,6 +427,7 @@ class Scheduler:
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
         self._chores.start(every("logins", LOGINS_S, self._look_at_logins))
         self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
+        self._chores.start(every("absent_nodes", ABSENT_S, self._end_absent))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
         self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._dead_instances.look))
@@ -559,6 +570,15 @@ class Scheduler:
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
             LoginEnded: lambda signal: self._logins.ended_elsewhere(signal.login_id),
         }
+
+    async def _present_nodes(self) -> set[str]:
+        return set(await self._store.placements.all())
+
+    async def _end_absent(self) -> None:
+        if self._leadership.is_leading:
+            await self._absences.look()
+        else:
+            self._absences.forget()
 
     async def _read_key_sets(self) -> None:
         await self._key_sets.prefetch(self.credentials.issuers())

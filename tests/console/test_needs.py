@@ -60,6 +60,7 @@ def test_the_scopes_are_those_of_the_design() -> None:
         (Scope.FLEET_OPERATE,),
         (Scope.DISPATCH_CALL,),
         (Scope.NODE_REGISTER,),
+        (Scope.NODE_ENROL,),
         (Scope.KEYS_READ,),
         (Scope.KEYS_WRITE,),
         (Scope.TOKENS_MINT,),
@@ -70,6 +71,7 @@ def test_the_scopes_are_those_of_the_design() -> None:
         OPEN,
     }
     assert found[ANYTHING] == {"GET /v1/whoami"}
+    assert found[(Scope.NODE_ENROL,)] == {"POST /v1/nodes/enrol"}
     # Operators for all jobs, callers for their own.
     assert found[(Scope.FLEET_READ, Scope.DISPATCH_CALL)] == {
         "GET /v1/jobs",
@@ -80,6 +82,7 @@ def test_the_scopes_are_those_of_the_design() -> None:
     # A code logs in who asks for it, with the rights of its key.
     codes = {"POST /v1/login/codes"}
     assert all(line.startswith("GET ") for line in (found[(Scope.FLEET_READ,)] | found[LANGUAGES]) - codes)
+    assert all(line.startswith("GET ") for line in found[(Scope.FLEET_READ,)] | found[LANGUAGES])
     assert found[(Scope.FLEET_OPERATE,)] == {
         *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("drain", "resume", "release", "evict")),
         "POST /v1/alarms",

@@ -12,10 +12,9 @@ import click
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, MAX_KEY_BYTES, AccessDenied, read_key_file
-from lingua_scheduler.sdk.address import page_url
+from lingua_scheduler.sdk.address import origin_of, page_url
 
 _HEADER = "# Keys of lingua login, by address of the scheduler. To have this file is to have the keys.\n"
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 # What users other than its owner may do with it.
 _OTHERS = 0o077
 
@@ -73,9 +72,7 @@ def entered_key() -> str:
 
 def place_of(url: str) -> str:
     """The address under which a key is kept. A key for https:// is never sent over http://. Raises BadAddress."""
-    parts = urlsplit(page_url(url, ""))
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{parts.scheme}://{host}:{parts.port or _DEFAULT_PORTS[parts.scheme]}{parts.path}"
+    return origin_of(url)
 
 
 def credentials_path() -> Path:

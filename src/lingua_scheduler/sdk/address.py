@@ -6,6 +6,8 @@ from urllib.parse import urlsplit, urlunsplit
 _SOCKET_SCHEMES = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 _PAGE_SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
 
 class BadAddress(ValueError):
     """The address cannot be used; the message says what would do."""
@@ -43,6 +45,13 @@ class Addresses:
 
 def page_url(address: str, path: str) -> str:
     return _with(address, _PAGE_SCHEMES, path)
+
+
+def origin_of(address: str) -> str:
+    """Scheme, host, port and folder: under which what belongs to a scheduler is kept. Raises BadAddress."""
+    parts = urlsplit(page_url(address, ""))
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}:{parts.port or _DEFAULT_PORTS[parts.scheme]}{parts.path}"
 
 
 def _with(address: str, schemes: dict[str, str], path: str) -> str:

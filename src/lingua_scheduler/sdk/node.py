@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 
 import aiohttp
 
+from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.node import (
@@ -81,6 +82,8 @@ __all__ = [
 
 # Full jitter, so that a fleet does not come back all at once.
 RECONNECTS = Backoff(0.2, 5.0, jitter=1.0)
+# How often a node asks whether it has been approved.
+APPROVAL_S = 5.0
 # A frozen process accepts connections but sends nothing.
 CONNECT_WITHIN_S = 10.0
 # A connection that does not answer a ping within half of this again leads nowhere.
@@ -194,6 +197,11 @@ class Node:
                     except (aiohttp.ClientError, OSError, TimeoutError) as error:
                         self._tell("away", why_away(error, self._addresses.place))
                         asked_s = retry_after_s(error)
+                    except AccessDenied as denied:
+                        if denied.code != HttpCode.NODE_NOT_APPROVED:
+                            raise
+                        self._tell("waiting", denied.detail)
+                        asked_s = APPROVAL_S
                     if self._was_registered:
                         failures = 0
                     else:

@@ -164,3 +164,37 @@ def test_revocations_have_names_of_their_own(make: Callable[[], str]) -> None:
 
 def test_the_names_of_kinds_do_not_meet() -> None:
     assert len({subject_name("a", "b"), tenant_name("a/b"), token_name("a", "b")}) == 3
+
+
+def test_an_approval_is_never_lost_and_does_not_undo_an_end() -> None:
+    pending = key("n", kind=KeyKind.NODE, needs_approval=True)
+    approved = msgspec.structs.replace(pending, approved_ms=5)
+    ended = msgspec.structs.replace(pending, revoked_ms=7)
+    assert pending.is_pending
+    assert not approved.is_pending
+    for one, other in ((approved, ended), (ended, approved)):
+        both = joined(one, other)
+        assert (both.is_pending, both.is_live(9)) == (False, False)
+    # Of an enrolment key it says what its nodes need.
+    assert not key("e", kind=KeyKind.ENROLMENT, needs_approval=True).is_pending
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"Region": "eu"},
+        {"": "eu"},
+        {"region": ""},
+        {"region": "e" * 65},
+        {"region": "eu\n"},
+        {"a b": "c"},
+        {"x": "<b>"},
+        {f"l{number}": "x" for number in range(17)},
+    ],
+)
+def test_labels_are_few_and_short(labels: dict[str, str]) -> None:
+    fields = msgspec.to_builtins(key("n", kind=KeyKind.NODE))
+    few = {"region": "eu-1", "owner": "A. B."}
+    assert msgspec.convert(fields | {"labels": few}, Credential).labels == few
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(fields | {"labels": labels}, Credential)

@@ -3,21 +3,21 @@
 import pytest
 
 from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.principals import PrincipalKind
+from lingua_scheduler.domain.access.principals import PrincipalKind, holder_of
 from lingua_scheduler.domain.access.scopes import ROLES, Role
-from lingua_scheduler.services.access.keyholders import misplaced, principal_of
+from lingua_scheduler.services.access.keyholders import misplaced
 from tests.support.access import made_key
 
 
 @pytest.mark.parametrize("kind", list(KeyKind))
 def test_every_kind_of_key_has_a_holder(kind: KeyKind) -> None:
     key = made_key(kind, tenant="acme", expires_ms=7).credential
-    found = principal_of(key)
+    found = holder_of(key)
     assert (found.tenant, found.key_id, found.expires_ms, found.login_id) == ("acme", key.id, 7, "")
 
 
 def test_an_operator_has_the_scopes_of_its_role() -> None:
-    found = principal_of(made_key(KeyKind.OPERATOR, role=Role.VIEWER).credential)
+    found = holder_of(made_key(KeyKind.OPERATOR, role=Role.VIEWER).credential)
     assert (found.kind, found.scopes) == (PrincipalKind.OPERATOR, ROLES[Role.VIEWER])
 
 

@@ -294,7 +294,7 @@ RUBBISH = {
 
 @pytest.mark.parametrize("text", RUBBISH.values(), ids=RUBBISH.keys())
 def test_30_rubbish_is_refused_before_any_cryptography(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_is_signed", None)
+    monkeypatch.setattr(tokens, "is_signed", None)
     assert refusal(reader().read(text, NOW_MS))
 
 
@@ -441,13 +441,13 @@ def test_a_verified_token_ends_with_its_key() -> None:
 def signatures_checked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tokens whose signatures are checked from now on."""
     checked: list[str] = []
-    is_signed = tokens._is_signed
+    is_signed = tokens.is_signed
 
     def check(text: str, key: VerifyingKey) -> bool:
         checked.append(text)
         return is_signed(text, key)
 
-    monkeypatch.setattr(tokens, "_is_signed", check)
+    monkeypatch.setattr(tokens, "is_signed", check)
     return checked
 
 

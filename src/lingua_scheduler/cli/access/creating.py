@@ -17,6 +17,7 @@ from lingua_scheduler.cli.access.credentials import (
     me,
     unknown_key,
 )
+from lingua_scheduler.cli.access.enrolling import ENROLMENT_RIGHTS, enrolment_options, max_nodes
 from lingua_scheduler.cli.options import Exit, duration_ms, fail
 from lingua_scheduler.cli.redis_access import own_redis_options, redis_options
 from lingua_scheduler.cli.wording import clock, now_ms
@@ -27,6 +28,7 @@ from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
 from lingua_scheduler.sdk.address import BadAddress, socket_url
+from lingua_scheduler.sdk.joining import JoinString
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.signing import signing_key_of
 
@@ -37,11 +39,13 @@ _FOR = {
     "origins": (KeyKind.CLIENT,),
     "pairs": (KeyKind.CLIENT,),
     "node_id": (KeyKind.NODE,),
-    "max_slots": (KeyKind.NODE,),
+    "max_slots": (KeyKind.NODE, KeyKind.ENROLMENT),
+    "labels": (KeyKind.NODE, KeyKind.ENROLMENT),
+    **dict.fromkeys(ENROLMENT_RIGHTS, (KeyKind.ENROLMENT,)),
     "act_for": (KeyKind.SERVICE,),
     "signs": (KeyKind.SERVICE,),
 }
-_OPTIONS = {"origins": "--origin", "pairs": "--pair", "node_id": "--node-id", "max_slots": "--slots"}
+_OPTIONS = {"origins": "--origin", "pairs": "--pair", "node_id": "--node-id", "max_slots": "--slots"} | ENROLMENT_RIGHTS
 # Peers that can only be given a URL. Keys of other kinds would give too much to a reader of their logs.
 _PATHS = {KeyKind.CLIENT: "/ws/session", KeyKind.SERVICE: "/ws/session", KeyKind.NODE: "/ws/node"}
 _EXPIRES_HELP = "Valid for so long, such as 90d or 12h."
@@ -57,8 +61,13 @@ _EXPIRES_HELP = "Valid for so long, such as 90d or 12h."
 @click.option("--pair", "pairs", multiple=True, metavar="PAIR", help="client: only zh:en or '*:fr' …; repeatable.")
 @click.option("--node-id", default="", metavar="ID", help="node: the only node that may use it.  [default: the first]")
 @click.option(
-    "--slots", "max_slots", type=click.IntRange(0, 1_000_000), default=0, help="node: at most so many jobs at once."
+    "--slots",
+    "max_slots",
+    type=click.IntRange(0, 1_000_000),
+    default=0,
+    help="node, enrol: at most so many jobs at once.",
 )
+@enrolment_options
 @click.option("--act-for", multiple=True, metavar="TENANT", help="service: tenants it may name, '*' = all; repeatable.")
 @click.option("--signs", is_flag=True, help="service: its secret may sign tokens (HS256).")
 @click.option("--network", "networks", multiple=True, metavar="CIDR", help="Only from this network; repeatable.")
@@ -90,8 +99,10 @@ def create(
     lingua keys create --kind service --tenant acme --expires 90d
     lingua keys create --kind client --origin https://app.example
     lingua keys create --kind node --node-id gpu-7 --url wss://host
+    lingua keys create --kind enrol --label region=eu --url wss://host
 
-    The key, or the address with --url, is all there is on standard output.
+    The key, or the address with --url, is all there is on standard output. Of an enrolment key, --url prints the string
+    for lingua node --join.
     """
     if expires_in_ms == 0:
         fail("--expires must be longer than nothing; leave it out for a key without an end", Exit.SETTINGS)
@@ -146,6 +157,8 @@ def rotate(
             unknown_key(wanted)
         if not before.is_live(at_ms):
             fail(f"{shown(before.kind, wanted)} has ended; make another with lingua keys create", Exit.SETTINGS)
+        if before.public_key:
+            fail(f"{before.node_id} signs with a key of its own; ban it, and let it join again", Exit.SETTINGS)
         key = fresh_key(before.kind)
         made = _successor(before, key, at_ms, expires_in_ms)
         await book.add(made)
@@ -178,12 +191,12 @@ def _kind(kind: str | None, admin: bool, rights: dict[str, Any]) -> KeyKind:
 def _address(url: str | None, kind: KeyKind) -> str:
     if url is None:
         return ""
-    if kind not in _PATHS:
+    if kind not in (*_PATHS, KeyKind.ENROLMENT):
         raise click.UsageError(
             f"a key of kind {KIND_NAMES[kind]} must not be in a URL, because those are logged; send it in a header"
         )
     try:
-        return socket_url(url, _PATHS[kind])
+        return socket_url(url, _PATHS.get(kind, ""))
     except BadAddress as error:
         fail(str(error), Exit.SETTINGS)
 
@@ -191,6 +204,7 @@ def _address(url: str | None, kind: KeyKind) -> str:
 def _credential(key: KeyText, rights: dict[str, Any], expires_in_ms: int | None) -> Credential:
     tenant = rights.pop("tenant") or DEFAULT_TENANT
     signs = rights.pop("signs")
+    rights["max_nodes"] = max_nodes(key.kind, rights["max_nodes"])
     _must_be_tenants(tenant, rights["act_for"], is_operator=key.kind is KeyKind.OPERATOR)
     if rights["node_id"] and not NODE_ID.fullmatch(rights["node_id"]):
         fail(f"--node-id {rights['node_id']!r} cannot be a node id", Exit.SETTINGS)
@@ -249,9 +263,15 @@ def _successor(before: Credential, key: KeyText, at_ms: int, expires_in_ms: int 
 
 
 def _show(key: KeyText, made: Credential, address: str, as_json: bool, **more: Any) -> None:
-    pasted = f"{address}?access_token={key}" if address else ""
+    is_enrolment = made.kind is KeyKind.ENROLMENT
+    pasted = "" if not address else str(JoinString(address, key)) if is_enrolment else f"{address}?access_token={key}"
     if as_json:
-        told = described(made, now_ms()) | {"key": str(key)} | ({"url": pasted} if pasted else {}) | more
+        told = (
+            described(made, now_ms())
+            | {"key": str(key)}
+            | ({"join" if is_enrolment else "url": pasted} if pasted else {})
+            | more
+        )
         click.echo(json.dumps(told))
         return
     ends = f"until {clock(made.expires_ms, now_ms())}" if made.expires_ms else "until it is revoked"
@@ -263,6 +283,9 @@ def _show(key: KeyText, made: Credential, address: str, as_json: bool, **more: A
     if more:
         old = clock(more["replaced_ends_ms"], now_ms())
         click.echo(f"{shown(made.kind, more['replaces'])} is valid until {old}", err=True)
-    what = "This address has the key in it and is shown only now" if pasted else "This is the key; it is shown only now"
+    thing = "string for lingua node --join" if is_enrolment else "address"
+    what = (
+        f"This {thing} has the key in it and is shown only now" if pasted else "This is the key; it is shown only now"
+    )
     click.echo(f"{what}. Keep it where only its user can read it:", err=True)
     click.echo(pasted or str(key))

@@ -106,6 +106,8 @@ def me() -> str:
 def state_of(one: Credential | Issuer, at_ms: int) -> str:
     if one.revoked_ms:
         return "revoked"
+    if isinstance(one, Credential) and one.is_pending and one.is_live(at_ms):
+        return "pending"
     return "live" if one.is_live(at_ms) else "expired"
 
 
@@ -124,6 +126,13 @@ def described(one: Credential, at_ms: int) -> dict[str, Any]:
         "signs": bool(one.signing_key),
         "node_id": one.node_id,
         "max_slots": one.max_slots,
+        "labels": one.labels,
+        "is_ephemeral": one.is_ephemeral,
+        "needs_approval": one.needs_approval,
+        "approved_ms": one.approved_ms,
+        "enrolled_with": one.enrolled_with,
+        "max_nodes": one.max_nodes,
+        "nodes_live_ms": one.nodes_live_ms,
         "origins": one.origins,
         "pairs": one.pairs,
         "networks": one.networks,

@@ -9,6 +9,8 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from lingua_scheduler.cli.fleet.joined import approve, ban, joined
+from lingua_scheduler.cli.groups import Group
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import age, node_state, now_ms, short_span, table_console
@@ -37,10 +39,13 @@ MOST_PAIRS = 6
 ABSENT = {"level": "well", "free": "takes no work"}
 
 
-@click.command()
+@click.group(cls=Group, invoke_without_command=True)
 @redis_options
 @click.option("--json", "as_json", is_flag=True, help="Output JSON.")
-def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool) -> None:
+@click.pass_context
+def nodes(
+    context: click.Context, redis_url: str | None, data_dir: str | None, config: Path | None, as_json: bool
+) -> None:
     """Show every node: state, slots, language pairs.
 
     "expires in" is the time until the node counts as gone unless it sends a heartbeat.
@@ -48,7 +53,10 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
     \b
     lingua nodes
     lingua nodes --json | jq '.nodes[] | select(.state != "ready")'
+    lingua nodes approve gpu-7
     """
+    if context.invoked_subcommand is not None:
+        return
     members = with_store(_members, redis_url, data_dir, config)
     if as_json:
         click.echo(json.dumps({"nodes": [described(member) for member in members]}))
@@ -72,6 +80,10 @@ def nodes(redis_url: str | None, data_dir: str | None, config: Path | None, as_j
             _pairs_in_words(about, MOST_PAIRS if console.is_terminal else None),
         )
     console.print(table)
+
+
+for _command in (joined, approve, ban):
+    nodes.add_command(_command)
 
 
 @click.command("node-info")

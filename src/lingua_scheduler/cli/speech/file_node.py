@@ -10,6 +10,7 @@ import click
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import not_allowed
+from lingua_scheduler.cli.speech.joining import NodePlace
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
 from lingua_scheduler.cli.speech.shortcomings import told, why_nothing, why_text_only
 from lingua_scheduler.cli.wording import stamp
@@ -19,12 +20,12 @@ from lingua_scheduler.sdk.self_test import MAX_PAIRS, pairs_of
 from lingua_scheduler.telemetry import logs, traces
 
 
-def serve(file: Path, own: OwnEngine, node: Callable[[], Node], url: str) -> None:
+def serve(file: Path, own: OwnEngine, node: Callable[[], Node], place: NodePlace) -> None:
     """Until it is told to leave; ends with an exit code if it cannot load, or has nothing to serve."""
-    asyncio.run(_serve(file, own, node(), url))
+    asyncio.run(_serve(file, own, node(), place))
 
 
-async def _serve(file: Path, own: OwnEngine, worker: Node, url: str) -> None:
+async def _serve(file: Path, own: OwnEngine, worker: Node, place: NodePlace) -> None:
     try:
         is_loaded = await _loaded(worker)
     except Exception:
@@ -33,7 +34,7 @@ async def _serve(file: Path, own: OwnEngine, worker: Node, url: str) -> None:
     if is_loaded:
         for line in _served(file, own):
             click.echo(f"{stamp()} {line}", err=True)
-        await serving(worker, url)
+        await serving(worker, place.url, place.advice)
 
 
 def _served(file: Path, own: OwnEngine) -> list[str]:
@@ -72,7 +73,7 @@ async def _loaded(worker: Node) -> bool:
         await asyncio.sleep(0)
 
 
-async def serving(worker: Node, url: str) -> None:
+async def serving(worker: Node, url: str, advice: str = "") -> None:
     logs.configure("info", "auto")
     tracing = traces.configure(traces.NODE, os.environ)
     if tracing is not None:
@@ -80,6 +81,8 @@ async def serving(worker: Node, url: str) -> None:
     try:
         await worker.serve()
     except AccessDenied as error:
+        if advice:
+            fail(f"the scheduler at {url} refused ({error.code}: {error.detail}); {advice}", Exit.NOT_ALLOWED)
         not_allowed(url, error)
     finally:
         if tracing is not None:

@@ -9,10 +9,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import url_option
 from lingua_scheduler.cli.speech import check, engines, file_node
+from lingua_scheduler.cli.speech.joining import JOIN_VARIABLE, NodePlace, place_of_node
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named
 from lingua_scheduler.cli.wording import PlainConsole, plain_lines, stamp, table_console
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
@@ -22,7 +22,7 @@ from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
 from lingua_scheduler.sdk.address import BadAddress, socket_url
-from lingua_scheduler.sdk.engines import Abilities
+from lingua_scheduler.sdk.engines import Abilities, Engine
 from lingua_scheduler.sdk.loading import importing_beside
 from lingua_scheduler.sdk.node import Node
 
@@ -32,7 +32,7 @@ SIM_DELAY_MS = 120
 MOST_SLOTS = 4
 MOST_PAIRS_NAMED = 20
 # Options that make sense for engines of a file; the others choose or configure the installed ones.
-GO_WITH_FILE = ("url", "languages", "slots", "node_id", "only_check", "timeout_s", "as_json")
+GO_WITH_FILE = ("url", "joining", "languages", "slots", "node_id", "only_check", "timeout_s", "as_json")
 NODE_ID_RULE = "1 to 64 letters, digits and . _ : -, with a letter or a digit first"
 
 
@@ -85,6 +85,13 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
     type=click.IntRange(1, 256),
     help="Concurrent jobs.  [default: one per CPU core, at most 4; sim: 4; FILE: as it says]",
 )
+@click.option(
+    "--join",
+    "joining",
+    metavar="STRING",
+    envvar=JOIN_VARIABLE,
+    help="Join a scheduler, with a string of lingua keys create --kind enrol or a file that has it; needed once.",
+)
 @click.option("--id", "node_id", help="Node id, kept over restarts.  [default: assigned by the scheduler]")
 @click.option(
     "--delay-ms", type=click.FloatRange(0, 60_000), help=f"Milliseconds sim spends on a job.  [default: {SIM_DELAY_MS}]"
@@ -111,6 +118,7 @@ def node(
     languages: str | None,
     slots: int | None,
     node_id: str | None,
+    joining: str | None,
     delay_ms: float | None,
     only_list: bool,
     only_check: bool,
@@ -127,6 +135,7 @@ def node(
     lingua node --list             show the installed engines
     lingua node                    use all of them, with a local scheduler
     lingua node --url wss://scheduler.example --languages en,pt
+    lingua node --join lingua-join_…   join a scheduler; afterwards --url
     lingua node --whisper-model ~/whisper-large-v3 --piper-voice es.onnx
     lingua node my_engines.py      serve engines of your own
     lingua node --check my_engines.py   try them first, pair by pair
@@ -145,8 +154,8 @@ def node(
             if only_check:
                 check.check(file, own, timeout_s, as_json)
             else:
-                token = shown_to(url)
-                file_node.serve(file, own, lambda: Node(url, own, node_id=node_id, on_event=_tell, token=token), url)
+                place = _place(joining, url, node_id)
+                file_node.serve(file, own, lambda: _node(place, own), place)
         return
     only_list = only_list or only_check
     if delay_ms is not None and engine != "sim":
@@ -158,9 +167,10 @@ def node(
         spoken = codes or list(LANGUAGES)
         abilities = Abilities(recognises=spoken, repairs=spoken, speaks=spoken, slots=slots or SIM_SLOTS)
         sim = SimEngine(base_ms=SIM_DELAY_MS if delay_ms is None else delay_ms)
-        worker = Node(url, sim, abilities, node_id=node_id, on_event=_tell, token=shown_to(url))
+        place = _place(joining, url, node_id)
+        worker = _node(place, sim, abilities)
         click.echo(f"{stamp()} This node is simulated: it measures the audio and invents the words.", err=True)
-        asyncio.run(file_node.serving(worker, url))
+        asyncio.run(file_node.serving(worker, place.url, place.advice))
         return
     choices = _choices(codes, brought)
     found = catalogue.survey(choices)
@@ -173,13 +183,21 @@ def node(
         if not crew.pairs:
             fail(_nothing_to_do(crew, codes), Exit.ENGINES)
         if not only_list:
-            _work(crew, slots or min(MOST_SLOTS, os.cpu_count() or 1), url, node_id)
+            _work(crew, slots or min(MOST_SLOTS, os.cpu_count() or 1), _place(joining, url, node_id))
     finally:
         crew.close()
 
 
-def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
-    worker = Node(url, crew.pipeline(slots), node_id=node_id, on_event=_tell, token=shown_to(url))
+def _place(joining: str | None, url: str, node_id: str | None) -> NodePlace:
+    return place_of_node(joining, url, node_id, is_url_given=_is_given("url"))
+
+
+def _node(place: NodePlace, engine: Engine, abilities: Abilities | None = None) -> Node:
+    return Node(place.url, engine, abilities, node_id=place.node_id, on_event=_tell, token=place.token)
+
+
+def _work(crew: Crew, slots: int, place: NodePlace) -> None:
+    worker = _node(place, crew.pipeline(slots))
     loading = ""
 
     def show(what: str) -> None:
@@ -194,7 +212,7 @@ def _work(crew: Crew, slots: int, url: str, node_id: str | None) -> None:
             why = f"{type(error).__name__}: {error}"
             fail(f"cannot load {loading} ({why}); choose other engines with --recogniser or --translator", Exit.ENGINES)
     click.echo(f"{stamp()} serving {named(crew.pairs)}; {slots} at once", err=True)
-    asyncio.run(file_node.serving(worker, url))
+    asyncio.run(file_node.serving(worker, place.url, place.advice))
 
 
 def _must_be_address(url: str) -> None:

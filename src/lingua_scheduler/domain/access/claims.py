@@ -31,6 +31,7 @@ class TokenHeader(msgspec.Struct, frozen=True):
 
     alg: str
     kid: Annotated[str, Meta(max_length=_MAX_ID_CHARS)]
+    typ: str = ""
     crit: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -59,7 +60,7 @@ def check_shape(text: str) -> tuple[str, str]:
 def read_header(part: str) -> TokenHeader:
     """Raises BadToken."""
     try:
-        header = msgspec.json.decode(_from_base64(part), type=TokenHeader)
+        header = msgspec.json.decode(from_base64(part), type=TokenHeader)
     except (ValueError, RecursionError):
         raise BadToken("unreadable header") from None
     if header.crit is not msgspec.UNSET:
@@ -70,7 +71,7 @@ def read_header(part: str) -> TokenHeader:
 def read_claims(part: str) -> Claims:
     """Raises BadToken."""
     try:
-        return msgspec.json.decode(_from_base64(part), type=Claims)
+        return msgspec.json.decode(from_base64(part), type=Claims)
     except (ValueError, RecursionError):
         raise BadToken("a claim is missing, unknown or malformed") from None
 
@@ -92,5 +93,5 @@ def check_expiry(expires_ms: int, now_ms: int) -> None:
         raise ExpiredToken("token expired")
 
 
-def _from_base64(text: str) -> bytes:
+def from_base64(text: str) -> bytes:
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))

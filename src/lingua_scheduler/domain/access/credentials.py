@@ -23,6 +23,13 @@ Name = Annotated[str, Meta(max_length=128)]
 # As many digits as scripts read; JSON of more could be read and not written again.
 Ms = Annotated[int, Meta(ge=0, lt=10**15)]
 Tenant = Annotated[str, Meta(pattern=rf"^(\*|[a-z0-9][a-z0-9-]{{0,62}}){END}")]
+Labels = Annotated[
+    dict[
+        Annotated[str, Meta(pattern=rf"^[a-z][a-z0-9._-]{{0,31}}{END}")],
+        Annotated[str, Meta(pattern=rf"^[0-9A-Za-z][0-9A-Za-z .,:@/_-]{{0,63}}{END}")],
+    ],
+    Meta(max_length=16),
+]
 Texts = Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=64)]
 
 _SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
@@ -51,6 +58,18 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Of nodes: the one node that may use it ("" = the first that does), and the slots it is believed.
     node_id: Annotated[str, Meta(max_length=64)] = ""
     max_slots: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    # Of nodes, or of enrolment keys for the nodes that join with them: region, trust, owner and such. What a node says
+    # of itself does not count. An ephemeral node's credential ends when the node stays away.
+    labels: Labels = {}
+    is_ephemeral: bool = False
+    needs_approval: bool = False
+    approved_ms: Ms = 0
+    # Of nodes that joined: their public key (Ed25519, hexadecimal digits), and the enrolment key that let them.
+    public_key: Annotated[str, Meta(pattern=rf"^([0-9a-f]{{64}})?{END}")] = ""
+    enrolled_with: Annotated[str, Meta(max_length=ID_CHARS)] = ""
+    # Of enrolment keys: how many nodes may join, and for how long; 0 = no limit.
+    max_nodes: Annotated[int, Meta(ge=0, le=MAX_CREDENTIALS)] = 0
+    nodes_live_ms: Ms = 0
     # Of clients: pages that may use it, and language pairs such as zh:en or *:fr.
     origins: Texts = ()
     pairs: Texts = ()
@@ -73,6 +92,11 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             return ROLES[self.role] if self.role is not None else frozenset()
         return _SCOPES_OF_KIND[self.kind]
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is of a node that may not work before an operator approves it."""
+        return self.kind is KeyKind.NODE and self.needs_approval and not self.approved_ms
+
     def is_live(self, now_ms: int) -> bool:
         return not self.revoked_ms and (not self.expires_ms or now_ms < self.expires_ms)
 
@@ -89,11 +113,13 @@ class Revocation(msgspec.Struct, frozen=True, array_like=True):
 
 
 def joined(one: Credential, other: Credential) -> Credential:
-    """Two copies of one credential. It can only end, and the earlier end counts, so every order gives the same."""
+    """Two copies of one credential. It can only be approved and end, and the earlier time counts, so every order gives
+    the same."""
     return msgspec.structs.replace(
         one,
         expires_ms=first_end(one.expires_ms, other.expires_ms),
         revoked_ms=first_end(one.revoked_ms, other.revoked_ms),
+        approved_ms=first_end(one.approved_ms, other.approved_ms),
         successor=max(one.successor, other.successor),
         in_file=one.in_file or other.in_file,
     )

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, Credential, is_tenant
+from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
 from lingua_scheduler.domain.errors import HttpCode
 
@@ -90,6 +91,32 @@ LOCAL = Principal(kind=PrincipalKind.LOCAL, scopes=EVERYTHING)
 ANONYMOUS = Principal(kind=PrincipalKind.ANONYMOUS, scopes=frozenset())
 
 
+_KIND = {
+    KeyKind.CLIENT: PrincipalKind.CLIENT,
+    KeyKind.SERVICE: PrincipalKind.SERVICE,
+    KeyKind.NODE: PrincipalKind.NODE,
+    KeyKind.ENROLMENT: PrincipalKind.NODE,
+    KeyKind.OPERATOR: PrincipalKind.OPERATOR,
+    KeyKind.METRICS: PrincipalKind.METRICS,
+}
+
+
+def holder_of(credential: Credential) -> Principal:
+    """Who has this key."""
+    return Principal(
+        kind=_KIND[credential.kind],
+        scopes=credential.scopes,
+        tenant=credential.tenant,
+        key_id=credential.id,
+        issued_ms=credential.created_ms,
+        expires_ms=credential.expires_ms,
+        act_for=credential.act_for,
+        node_id=credential.node_id,
+        max_slots=credential.max_slots,
+        pairs=credential.pairs,
+    )
+
+
 class Denied(NamedTuple):
     """Why a caller is not let in: an HTTP status, a code for machines, a sentence for people."""
 
@@ -104,6 +131,16 @@ class Denied(NamedTuple):
 def unauthenticated(reason: str) -> Denied:
     """The caller learns that its credential does not count, whatever the cause: the cause would help to guess one."""
     return Denied(401, HttpCode.UNAUTHENTICATED.value, "the credential is not accepted", reason=reason)
+
+
+def enrolment_refused(why: str) -> Denied:
+    """Told openly: the caller has the secret of the enrolment key."""
+    return Denied(403, HttpCode.ENROLMENT_REFUSED.value, why, reason=why)
+
+
+def not_approved() -> Denied:
+    detail = "an operator must approve this node first: lingua nodes approve NODE; it may try again"
+    return Denied(403, HttpCode.NODE_NOT_APPROVED.value, detail, reason="not approved")
 
 
 def token_expired() -> Denied:

@@ -151,7 +151,7 @@ class CredentialBook:
                 raise CredentialIdTaken(f"there is another key {credential.id}")
             return CredentialSet(credentials={credential.id: credential})
 
-        await self._change(change)
+        await self.change(change)
 
     async def add_issuer(self, issuer: Issuer) -> None:
         def change() -> CredentialSet:
@@ -160,7 +160,7 @@ class CredentialBook:
                 raise CredentialIdTaken(f"there is another issuer {issuer.id}")
             return CredentialSet(issuers={issuer.id: issuer})
 
-        await self._change(change)
+        await self.change(change)
 
     async def end(self, key_id: str, *, at_ms: int, successor: str = "") -> Credential | None:
         """Revoke a key now, or let it expire later; None if there is none. It stays ended if it was already.
@@ -171,7 +171,7 @@ class CredentialBook:
             known = self.find(key_id)
             return CredentialSet({key_id: self._replaced(known, at_ms, successor)} if known is not None else {})
 
-        await self._change(change)
+        await self.change(change)
         return self.find(key_id)
 
     async def replace(self, key_id: str, successor: Credential, *, at_ms: int) -> Credential | None:
@@ -183,7 +183,7 @@ class CredentialBook:
                 return CredentialSet()
             return CredentialSet({key_id: self._replaced(known, at_ms, successor.id), successor.id: successor})
 
-        await self._change(change)
+        await self.change(change)
         return self.find(key_id) if successor.id in self._all.credentials else None
 
     async def end_issuer(self, issuer_id: str, *, at_ms: int) -> Issuer | None:
@@ -191,14 +191,14 @@ class CredentialBook:
             known = self._all.issuers.get(issuer_id)
             return CredentialSet() if known is None else CredentialSet(issuers={issuer_id: self._ended(known, at_ms)})
 
-        await self._change(change)
+        await self.change(change)
         return self._all.issuers.get(issuer_id)
 
     async def void(self, name: str, before_ms: int, until_ms: int) -> None:
         """Void what was issued under the name before a time. It is forgotten after `until_ms`."""
         if not is_revocation_name(name):
             raise ValueError("not the name of a tenant, subject or token, or too long")
-        await self._change(lambda: CredentialSet(revocations={name: Revocation(before_ms, until_ms)}))
+        await self.change(lambda: CredentialSet(revocations={name: Revocation(before_ms, until_ms)}))
 
     def _replaced(self, known: Credential, at_ms: int, successor: str) -> Credential:
         return msgspec.structs.replace(self._ended(known, at_ms), successor=successor or known.successor)
@@ -212,8 +212,12 @@ class CredentialBook:
             raise KeyOfFile(f"{known.id} is in the keys file; set `expires` there")
         return msgspec.structs.replace(known, expires_ms=at_ms)
 
-    async def _change(self, change: Callable[[], CredentialSet]) -> None:
-        """Decide on what Redis has now, and write it; decided again when another writer was quicker."""
+    def is_of_file(self, key_id: str) -> bool:
+        return self._keys_file is not None and key_id in self._keys_file.known.credentials
+
+    async def change(self, change: Callable[[], CredentialSet]) -> None:
+        """Decide on what Redis has now, and write it; decided again when another writer was quicker. Raises what
+        `change` does, and RedisAway."""
         async with self._lock:
             for failures in range(MAX_TRIES):
                 await asyncio.sleep(PAUSES.pause_s(failures))

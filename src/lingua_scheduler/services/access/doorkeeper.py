@@ -18,6 +18,9 @@ from lingua_scheduler.domain.access.principals import (
     LOCAL,
     Denied,
     Principal,
+    PrincipalKind,
+    enrolment_refused,
+    holder_of,
     token_expired,
     unauthenticated,
 )
@@ -27,7 +30,7 @@ from lingua_scheduler.domain.guards.addresses import meter_of, read_address
 from lingua_scheduler.domain.guards.origins import is_loopback
 from lingua_scheduler.domain.guards.penalties import Penalties
 from lingua_scheduler.services.access import standing
-from lingua_scheduler.services.access.keyholders import misplaced, principal_of
+from lingua_scheduler.services.access.keyholders import misplaced
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.telemetry import logs
 
@@ -237,7 +240,12 @@ class Doorkeeper:
             return self._by_key(key, given.via, visit)
         if self._tokens is None:
             return unauthenticated("no key, and tokens are not read")
-        return self._tokens.read(given.text, self._wall_ms())
+        found = self._tokens.read(given.text, self._wall_ms())
+        if isinstance(found, Principal) and found.kind is PrincipalKind.NODE:
+            # A node signs its tokens itself, so that what its credential restricts is not in them.
+            credential = self._book.find(found.key_id)
+            return (credential and misplaced(credential, visit.address, visit.origin)) or found
+        return found
 
     def _by_key(self, key: KeyText, via: Via, visit: Visit) -> Principal | Denied:
         if via is Via.QUERY and key.kind in _NOT_IN_QUERY:
@@ -254,11 +262,15 @@ class Doorkeeper:
 
     def _standing(self, credential: Credential, visit: Visit) -> Principal | Denied:
         if credential.revoked_ms:
+            if credential.kind is KeyKind.ENROLMENT:
+                return enrolment_refused("the enrolment key was revoked; ask for another")
             return unauthenticated("key revoked")
         if not credential.is_live(self._wall_ms()):
+            if credential.kind is KeyKind.ENROLMENT:
+                return enrolment_refused("the enrolment key has expired or was used up; ask for another")
             expired = "the key has expired; get a newer one"
             return Denied(401, HttpCode.TOKEN_EXPIRED.value, expired, reason="key expired")
-        principal = principal_of(credential)
+        principal = holder_of(credential)
         if reason := standing.objection(self._book, principal, self._wall_ms()):
             return unauthenticated(reason)
         return misplaced(credential, visit.address, visit.origin) or principal

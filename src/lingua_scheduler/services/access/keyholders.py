@@ -1,39 +1,16 @@
-"""Who holds a key, and from where it may be used."""
+"""From where a key may be used."""
 
 from functools import lru_cache
 
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
+from lingua_scheduler.domain.access.principals import Denied
 from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.guards.addresses import Network, read_address, read_networks
 from lingua_scheduler.domain.guards.origins import Origin, read_origin
 
-_KIND = {
-    KeyKind.CLIENT: PrincipalKind.CLIENT,
-    KeyKind.SERVICE: PrincipalKind.SERVICE,
-    KeyKind.NODE: PrincipalKind.NODE,
-    KeyKind.ENROLMENT: PrincipalKind.NODE,
-    KeyKind.OPERATOR: PrincipalKind.OPERATOR,
-    KeyKind.METRICS: PrincipalKind.METRICS,
-}
 # Size of the caches of what keys say.
 _REMEMBERED = 256
-
-
-def principal_of(credential: Credential) -> Principal:
-    return Principal(
-        kind=_KIND[credential.kind],
-        scopes=credential.scopes,
-        tenant=credential.tenant,
-        key_id=credential.id,
-        issued_ms=credential.created_ms,
-        expires_ms=credential.expires_ms,
-        act_for=credential.act_for,
-        node_id=credential.node_id,
-        max_slots=credential.max_slots,
-        pairs=credential.pairs,
-    )
 
 
 def misplaced(credential: Credential, address: str, origin: str | None) -> Denied | None:

@@ -146,7 +146,7 @@ class TokenReader:
         principal = _principal(claims, signatory)
         if header.alg != signatory.key.algorithm:
             raise BadToken("alg is not the key's own")
-        if not _is_signed(text, signatory.key):
+        if not is_signed(text, signatory.key):
             self._refused.put(digest, now_ms + REFUSED_FOR_MS)
             raise BadToken("wrong signature")
         self._verified.put(digest, _Verified(header.kid, claims.iss, signatory, principal))
@@ -241,7 +241,7 @@ def _is_fit(key: VerifyingKey) -> bool:
     return False
 
 
-def _is_signed(text: str, key: VerifyingKey) -> bool:
+def is_signed(text: str, key: VerifyingKey) -> bool:
     try:
         _JWS.decode(text, key.key, [key.algorithm])
     except (jwt.PyJWTError, ValueError, TypeError):
