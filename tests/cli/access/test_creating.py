@@ -82,7 +82,7 @@ async def test_an_address_for_a_peer_that_takes_only_one(
         (("--kind", "client", "--expires", "soon"), "is not a duration"),
         (("--kind", "client", "--expires", "0d"), "--expires must be longer than nothing"),
         (("--admin", "--url", "wss://host"), "must not be in a URL"),
-        (("--kind", "enrol", "--url", "wss://host"), "must not be in a URL"),
+        (("--kind", "metrics", "--url", "wss://host"), "must not be in a URL"),
         (("--kind", "node", "--url", "ftp://host"), "is not an address"),
     ],
 )

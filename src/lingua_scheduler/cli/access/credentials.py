@@ -130,6 +130,7 @@ def described(one: Credential, at_ms: int) -> dict[str, Any]:
         "is_ephemeral": one.is_ephemeral,
         "needs_approval": one.needs_approval,
         "approved_ms": one.approved_ms,
+        "public_key": one.public_key,
         "enrolled_with": one.enrolled_with,
         "max_nodes": one.max_nodes,
         "nodes_live_ms": one.nodes_live_ms,

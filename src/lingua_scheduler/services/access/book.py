@@ -256,11 +256,7 @@ class CredentialBook:
 
     async def _write(self, expected_version: int, changes: CredentialSet, forget: Collection[str] = ()) -> bool:
         version = await self._store.write(
-            expected_version,
-            changes.credentials.values(),
-            changes.issuers.values(),
-            changes.revocations,
-            forget,
+            expected_version, changes.credentials.values(), changes.issuers.values(), changes.revocations, forget
         )
         if version is None:
             return False
