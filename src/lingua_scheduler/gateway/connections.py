@@ -9,12 +9,12 @@ from types import coroutine
 from typing import Any, TypeVar
 
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_request import BaseRequest
 
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.fair_queue import SLICE_S, FairQueue, Turn
+from lingua_scheduler.gateway.malformed import DiscreetHandler
 from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics
@@ -30,10 +30,10 @@ TAKEN_OUT = 2
 
 T = TypeVar("T")
 
-_CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets", "malformed")
+_CUT = metrics.by(metrics.CONNECTIONS_CUT, "headers", "answer", "sockets")
 
 
-class Connection(web.RequestHandler):
+class Connection(DiscreetHandler):
     """One TCP connection, for HTTP or a WebSocket; of a WebSocket it only passes every read on to the valve."""
 
     __slots__ = (
@@ -236,13 +236,6 @@ class Connection(web.RequestHandler):
         except TimeoutError:
             self._cut("answer")
             return resp, True
-
-    def log_exception(self, *told: Any, **more: Any) -> None:
-        """Input that is no HTTP is counted; a peer that disconnected, perhaps in its handshake, is no error at all."""
-        if isinstance(error := more.get("exc_info"), HttpProcessingError):
-            _CUT["malformed"].inc()
-        elif not (isinstance(error, ConnectionError) and (self.transport is None or self.transport.is_closing())):
-            super().log_exception(*told, **more)
 
     def _look_for_headers(self) -> None:
         if not self._request_count:

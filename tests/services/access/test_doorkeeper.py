@@ -13,6 +13,7 @@ from lingua_scheduler.domain.access.principals import (
     Denied,
     Principal,
     PrincipalKind,
+    token_expired,
     unauthenticated,
 )
 from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Role, Scope
@@ -323,6 +324,21 @@ def test_a_missing_credential_or_scope_is_no_failed_guess(times: Times) -> None:
         denied(keeper.admit(None, THERE, SPEAK))
         assert denied(keeper.admit(shown(key), THERE, READ)).status == 403
     admitted(keeper.admit(shown(key), THERE, SPEAK))
+
+
+def test_an_expired_token_is_no_failed_guess(times: Times) -> None:
+    """Pages that are left open go on trying with theirs, and everybody else in the house has the same address."""
+
+    class Expiring:
+        def read(self, text: str, _now_ms: int) -> Principal | Denied:
+            if text == "good":
+                return Principal(kind=PrincipalKind.CLIENT, scopes=frozenset(SPEAK))
+            return token_expired() if text == "late" else unauthenticated("wrong signature")
+
+    keeper = doorkeeper_of(FakeBook(), times, Expiring())
+    assert tries(keeper, "late", THERE, 100) == [401] * 100
+    admitted(keeper.admit(shown("good"), THERE, SPEAK))
+    assert tries(keeper, "forged", THERE) == [401] * 20 + [429]
 
 
 # Live connections

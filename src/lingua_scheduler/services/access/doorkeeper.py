@@ -223,7 +223,8 @@ class Doorkeeper:
             return _told(denied, visit, shown(key.kind, key.id) if key else "")
         found = self._denied_key(fault) if fault else self._read(given, key, visit)
         if isinstance(found, Denied):
-            if name and found.status == 401:
+            # An expired one is no guess: pages go on sending theirs for hours, and others share their address.
+            if name and found.code == HttpCode.UNAUTHENTICATED:
                 self._penalties.failed(name, self._clock())
             return _told(found, visit, shown(key.kind, key.id) if key else "")
         if found.key_id:

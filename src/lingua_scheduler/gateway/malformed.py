@@ -1,0 +1,32 @@
+"""Answers to input that is not HTTP. It may contain a credential, so neither the response nor the log repeats it."""
+
+from typing import Any
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from lingua_scheduler.telemetry import metrics
+
+_CUT = metrics.by(metrics.CONNECTIONS_CUT, "malformed")
+_DETAIL = "the request is not valid HTTP\n"
+
+
+class DiscreetHandler(web.RequestHandler):
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """aiohttp would answer with the line that it could not read."""
+        return super().handle_error(request, status, exc, _DETAIL if isinstance(exc, HttpProcessingError) else message)
+
+    def log_exception(self, *told: Any, **more: Any) -> None:
+        """Input that is no HTTP is counted; a peer that disconnected, perhaps in its handshake, is no error at all."""
+        if isinstance(error := more.get("exc_info"), HttpProcessingError):
+            _CUT["malformed"].inc()
+        elif not (isinstance(error, ConnectionError) and (self.transport is None or self.transport.is_closing())):
+            super().log_exception(*told, **more)
