@@ -149,7 +149,7 @@ def test_commands_that_are_named_exist(document: Path) -> None:
     named = {
         name
         for code in code_of(document)
-        for name in re.findall(r"(?<!SETUSER )(?<![\w-])lingua ([a-z]+(?:-[a-z]+)*)\b", code)
+        for name in re.findall(r"(?<!SETUSER )(?<!info=b\")(?<![\w-])lingua ([a-z]+(?:-[a-z]+)*)\b", code)
     }
     assert named <= set(main.commands)
 
