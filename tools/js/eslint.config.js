@@ -3,8 +3,8 @@ import js from "@eslint/js";
 
 /** Every exception from a rule, with its reason. Comments that switch a rule off do not count (noInlineConfig). */
 const EXCEPTIONS = [
-  // A program for a terminal, which has no other place for its log.
-  { files: ["examples/nodejs/**"], rules: { "no-console": "off" } },
+  // Programs for a terminal, which have no other place for their log.
+  { files: ["examples/nodejs/**", "examples/backends/**"], rules: { "no-console": "off" } },
 ];
 
 export default [
