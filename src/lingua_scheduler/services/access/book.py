@@ -199,7 +199,8 @@ class CredentialBook:
     def _ended(self, known: T, at_ms: int, *, is_of_file: bool) -> T:
         now_ms = self._wall_ms()
         if at_ms <= now_ms:
-            return msgspec.structs.replace(known, revoked_ms=max(1, at_ms), in_file=is_of_file)
+            # Not earlier: an end of long ago is forgotten at once, and a copy elsewhere would bring the key back.
+            return msgspec.structs.replace(known, revoked_ms=now_ms, in_file=is_of_file)
         if is_of_file:
             raise KeyOfFile(f"{known.id} is in the keys file; set `expires` there")
         return msgspec.structs.replace(known, expires_ms=at_ms)
