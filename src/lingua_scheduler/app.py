@@ -120,6 +120,7 @@ from lingua_scheduler.services.sessions.delivery import Delivery
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.opening import Openings
 from lingua_scheduler.services.sessions.rebalancing import Rebalancer
+from lingua_scheduler.services.sessions.revoking import Revoking
 from lingua_scheduler.services.sessions.session_records import SessionRecords
 from lingua_scheduler.services.sessions.sessions import Sessions
 from lingua_scheduler.services.watching.alarm_handling import AlarmDesk
@@ -323,7 +324,9 @@ class Scheduler:
         tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
         doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
         self._live = LiveCallers(doorkeeper)
-        self.credentials.on_changed.append(self._live.look_at_all)
+        # Sockets are closed first: nothing is posted to them when their sessions and jobs end.
+        self._revoking = Revoking(doorkeeper, openings, self._cancelling, settings.job.deadline_ms, clock)
+        self.credentials.on_changed += (self._live.look_at_all, self._revoking.credentials_changed)
         self._sockets = Sockets(settings.server, turns, self._live)
         self.operations = list[Operation]()
         self._door = Door(settings.server, self._addresses, doorkeeper, RouteNeeds(self.operations).of, clock)
@@ -400,6 +403,7 @@ class Scheduler:
         self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
         self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
+        self._chores.start(every("revoking", LIVE_S, self._revoking.look))
         self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
@@ -475,6 +479,7 @@ class Scheduler:
         await self._chores.close()
         await self._data_loss.tasks.close()
         await self._outages.tasks.close()
+        await self._revoking.tasks.close()
         shared = (
             self.snapshots.building,
             self._pool_map.looking,
