@@ -323,6 +323,7 @@ class Scheduler:
         signer = TokenSigner(keyring, auth.audience, auth.max_token_ms) if keyring is not None else None
         tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
         doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
+        doorkeeper.on_denied = self.auditor.denied
         self._live = LiveCallers(doorkeeper)
         # Sockets are closed first: nothing is posted to them when their sessions and jobs end.
         self._revoking = Revoking(doorkeeper, openings, self._cancelling, settings.job.deadline_ms, clock)

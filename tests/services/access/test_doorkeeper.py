@@ -378,3 +378,14 @@ def test_a_start_on_loopback_or_for_everybody_needs_no_key() -> None:
 
 def test_a_credential_does_not_show_in_a_traceback() -> None:
     assert "secret" not in repr(Shown("secret", Via.QUERY))
+
+
+def test_every_refusal_is_told_with_what_may_be_shown_of_the_key() -> None:
+    key, wrong = made_key(KeyKind.CLIENT), made_key(KeyKind.CLIENT)
+    keeper = doorkeeper_of(FakeBook(key), mode="required")
+    told: list[tuple[str, str]] = []
+    keeper.on_denied = lambda address, key_id: told.append((address, key_id))
+    here = Visit("203.0.113.7", None, is_local=False)
+    for given in (None, Shown(wrong.text, Via.HEADER), Shown(key.text, Via.HEADER)):
+        keeper.admit(given, here, (Scope.SESSION_OPEN,))
+    assert told == [("203.0.113.7", ""), ("203.0.113.7", f"lk_cl_{wrong.credential.id}")]

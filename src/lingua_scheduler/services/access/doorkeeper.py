@@ -112,6 +112,8 @@ class Doorkeeper:
         self._wall_ms = wall_ms
         self._clock = clock
         self._penalties = Penalties()
+        # Called for every refusal, with the address and what may be shown of the key.
+        self.on_denied: Callable[[str, str], None] = _tell_nobody
 
     def needs_none(self, visit: Visit) -> bool:
         """Whether the caller may come without a credential."""
@@ -125,13 +127,13 @@ class Doorkeeper:
             if self.needs_none(visit):
                 return LOCAL
             detail = _NOT_LOCAL if self._mode == "auto" and is_loopback(visit.address) else _MISSING
-            return _told(Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="no credential"), visit)
+            return self._told(Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="no credential"), visit)
         principal = self._identify(given, visit)
         if isinstance(principal, Principal) and not principal.may(needs):
             scopes = " or ".join(scope.value for scope in needs)
             detail = f"the credential lacks the scope {scopes}"
             denied = Denied(403, HttpCode.PERMISSION_DENIED.value, detail, reason="scope")
-            return _told(denied, visit, principal.key_id)
+            return self._told(denied, visit, principal.key_id)
         return principal
 
     def objection(self, principal: Principal) -> Denied | None:
@@ -164,12 +166,12 @@ class Doorkeeper:
         if name and (wait_s := self._penalties.wait_s(name, self._clock())):
             detail = "too many wrong credentials from this address; try again later"
             denied = Denied(429, HttpCode.RATE_LIMITED.value, detail, int(wait_s) + 1, reason="too many failures")
-            return _told(denied, visit, shown(key.kind, key.id) if key else "")
+            return self._told(denied, visit, shown(key.kind, key.id) if key else "")
         found = self._denied_key(fault) if fault else self._read(given, key, visit)
         if isinstance(found, Denied):
             if name and found.status == 401:
                 self._penalties.failed(name, self._clock())
-            return _told(found, visit, shown(key.kind, key.id) if key else "")
+            return self._told(found, visit, shown(key.kind, key.id) if key else "")
         if found.key_id:
             self._book.used(found.key_id)
         return found
@@ -206,6 +208,11 @@ class Doorkeeper:
         if reason := standing.objection(self._book, principal, self._wall_ms()):
             return unauthenticated(reason)
         return _misplaced(credential, visit) or principal
+
+    def _told(self, denied: Denied, visit: Visit, key_id: str = "") -> Denied:
+        _log.warning("door.denied", reason=denied.reason, key_id=key_id, address=visit.address)
+        self.on_denied(visit.address, key_id)
+        return denied
 
     def _penalty_name(self, visit: Visit, key: KeyText | None) -> str:
         """Under which failures are counted: a key and an address. Other addresses can still use the key, and other keys
@@ -263,6 +270,5 @@ def _read_origins(texts: tuple[str, ...]) -> frozenset[Origin]:
     return frozenset(origin for text in texts if (origin := read_origin(text)) is not None)
 
 
-def _told(denied: Denied, visit: Visit, key_id: str = "") -> Denied:
-    _log.warning("door.denied", reason=denied.reason, key_id=key_id, address=visit.address)
-    return denied
+def _tell_nobody(address: str, key_id: str) -> None:
+    """Until it is set."""
