@@ -145,6 +145,7 @@ _log = logs.get()
 SWEEP_S = 1.0
 SOON_S = 0.1
 LIVE_S = 1.0
+KEY_USES_S = 60.0
 KEY_SETS_S = 30.0
 POKE_S = 0.1
 REPAIR_S = 30.0
@@ -403,6 +404,7 @@ class Scheduler:
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
         self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
+        self._chores.start(every("key_uses", KEY_USES_S, self.credentials.share_uses))
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
         self._chores.start(every("revoking", LIVE_S, self._revoking.look))
         self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
@@ -495,6 +497,7 @@ class Scheduler:
             await self._failures.write()
             await self._node_counts.write()
             await self.auditor.write_denied()
+            await self.credentials.share_uses()
             await self._anchors.finish()
         await self._leadership.resign()
         if self._siblings is not None:

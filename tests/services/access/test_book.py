@@ -421,6 +421,11 @@ async def test_use_is_noted_of_known_keys_alone(make: MakeBook, clock: Clock) ->
     book.used("unknown")
     assert book.last_used_ms(key("a").id) == clock.now_ms
     assert book.last_used_ms("unknown") == 0
+    await book.share_uses()
+    # One that starts later reads it with the keys.
+    later = make()
+    await later.open()
+    assert later.last_used_ms(key("a").id) == clock.now_ms
 
 
 async def test_a_start_on_an_empty_redis_reads_the_backup(
