@@ -36,8 +36,10 @@ from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.translating import translating
 from lingua_scheduler.console.watching import Watching
+from lingua_scheduler.domain.access.expiring import expiring
 from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
+from lingua_scheduler.domain.guards.origins import is_loopback
 from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.gateway.connections import Runner, charge
 from lingua_scheduler.gateway.door import Door
@@ -283,7 +285,9 @@ class Scheduler:
         self._outages = Outages(store, self.presence, self.sweeper, self._records, self._connected)
         placer.settled, self.sweeper.on_jump = self._outages.settled, self._outages.clock_jumped
         overview = Overview(self.instance, release, store, links, sessions, self._waiting, explainer, clock)
-        teller = Teller(me.incarnation, books, dispatcher, sessions, self._connected, self._waiting, languages)
+        teller = self._teller = Teller(
+            me.incarnation, books, dispatcher, sessions, self._connected, self._waiting, languages
+        )
         chronicle = Chronicle(store.chronicle, self._is_leading, clock)
         maker = PictureMaker(self.presence, store, settings, chronicle, teller.figures)
         self.snapshots = Snapshots(maker, settings.watch, chronicle, clock)
@@ -326,6 +330,7 @@ class Scheduler:
         doorkeeper = Doorkeeper(self.credentials, tokens, auth, _wall_ms, clock)
         doorkeeper.on_denied = self.auditor.denied
         self._live = LiveCallers(doorkeeper)
+        teller.expiring = self._expiring
         # Sockets are closed first: nothing is posted to them when their sessions and jobs end.
         self._revoking = Revoking(doorkeeper, openings, self._cancelling, settings.job.deadline_ms, clock)
         self.credentials.on_changed += (self._live.look_at_all, self._revoking.credentials_changed)
@@ -394,7 +399,9 @@ class Scheduler:
         except BaseException:
             await self.mailroom.stop()
             raise
-        self._door.listens_on([address[0] for address in self._runner.addresses])
+        addresses = [address[0] for address in self._runner.addresses]
+        self._door.listens_on(addresses)
+        self._teller.is_unprotected = auth.mode == "off" and not all(map(is_loopback, addresses))
         self.port = self._runner.addresses[0][1]
         await self.presence.join(f"{self._settings.server.host}:{self.port}")
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
@@ -548,6 +555,9 @@ class Scheduler:
             RequestWithdrawn: self._forwarding.withdrawn,
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
         }
+
+    def _expiring(self) -> dict[str, int]:
+        return expiring(self.credentials.all(), self.credentials.last_used_ms, _wall_ms())
 
     async def _read_key_sets(self) -> None:
         await self._key_sets.prefetch(self.credentials.issuers())

@@ -34,8 +34,8 @@ class KeyUses:
     async def share(self, known: Container[str]) -> None:
         """Write what was used here, a periodic chore; `known` are the keys that exist. Raises RedisAway.
 
-        Another instance may write an earlier use of the same key at the same moment. It does no harm: whoever uses the
-        key writes again a minute later, and every instance keeps the latest time that it has seen.
+        Another instance may write an earlier use of the same key at the same moment. It does no harm: a key in
+        use is written again a minute later, and every instance keeps the latest time that it has seen.
         """
         stored = await self.read()
         mine = {name: self._used_ms[name] for name in self._unwritten if name in self._used_ms}
