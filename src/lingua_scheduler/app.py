@@ -41,9 +41,11 @@ from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.tokens import token_operations
 from lingua_scheduler.console.translating import translating
 from lingua_scheduler.console.watching import Watching
+from lingua_scheduler.domain.access.expiring import expiring
 from lingua_scheduler.domain.access.node_claims import cluster_audience
 from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
+from lingua_scheduler.domain.guards.origins import is_loopback
 from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.gateway.connections import Runner, charge
 from lingua_scheduler.gateway.door import Door
@@ -132,6 +134,7 @@ from lingua_scheduler.services.sessions.delivery import Delivery
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.opening import Openings
 from lingua_scheduler.services.sessions.rebalancing import Rebalancer
+from lingua_scheduler.services.sessions.revoking import Revoking
 from lingua_scheduler.services.sessions.session_records import SessionRecords
 from lingua_scheduler.services.sessions.sessions import Sessions
 from lingua_scheduler.services.watching.alarm_handling import AlarmDesk
@@ -156,6 +159,7 @@ _log = logs.get()
 SWEEP_S = 1.0
 SOON_S = 0.1
 LIVE_S = 1.0
+KEY_USES_S = 60.0
 KEY_SETS_S = 30.0
 ABSENT_S = 60.0
 POKE_S = 0.1
@@ -294,7 +298,9 @@ class Scheduler:
         self._outages = Outages(store, self.presence, self.sweeper, self._records, self._connected)
         placer.settled, self.sweeper.on_jump = self._outages.settled, self._outages.clock_jumped
         overview = Overview(self.instance, release, store, links, sessions, self._waiting, explainer, clock)
-        teller = Teller(me.incarnation, books, dispatcher, sessions, self._connected, self._waiting, languages)
+        teller = self._teller = Teller(
+            me.incarnation, books, dispatcher, sessions, self._connected, self._waiting, languages
+        )
         chronicle = Chronicle(store.chronicle, self._is_leading, clock)
         maker = PictureMaker(self.presence, store, settings, chronicle, teller.figures)
         self.snapshots = Snapshots(maker, settings.watch, chronicle, clock)
@@ -337,10 +343,14 @@ class Scheduler:
         cluster = cluster_audience(auth.audience, settings.redis.key_prefix)
         node_tokens = NodeTokens(self.credentials, cluster, tokens)
         doorkeeper = Doorkeeper(self.credentials, node_tokens, auth, _wall_ms, clock)
+        doorkeeper.on_denied = self.auditor.denied
         self._live = LiveCallers(doorkeeper)
         self._logins = doorkeeper.logins = Logins(store.logins, auth, _wall_ms, clock, self._say_login_ended)
         self._logins.on_ended.append(self._live.look_at_all)
-        self.credentials.on_changed.append(self._live.look_at_all)
+        teller.expiring = self._expiring
+        # Sockets are closed first: nothing is posted to them when their sessions and jobs end.
+        self._revoking = Revoking(doorkeeper, openings, self._cancelling, settings.job.deadline_ms, clock)
+        self.credentials.on_changed += (self._live.look_at_all, self._revoking.credentials_changed)
         self._sockets = Sockets(settings.server, turns, self._live)
         self.operations = list[Operation]()
         self._door = Door(settings.server, self._addresses, doorkeeper, RouteNeeds(self.operations).of, clock)
@@ -414,7 +424,9 @@ class Scheduler:
         except BaseException:
             await self.mailroom.stop()
             raise
-        self._door.listens_on([address[0] for address in self._runner.addresses])
+        addresses = [address[0] for address in self._runner.addresses]
+        self._door.listens_on(addresses)
+        self._teller.is_unprotected = auth.mode == "off" and not all(map(is_loopback, addresses))
         self.port = self._runner.addresses[0][1]
         await self.presence.join(f"{self._settings.server.host}:{self.port}")
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
@@ -424,8 +436,10 @@ class Scheduler:
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
         self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
         self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
+        self._chores.start(every("key_uses", KEY_USES_S, self.credentials.share_uses))
         self._chores.start(every("live_callers", LIVE_S, self._live.look))
         self._chores.start(every("logins", LOGINS_S, self._look_at_logins))
+        self._chores.start(every("revoking", LIVE_S, self._revoking.look))
         self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
         self._chores.start(every("absent_nodes", ABSENT_S, self._end_absent))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
@@ -502,6 +516,7 @@ class Scheduler:
         await self._chores.close()
         await self._data_loss.tasks.close()
         await self._outages.tasks.close()
+        await self._revoking.tasks.close()
         shared = (
             self.snapshots.building,
             self._pool_map.looking,
@@ -516,6 +531,7 @@ class Scheduler:
             await self._failures.write()
             await self._node_counts.write()
             await self.auditor.write_denied()
+            await self.credentials.share_uses()
             await self._anchors.finish()
         await self._leadership.resign()
         if self._siblings is not None:
@@ -579,6 +595,9 @@ class Scheduler:
             await self._absences.look()
         else:
             self._absences.forget()
+
+    def _expiring(self) -> dict[str, int]:
+        return expiring(self.credentials.all(), self.credentials.last_used_ms, _wall_ms())
 
     async def _read_key_sets(self) -> None:
         await self._key_sets.prefetch(self.credentials.issuers())

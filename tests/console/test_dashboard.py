@@ -153,6 +153,8 @@ def every_alarm() -> list[Alarm]:
             scenes.instance("i-3"),
         ],
         dead_letters=2,
+        unprotected=["i-1"],
+        expiring={"lk_sv_a": 1},
         unreadable=["leases"],
         jobs_ended=100,
         jobs_failed=50,

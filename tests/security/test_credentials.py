@@ -113,6 +113,14 @@ async def test_44_an_operator_key_in_a_url_is_refused_with_the_reason(guarded: G
     status, body = await guarded.ask("POST", f"/v1/node/register?access_token={enrolment.text}", json={})
     assert status == 401
     assert "an enrolment key must not be in a URL" in body["detail"]
+    # It may have leaked, so it is audited: whose it is and from where, and never the key.
+    await guarded.scheduler.auditor.write_denied()
+    entry = (await guarded.scheduler._store.audit.page_back(most=1))[0][0]
+    assert "credentials.refused" in entry
+    for key, kind in ((guarded.operator, "op"), (enrolment, "en")):
+        assert f"lk_{kind}_{key.credential.id}" in entry
+        assert key.text not in entry
+    assert '"127.0.0.1"' in entry
 
 
 async def test_47_a_revoked_key_closes_what_it_opened_and_opens_nothing_more(guarded: Guarded) -> None:

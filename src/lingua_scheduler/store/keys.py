@@ -101,6 +101,7 @@ class Keys:
         self.issuers = f"{prefix}:{{auth}}:issuers"
         self.revocations = f"{prefix}:{{auth}}:void"
         self.credentials_version = f"{prefix}:{{auth}}:revision"
+        self.key_uses = f"{prefix}:{{auth}}:used"
         self.audit_log = f"{prefix}:{{audit}}:log"
         self.audit_head = f"{prefix}:{{audit}}:head"
 
@@ -314,6 +315,7 @@ TABLE = (
         "version of keys, issuers and revocations: rises with every change, and is at least the time (ms, Redis's "
         "clock), so none is used twice",
     ),
+    KeyDoc("…:{auth}:used", "hash", "id of a key → when it was last used (ms), written once a minute; bounded"),
     KeyDoc(
         "…:{audit}:log",
         "stream",

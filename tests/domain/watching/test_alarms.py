@@ -77,6 +77,11 @@ C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
         ({"instances": [instance(seals="parked aa"), instance("i2", seals="parked bb")]}, [("keys.differ", W, "")]),
         ({"instances": [instance(seals="parked aa"), instance("i2", seals="")]}, [("keys.differ", N, "")]),
         ({"instances": [instance(seals="parked"), instance("i2", seals="parked")]}, []),
+        ({"unprotected": ["i1", "i2"]}, [("auth.off", C, "")]),
+        (
+            {"expiring": {"lk_sv_a": 60_000, "lk_cl_b": 0}},
+            [("key.expiring", W, "lk_cl_b"), ("key.expiring", W, "lk_sv_a")],
+        ),
         ({"unreadable": ["leases", "seen"]}, [("data.unreadable", W, "")]),
         ({"jobs_ended": 100, "jobs_failed": 6}, [("jobs.failing", C, "")]),
         ({"jobs_ended": 100, "jobs_failed": 5}, [("jobs.failing", W, "")]),

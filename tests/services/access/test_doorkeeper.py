@@ -450,3 +450,14 @@ def test_neither_a_key_nor_nonsense_is_a_newer_token() -> None:
     assert denied(keeper.renew(by_key, "nonsense", THERE, (Scope.SESSION_OPEN,))).status == 401
     # Without a credential there is none to renew.
     assert denied(keeper.renew(LOCAL, "newer", HERE, (Scope.SESSION_OPEN,))).status == 401
+
+
+def test_every_refusal_is_told_with_what_may_be_shown_of_the_key() -> None:
+    key, wrong = made_key(KeyKind.CLIENT), made_key(KeyKind.CLIENT)
+    keeper = doorkeeper_of(FakeBook(key), mode="required")
+    told: list[tuple[str, str]] = []
+    keeper.on_denied = lambda address, key_id: told.append((address, key_id))
+    here = Visit("203.0.113.7", None, is_local=False)
+    for given in (None, Shown(wrong.text, Via.HEADER), Shown(key.text, Via.HEADER)):
+        keeper.admit(given, here, (Scope.SESSION_OPEN,))
+    assert told == [("203.0.113.7", ""), ("203.0.113.7", f"lk_cl_{wrong.credential.id}")]

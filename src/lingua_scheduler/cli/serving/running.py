@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.configuration.data_dirs import resolved_data_dir
+from lingua_scheduler.domain.guards.origins import is_loopback
 from lingua_scheduler.settings import ServerSettings, Settings
 from lingua_scheduler.store.servers.embedded import EmbeddedError, EmbeddedServer
 from lingua_scheduler.telemetry import logs
@@ -85,7 +86,10 @@ def _note(event: str, about: dict[str, object]) -> None:
 def warn_if_open(settings: Settings) -> None:
     if settings.auth.mode == "off":
         note = "auth.mode is off: every program that can reach this port can use it"
-        _log.warning("server.unprotected", host=settings.server.host, note=note)
+        if is_loopback(settings.server.host):
+            _log.info("auth.off", host=settings.server.host, note=note)
+        else:
+            _log.warning("server.unprotected", host=settings.server.host, note=note)
 
 
 def fail_for_port(error: OSError, server: ServerSettings) -> NoReturn:

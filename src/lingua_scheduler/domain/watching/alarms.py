@@ -95,6 +95,10 @@ class Sight(NamedTuple):
     missed_heartbeats: int = 3
     # Redis is back, and other instances may not have written their nodes and heartbeats again yet.
     is_settling: bool = False
+    # Instances that let every caller in, and can be reached from other computers.
+    unprotected: Sequence[str] = ()
+    # Keys in use that end soon, and when (ms).
+    expiring: Mapping[str, int] = {}
     # When nodes or a wanted pair were last missing.
     missed_at_ms: int = 0
 
@@ -329,6 +333,23 @@ def _keys_differ(sight: Sight) -> Iterator[Alarm]:
         yield _alarm(sight, "keys.differ", level, "", text, {"instances": names, "key": key})
 
 
+def _auth_off(sight: Sight) -> Iterator[Alarm]:
+    if sight.unprotected:
+        names = listed(sight.unprotected, 0, MOST_PAIRS)
+        text = (
+            f"Authentication is off: every program that reaches {names} can use it. Run lingua keys create, then "
+            "remove auth.mode=off."
+        )
+        yield _alarm(sight, "auth.off", Level.CRITICAL, "", text, {"instances": names})
+
+
+def _keys_expiring(sight: Sight) -> Iterator[Alarm]:
+    for key, ends_ms in sight.expiring.items():
+        minutes = max(0, ends_ms - sight.at_ms) // 60_000
+        text = f"The key {key} is in use and ends in {minutes} min. Give its users a newer one."
+        yield _alarm(sight, "key.expiring", Level.WARNING, key, text, {"key": key, "ends_ms": ends_ms})
+
+
 def _unreadable(sight: Sight) -> Iterator[Alarm]:
     if sight.unreadable:
         families = ", ".join(sight.unreadable)
@@ -390,6 +411,8 @@ _LOOKS = (
     _instances_dead,
     _letters,
     _keys_differ,
+    _auth_off,
+    _keys_expiring,
     _unreadable,
     _leader,
     _jobs_failing,

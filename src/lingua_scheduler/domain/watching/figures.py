@@ -47,6 +47,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     latency: list[int] = []
     slow: list[JobLook] = []
     failures: list[JobLook] = []
+    # It lets every caller in, and can be reached from other computers.
+    is_unprotected: bool = False
+    # Keys in use that end soon, and when (ms).
+    expiring: dict[str, int] = {}
     # A person watches the fleet through this instance.
     is_watched: bool = False
 

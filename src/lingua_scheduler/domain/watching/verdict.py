@@ -53,9 +53,11 @@ HURTS = (
     "pair.quarantined",
     "pair.unserved",
     "jobs.failing",
+    "auth.off",
     "redis.full",
     "pair.full",
     "latency.high",
+    "key.expiring",
     "node.lost",
     "node.quarantined",
     "node.silent",
@@ -74,6 +76,7 @@ _CRITICAL = {
     "pair.lost": "Some languages cannot be translated: no node serves {subjects}.",
     "pair.quarantined": "Some languages depend on quarantined nodes: {subjects}.",
     "jobs.failing": "Translations are failing.",
+    "auth.off": "Every caller is let in: authentication is off.",
 }
 _SENTENCES = {
     TRANSLATING: "All is well: people are being translated.",

@@ -18,6 +18,7 @@ from lingua_scheduler.domain.access.issuers import Issuer, joined_issuer
 from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.keys_file import KeysFile
+from lingua_scheduler.services.access.uses import KeyUses
 from lingua_scheduler.store.access.credentials import CredentialStore, Stored, issuer_entry, key_entry
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
@@ -71,7 +72,7 @@ class CredentialBook:
         self._is_outdated = False
         self._is_saved = True
         self._looks = 0
-        self._used_ms: dict[str, int] = {}
+        self._uses = KeyUses(store, wall_ms)
         # Whether Redis was ever read: until then there may be more than is known here.
         self.has_read = False
         self.version = 0
@@ -112,11 +113,14 @@ class CredentialBook:
 
     def used(self, key_id: str) -> None:
         if key_id in self._all.credentials:
-            self._used_ms[key_id] = self._wall_ms()
+            self._uses.note(key_id)
 
     def last_used_ms(self, key_id: str) -> int:
-        """At this instance; 0: not since it started."""
-        return self._used_ms.get(key_id, 0)
+        """At any instance, of others within two minutes; 0: never."""
+        return self._uses.last_ms(key_id) if key_id in self._all.credentials else 0
+
+    async def share_uses(self) -> None:  # once a minute; raises RedisAway
+        await self._uses.share(self._all.credentials)
 
     async def refresh(self) -> None:
         """Look for changes in the file and in Redis; raises RedisAway, and then the last copy stays."""
@@ -206,8 +210,10 @@ class CredentialBook:
     def _ended(self, known: T, at_ms: int) -> T:
         of_file = CredentialSet() if self._keys_file is None else self._keys_file.known
         is_of_file = known.id in of_file.credentials or known.id in of_file.issuers
-        if at_ms <= self._wall_ms():
-            return msgspec.structs.replace(known, revoked_ms=max(1, at_ms), in_file=is_of_file)
+        now_ms = self._wall_ms()
+        if at_ms <= now_ms:
+            # Not earlier: an end of long ago is forgotten at once, and a copy elsewhere would bring the key back.
+            return msgspec.structs.replace(known, revoked_ms=now_ms, in_file=is_of_file)
         if is_of_file:
             raise KeyOfFile(f"{known.id} is in the keys file; set `expires` there")
         return msgspec.structs.replace(known, expires_ms=at_ms)
@@ -239,6 +245,7 @@ class CredentialBook:
             if self.has_read and not is_whole and await self._store.version() == self.version:
                 return
             stored = await self._store.read()
+            await self._uses.read()
             now_ms = self._wall_ms()
             # Revocations that were read count at once, whether or not the rest can be written.
             self._take(stored.all.joined(self._own).kept_at(now_ms - FORGET_AFTER_MS))
@@ -284,7 +291,6 @@ class CredentialBook:
         if everything == self._all:
             return
         self._all = everything
-        self._used_ms = {name: ms for name, ms in self._used_ms.items() if name in everything.credentials}
         for tell in self.on_changed:
             tell()
 

@@ -120,6 +120,8 @@ class Doorkeeper:
         self._clock = clock
         self._penalties = Penalties()
         self.logins: KnowsLogins | None = None
+        # Called for every refusal, with the address and what may be shown of the key.
+        self.on_denied: Callable[[str, str], None] = _tell_nobody
 
     def needs_none(self, visit: Visit) -> bool:
         """Whether the caller may come without a credential."""
@@ -133,7 +135,7 @@ class Doorkeeper:
             if self.needs_none(visit):
                 return LOCAL
             detail = _NOT_LOCAL if self._mode == "auto" and is_loopback(visit.address) else _MISSING
-            return _told(Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="no credential"), visit)
+            return self._told(Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="no credential"), visit)
         if given.via is Via.COOKIE:
             principal = self._by_login(given.text, visit)
             if isinstance(principal, Denied) and self.needs_none(visit):
@@ -145,16 +147,16 @@ class Doorkeeper:
             scopes = " or ".join(scope.value for scope in needs)
             detail = f"the credential lacks the scope {scopes}"
             denied = Denied(403, HttpCode.PERMISSION_DENIED.value, detail, reason="scope")
-            return _told(denied, visit, principal.key_id)
+            return self._told(denied, visit, principal.key_id)
         return principal
 
     def renew(self, principal: Principal, token: str, visit: Visit, needs: Needs) -> Principal | Denied:
         """Who a caller that stays is by its newer token, which must be of the same user."""
         if looks_like_a_key(token):
-            return _told(unauthenticated("a key in place of a newer token"), visit, principal.key_id)
+            return self._told(unauthenticated("a key in place of a newer token"), visit, principal.key_id)
         found = self.admit(Shown(token, Via.FRAME), visit, needs)
         if isinstance(found, Principal) and found.owner != principal.owner:
-            return _told(unauthenticated("a newer token of another user"), visit, principal.key_id)
+            return self._told(unauthenticated("a newer token of another user"), visit, principal.key_id)
         return found
 
     def objection(self, principal: Principal) -> Denied | None:
@@ -200,10 +202,10 @@ class Doorkeeper:
     def _by_login(self, secret: str, visit: Visit) -> Principal | Denied:
         login = self.logins.find(secret) if self.logins is not None else None
         if login is None:
-            return _told(unauthenticated("unknown login"), visit)
+            return self._told(unauthenticated("unknown login"), visit)
         found = self.by_key_id(login.key_id, visit)
         if isinstance(found, Denied):
-            return _told(found, visit, shown(KeyKind.OPERATOR, login.key_id))
+            return self._told(found, visit, shown(KeyKind.OPERATOR, login.key_id))
         self._book.used(login.key_id)
         ends_ms = first_end(found.expires_ms, login.expires_ms)
         return msgspec.structs.replace(found, login_id=login.id, expires_ms=ends_ms)
@@ -220,13 +222,13 @@ class Doorkeeper:
         if name and (wait_s := self._penalties.wait_s(name, self._clock())):
             detail = "too many wrong credentials from this address; try again later"
             denied = Denied(429, HttpCode.RATE_LIMITED.value, detail, int(wait_s) + 1, reason="too many failures")
-            return _told(denied, visit, shown(key.kind, key.id) if key else "")
+            return self._told(denied, visit, shown(key.kind, key.id) if key else "")
         found = self._denied_key(fault) if fault else self._read(given, key, visit)
         if isinstance(found, Denied):
             # An expired one is no guess: pages go on sending theirs for hours, and others share their address.
             if name and found.code == HttpCode.UNAUTHENTICATED:
                 self._penalties.failed(name, self._clock())
-            return _told(found, visit, shown(key.kind, key.id) if key else "")
+            return self._told(found, visit, shown(key.kind, key.id) if key else "")
         if found.key_id:
             self._book.used(found.key_id)
         return found
@@ -276,6 +278,11 @@ class Doorkeeper:
             return unauthenticated(reason)
         return misplaced(credential, visit.address, visit.origin) or principal
 
+    def _told(self, denied: Denied, visit: Visit, key_id: str = "") -> Denied:
+        _log.warning("door.denied", reason=denied.reason, key_id=key_id, address=visit.address)
+        self.on_denied(visit.address, key_id)
+        return denied
+
     def _penalty_name(self, visit: Visit, key: KeyText | None) -> str:
         """Under which failures are counted: a key and an address. Other addresses can still use the key, and other keys
         the address."""
@@ -286,6 +293,5 @@ class Doorkeeper:
         return f"{meter} {key.id}" if key is not None and self._book.find(key.id) is not None else f"{meter} "
 
 
-def _told(denied: Denied, visit: Visit, key_id: str = "") -> Denied:
-    _log.warning("door.denied", reason=denied.reason, key_id=key_id, address=visit.address)
-    return denied
+def _tell_nobody(address: str, key_id: str) -> None:
+    """Until it is set."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from enum import StrEnum
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.services.attempts.deadlines import Deadlines, Ringing
 from lingua_scheduler.services.attempts.reports import Cancelled, Report
@@ -142,6 +143,14 @@ class Assignments:
     @property
     def open_attempts(self) -> list[Attempt]:
         return [assignment.attempt for assignment in self._by_job.values()]
+
+    def jobs_of(self, is_meant: Callable[[Principal], bool]) -> list[str]:
+        """Ids of the jobs of these callers that have not ended."""
+        return [
+            job_id
+            for job_id, assignment in self._by_job.items()
+            if assignment.report is None and is_meant(assignment.work.principal)
+        ]
 
     def held_by(self, instances: Collection[str]) -> list[Attempt]:
         return [assignment.attempt for assignment in self._by_job.values() if assignment.holder in instances]

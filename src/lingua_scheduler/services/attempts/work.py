@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request
@@ -78,6 +79,8 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     tenant_id: str = ""
     # Digest of the principal whose job it is; empty if it needed no credential.
     belongs_to: str = ""
+    # Who asked for it: the job is cancelled when its credential is revoked.
+    principal: Principal = LOCAL
     # What the caller must name to fetch the result.
     secret: str = ""
     # How long it may wait in line for a slot, when the caller said so.

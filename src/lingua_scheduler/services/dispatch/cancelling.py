@@ -1,8 +1,10 @@
 """Cancelling a job from any instance: first in Redis, then its owner is informed."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -63,6 +65,16 @@ class Cancelling:
             # If the job is ours, it need not wait for our own signal to come back.
             self.heard(CancelJob(cancelled.record.owner, cancelled.record.job_id))
         return cancelled
+
+    async def cancel_of(self, is_meant: Callable[[Principal], bool]) -> int:
+        """Cancel the running and waiting jobs of these callers that this instance follows; how many were.
+
+        A job that is between two attempts is met by a later call. Raises RedisAway.
+        """
+        # Waiting ones first, or they would get the slots of the others.
+        cancelled = [await self.cancel(job_id) for job_id in self._waiting.dismiss_of(is_meant)]
+        cancelled += [await self.cancel(job_id) for job_id in self._assignments.jobs_of(is_meant)]
+        return sum(one.outcome is CancelOutcome.CANCELLED for one in cancelled)
 
     def heard(self, signal: CancelJob) -> None:
         if signal.owner == self._instance:

@@ -297,6 +297,7 @@ class Calls:
             is_call=True,
             tenant_id=tenant_id,
             belongs_to=belongs_to,
+            principal=principal,
             secret=secrets.token_hex(SECRET_BYTES),
             terms=terms,
             pools=terms.pools(),

@@ -231,7 +231,7 @@ class Placer:
                 if not self._may_wait(work, wanted, queue, is_first=is_first):
                     return Placed(DispatchOutcome.FULL)
                 left_s = (return_by if is_deserted else give_up_at) - self._clock()
-                if not await self._waiting.wait(queue, ticket, left_s, wanted.job_id):
+                if not await self._waiting.wait(queue, ticket, left_s, wanted.job_id, work.principal):
                     _DISPATCHES["wait_over"].inc()
                     return Placed(DispatchOutcome.NOBODY if is_deserted else DispatchOutcome.FULL)
             found = False

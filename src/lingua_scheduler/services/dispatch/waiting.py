@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from itertools import count
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.jobs.queue_control import QueueAdmission
 from lingua_scheduler.telemetry import metrics
 
@@ -25,9 +26,11 @@ DISMISSED_MAX = 1_000
 
 
 class _Waiter:
-    __slots__ = ("is_in_line", "ticket", "woken")
+    __slots__ = ("is_in_line", "job_id", "principal", "ticket", "woken")
 
-    def __init__(self, ticket: int, woken: asyncio.Future[bool]) -> None:
+    def __init__(self, ticket: int, woken: asyncio.Future[bool], job_id: str, principal: Principal) -> None:
+        self.job_id = job_id
+        self.principal = principal
         self.ticket = ticket
         self.woken = woken
         self.is_in_line = True
@@ -75,11 +78,13 @@ class WaitingRoom:
             return True
         return line is not None and line.is_full(length)
 
-    async def wait(self, pool: str, ticket: int, timeout_s: float, job_id: str = "") -> bool:
+    async def wait(
+        self, pool: str, ticket: int, timeout_s: float, job_id: str = "", principal: Principal = LOCAL
+    ) -> bool:
         """Wait. True: try again, then call `tried`. False: the time is up, or the job was dismissed."""
         if job_id in self._dismissed:
             return False
-        waiter = _Waiter(ticket, asyncio.get_running_loop().create_future())
+        waiter = _Waiter(ticket, asyncio.get_running_loop().create_future(), job_id, principal)
         queue = self._queues.setdefault(pool, [])
         insort(queue, waiter)
         if pool not in self._lines and not pool.startswith("retry "):
@@ -169,6 +174,14 @@ class WaitingRoom:
                 del self._dismissed[next(iter(self._dismissed))]
         elif not waiter.woken.done():
             waiter.woken.set_result(False)
+
+    def dismiss_of(self, is_meant: Callable[[Principal], bool]) -> list[str]:
+        """Ids of the waiting jobs of these callers. Those that have none, and so no record, are removed at once."""
+        found = [waiter for queue in self._queues.values() for waiter in queue if is_meant(waiter.principal)]
+        for waiter in found:
+            if not waiter.job_id and not waiter.woken.done():
+                waiter.woken.set_result(False)
+        return [waiter.job_id for waiter in found if waiter.job_id]
 
     def by_pool(self) -> dict[str, int]:
         """Number of waiting jobs per pool."""

@@ -248,6 +248,7 @@ class Intake:
             said_at_s=self._clock(),
             tenant_id=session.tenant_id,
             belongs_to=session.belongs_to,
+            principal=session.caller,
             context=session.conversation.context(wall_ms()),
             # For a session taken over from another instance no task follows the old jobs, so job ids start again.
             request=None if request_id is None else Request(session.tenant_id, session.node_session_id, request_id),
@@ -333,6 +334,7 @@ class Intake:
                     said_at_s=self._clock(),
                     tenant_id=session.tenant_id,
                     belongs_to=session.belongs_to,
+                    principal=session.caller,
                     context=session.conversation.context(wall_ms()),
                     binding=self._binding(session, cut.turn),
                 ),

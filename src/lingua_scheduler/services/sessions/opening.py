@@ -1,7 +1,9 @@
 """Opening, taking over, reattaching and ending sessions."""
 
 from collections import Counter
+from collections.abc import Callable
 
+from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.sessions.handover import ResumeToken
 from lingua_scheduler.domain.sessions.terms import Terms
@@ -37,6 +39,8 @@ class Openings:
         self._idle_s = idle_ms / 1000
         # Sessions of principals with a limit that are being opened.
         self._opening: Counter[str] = Counter()
+        # Whether a caller's credential was revoked, so that nothing is kept for it.
+        self.is_revoked: Callable[[Principal], bool] = _never
 
     async def open(self, peer: ClientPeer, init: SessionInit) -> Session | Refusal:
         """Write the record to Redis before answering the client, so that another instance can continue the session."""
@@ -68,7 +72,7 @@ class Openings:
 
     def _make(self, peer: ClientPeer, init: SessionInit, terms: Terms, owner: str, session_id: str = "") -> Session:
         session = self.sessions.make(init, terms, owner, session_id)
-        session.address = peer.address
+        session.address, session.principal = peer.address, peer.principal
         session.belongs_to = peer.principal.owner_digest
         session.tenant_id = peer.principal.work_tenant(init.tenant_id)
         return session
@@ -166,6 +170,10 @@ class Openings:
 
     def detached(self, session: Session, peer: ClientPeer) -> None:
         self.sessions.detach(session, peer, self.drop)
+        if session.peer is None and self.sessions.is_held(session) and self.is_revoked(session.principal):
+            # It was opened while its credential was being revoked.
+            self.drop(session)
+            return
         if session.peer is None and not session.is_closed:
             self._note_socket(session)
 
@@ -187,3 +195,8 @@ class Openings:
         self.budget.give_back(session, session.conversation.drop())
         self.records.close(session)
         self.sessions.drop(session, is_finished=is_finished)
+
+
+def _never(principal: Principal) -> bool:  # noqa: ARG001
+    """Until it is set."""
+    return False

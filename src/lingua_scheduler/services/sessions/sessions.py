@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.jobs.requests import RequestMemory
 from lingua_scheduler.domain.sessions.conversation import Conversation
 from lingua_scheduler.domain.sessions.handover import ResumeToken
@@ -61,6 +62,7 @@ class Session:
         "piece_terms",
         "playing",
         "pools",
+        "principal",
         "refused_until_ms",
         "requests",
         "resume_token",
@@ -122,6 +124,8 @@ class Session:
         self.peer: ClientPeer | None = None
         # Digest of the principal that opened it; no other may speak for it. Empty if it needed no credential.
         self.belongs_to = ""
+        # Whose socket spoke for it last, with the credential that it had then.
+        self.principal = LOCAL
         # Where its latest socket came from.
         self.address = ""
         # Under which its address has a session more, and when something was last said in it.
@@ -149,6 +153,11 @@ class Session:
     @property
     def is_closed(self) -> bool:
         return self.conversation.is_closed
+
+    @property
+    def caller(self) -> Principal:
+        """Who speaks for it. A socket may have shown a newer token since it was attached."""
+        return self.principal if self.peer is None else self.peer.principal
 
     def post(self, message: Message) -> None:
         """Send to the socket that was used last; without one, outcomes wait for the next."""
@@ -197,7 +206,7 @@ class Session:
         if self.peer is peer:
             return
         former, self.peer = self.peer, peer
-        self.address = peer.address
+        self.address, self.principal = peer.address, peer.principal
         if peer.principal.pairs:
             # Another token of its user may allow other languages.
             self.whole_terms = None
@@ -315,6 +324,11 @@ class Sessions:
         session = self._by_token.get(token)
         return session if session is not None and session.belongs_to == belongs_to else None
 
+    def with_credentials(self) -> list[Session]:
+        """Those of callers that have a credential, which may end; also closed ones that are still remembered."""
+        held = (session for sessions in self._of_principal.values() for session in sessions)
+        return [*held, *(session for session in self._finished if session.belongs_to)]
+
     def speaking_for(self, belongs_to: str) -> int:
         """How many sessions of a principal have a socket here. One whose socket is gone does not count."""
         return sum(session.peer is not None for session in self._of_principal.get(belongs_to, ()))
@@ -323,7 +337,7 @@ class Sessions:
         """Its socket closed; the session stays open for a grace period, unless another socket uses it."""
         if session.peer is not peer:
             return
-        session.peer = None
+        session.peer, session.principal = None, peer.principal
         if not self.is_held(session):
             # It was dropped, or closed and is forgotten in its own time.
             return
@@ -332,6 +346,8 @@ class Sessions:
     def drop(self, session: Session, *, is_finished: bool = False) -> None:
         """Drop a session. `is_finished`: its client closed it, and may reconnect for outcomes that were lost."""
         if self._by_id.get(session.session_id) is not session:
+            if not is_finished and session in self._finished:
+                self._forget(session)
             return
         for handle in (session.timer, session.grace):
             if handle is not None:

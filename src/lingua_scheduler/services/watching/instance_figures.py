@@ -1,6 +1,7 @@
 """Collects the figures that this instance publishes for the others."""
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.watching.figures import NAMED_MAX, Figures, most_common
@@ -31,6 +32,8 @@ class Teller:
         self._waiting = waiting
         self._languages = languages
         self.is_watched: Callable[[], bool] = lambda: False
+        self.is_unprotected = False
+        self.expiring: Callable[[], dict[str, int]] = dict
 
     def figures(self) -> Figures:
         books, waiting = self._books, self._waiting.by_pool()
@@ -52,5 +55,7 @@ class Teller:
             latency=books.latency.counts,
             slow=list(books.slow),
             failures=list(books.failures),
+            is_unprotected=self.is_unprotected,
+            expiring=dict(sorted(self.expiring().items(), key=itemgetter(1))[:NAMED_MAX]),
             is_watched=self.is_watched(),
         )

@@ -33,12 +33,7 @@ from lingua_scheduler.domain.watching.figures import (
 )
 from lingua_scheduler.domain.watching.handling import alarm_id, handled
 from lingua_scheduler.domain.watching.lost_pairs import lost_pools
-from lingua_scheduler.domain.watching.picture import (
-    Alarm,
-    InstanceLook,
-    NodeLook,
-    Picture,
-)
+from lingua_scheduler.domain.watching.picture import Alarm, InstanceLook, NodeLook, Picture
 from lingua_scheduler.domain.watching.verdict import in_order, judged
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.watching.chronicle import Chronicle
@@ -125,6 +120,8 @@ class PictureMaker:
             wanted=fleet.wanted,
             expected=_pairs(fleet.expected),
             waiting=summed(figures.waiting for figures in living),
+            unprotected=sorted(name for name, figures in told.items() if figures.is_unprotected),
+            expiring={key: ends_ms for figures in living for key, ends_ms in figures.expiring.items()},
         )
         since_ms = now_ms - self._settings.job.keep_ms
         # An instance of the release before writes no history.

@@ -104,6 +104,20 @@ class CredentialStore:
             version = int(more[0])
         return version
 
+    async def uses(self) -> dict[str, int]:
+        """When keys were last used, by any instance, as far as it was written."""
+        flat = await self._call("HGETALL", self._keys.key_uses)
+        read = {name: revision_of(text) for name, text in zip(flat[::2], flat[1::2], strict=True)}
+        found = {name: used_ms for name, used_ms in read.items() if used_ms is not None}
+        self._unreadable.met("used", self._keys.key_uses, len(read) - len(found))
+        return found
+
+    async def note_uses(self, uses: Mapping[str, int], forget: Iterable[str] = ()) -> None:
+        if uses:
+            await self._call("HSET", self._keys.key_uses, *(word for pair in uses.items() for word in pair))
+        if gone := list(forget):
+            await self._call("HDEL", self._keys.key_uses, *gone)
+
     async def _entries(self, family: str, key: str, parse: Callable[[str, str], T | None]) -> dict[str, T]:
         flat = await self._call("HGETALL", key)
         before: dict[str, tuple[str, T]] = self._read.get(family, {})

@@ -1,0 +1,31 @@
+"""Keys that end soon and are still in use."""
+
+from typing import Any
+
+import pytest
+
+from lingua_scheduler.domain.access.expiring import IN_USE_MS, SOON_MS, expiring
+from tests.support.credentials import key
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("about", "used_ms", "is_told"),
+    [
+        ({"expires_ms": NOW_MS + SOON_MS}, NOW_MS, True),
+        ({"expires_ms": NOW_MS + 1}, NOW_MS - IN_USE_MS + 1, True),
+        ({"expires_ms": NOW_MS + SOON_MS + 1}, NOW_MS, False),
+        ({"expires_ms": NOW_MS + 1}, NOW_MS - IN_USE_MS, False),
+        ({"expires_ms": NOW_MS + 1}, 0, False),
+        ({"expires_ms": NOW_MS}, NOW_MS, False),
+        ({"expires_ms": NOW_MS + 1, "revoked_ms": 1}, NOW_MS, False),
+        ({}, NOW_MS, False),
+    ],
+)
+def test_a_key_is_told_while_it_is_used_and_ends_within_the_hour(
+    about: dict[str, Any], used_ms: int, is_told: bool
+) -> None:
+    one = key("a", **about)
+    found = expiring([one], {one.id: used_ms}.__getitem__, NOW_MS)
+    assert found == ({f"lk_sv_{one.id}": about["expires_ms"]} if is_told else {})
