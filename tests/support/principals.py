@@ -42,10 +42,14 @@ class FakeDoorkeeper:
             return Denied(403, "PERMISSION_DENIED", "the credential lacks the scope")
         return principal
 
+    def objection(self, _principal: Principal) -> Denied | None:
+        """None of them is ever revoked."""
+        return None
+
 
 def let_in(scheduler: Scheduler, **known: Principal) -> None:
     """From now on these are the scheduler's callers, by the name in `?access_token=` or the header."""
-    scheduler._door._doorkeeper = cast("Any", FakeDoorkeeper(known))
+    scheduler._door._doorkeeper = scheduler._revoking._doorkeeper = cast("Any", FakeDoorkeeper(known))
 
 
 def bearer(name: str) -> dict[str, str]:
