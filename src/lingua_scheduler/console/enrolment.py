@@ -3,12 +3,12 @@
 from typing import Any, NoReturn
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
+from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.enrolment import EnrolmentRefused, NodeIdTaken
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.http_enrolment import BanAnswer, Enrolled, EnrolRequest, JoinedNode, JoinedNodes
-from lingua_scheduler.services.access.book import TooManyCredentials
 from lingua_scheduler.services.access.enrolment import Enrolment
 
 _TAG = "access"

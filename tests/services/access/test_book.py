@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import KEEP_ENDED_MS, tenant_name, token_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.services.access import book as books
@@ -17,7 +18,6 @@ from lingua_scheduler.services.access.book import (
     CredentialBook,
     CredentialIdTaken,
     KeyOfFile,
-    TooManyCredentials,
 )
 from lingua_scheduler.services.access.keys_file import KeysFile, KeysFileError
 from lingua_scheduler.store.connection import RedisAway
@@ -391,7 +391,7 @@ async def test_ended_keys_and_issuers_are_forgotten_long_after_their_end(
 
 
 async def test_there_is_room_for_so_many_and_no_more(make: MakeBook, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books, "MAX_CREDENTIALS", 2)
+    monkeypatch.setattr("lingua_scheduler.domain.access.credential_sets.MAX_CREDENTIALS", 2)
     book = make()
     await book.add(key("a"))
     await book.add(key("b"))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from lingua_scheduler.cli.options import Exit, Failure, fail
 from lingua_scheduler.cli.redis_access import with_store
 from lingua_scheduler.cli.wording import now_ms
+from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.key_texts import ID_CHARS, KeyKind, looks_like_a_key, shown
@@ -19,7 +20,6 @@ from lingua_scheduler.services.access.book import (
     CredentialBook,
     CredentialIdTaken,
     KeyOfFile,
-    TooManyCredentials,
 )
 from lingua_scheduler.store.access.credentials import Stored
 from lingua_scheduler.store.store import Store

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from lingua_scheduler.domain.access.credentials import (
     KEEP_ENDED_MS,
+    MAX_CREDENTIALS,
     Credential,
     Revocation,
     joined,
@@ -77,3 +78,13 @@ def _union(one: Mapping[str, T], other: Mapping[str, T], join: Callable[[T, T], 
 
 def _difference(one: Mapping[str, T], other: Mapping[str, T]) -> dict[str, T]:
     return {name: entry for name, entry in one.items() if (known := other.get(name)) is not entry and known != entry}
+
+
+class TooManyCredentials(Exception):
+    """There is no room for another entry; the message says of what."""
+
+
+def check_room(wanted: CredentialSet, known: CredentialSet) -> None:
+    for what, entries, before in zip(("keys", "issuers", "revocations"), wanted, known, strict=True):
+        if len(entries) > max(MAX_CREDENTIALS, len(before)):
+            raise TooManyCredentials(f"there are {MAX_CREDENTIALS} {what} already; ended ones are forgotten in time")

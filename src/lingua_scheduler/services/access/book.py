@@ -6,9 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from lingua_scheduler.domain.access.credential_sets import CredentialSet
+from lingua_scheduler.domain.access.credential_sets import CredentialSet, check_room
 from lingua_scheduler.domain.access.credentials import (
-    MAX_CREDENTIALS,
     Credential,
     Revocation,
     is_revocation_name,
@@ -34,10 +33,6 @@ PAUSES = Backoff(0.005, 0.2)
 WHOLE_EVERY = 60
 # Entries are written back until their time is over, and removed this much later, because clocks differ.
 FORGET_AFTER_MS = 3_600_000
-
-
-class TooManyCredentials(Exception):
-    """There is no room for another entry; the message says of what."""
 
 
 class CredentialIdTaken(Exception):
@@ -230,7 +225,7 @@ class CredentialBook:
                 await self._catch_up()
                 wanted = self._own.joined(change())
                 changes = wanted.without(self._own)
-                _check_room(wanted, self._own)
+                check_room(wanted, self._own)
                 if not changes or await self._write(self.version, changes):
                     self._take(wanted)
                     break
@@ -298,9 +293,3 @@ class CredentialBook:
         if self._backup is not None and not self._is_saved:
             known = self._own
             self._is_saved = await self._backup.write(known) and known is self._own
-
-
-def _check_room(wanted: CredentialSet, known: CredentialSet) -> None:
-    for what, entries, before in zip(("keys", "issuers", "revocations"), wanted, known, strict=True):
-        if len(entries) > max(MAX_CREDENTIALS, len(before)):
-            raise TooManyCredentials(f"there are {MAX_CREDENTIALS} {what} already; ended ones are forgotten in time")

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple, TypeVar
 
 from lingua_scheduler.domain.access.claims import LEEWAY_MS
+from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import (
     ALL_TENANTS,
     KEEP_ENDED_MS,
@@ -23,7 +24,6 @@ from lingua_scheduler.services.access.book import (
     CredentialBook,
     CredentialIdTaken,
     KeyOfFile,
-    TooManyCredentials,
 )
 from lingua_scheduler.services.access.key_making import BadWish, KeyMaker, issuer_of, key_of, successor_of
 
