@@ -31,6 +31,8 @@ QUICK = (
     "watch.interval_ms=300",
     "--set",
     "watch.watched_interval_ms=300",
+    "--set",
+    "auth.mode=off",
 )
 SPEECH = b"\x10\x27\xf0\xd8" * 1600
 

@@ -42,6 +42,10 @@ class FakeDoorkeeper:
             return Denied(403, "PERMISSION_DENIED", "the credential lacks the scope")
         return principal
 
+    def has_forgotten(self, _given: Shown) -> bool:
+        """None of them logs in."""
+        return False
+
     def objection(self, _principal: Principal) -> Denied | None:
         """None of them is ever revoked."""
         return None

@@ -32,7 +32,7 @@ SHOWN_FAULTS = 10
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Read and verify the audit log: who changed what, when, from where.
+    """Read and verify the audit log: who changed what, and when.
 
     \b
     lingua audit list                           the latest entries

@@ -12,7 +12,7 @@ from lingua_scheduler.sdk.address import page_url
 @click.command()
 @url_option
 def dashboard(url: str) -> None:
-    """Print the address of the dashboard, with a code that logs you in.
+    """Print the address of the dashboard, with a login code.
 
     The code is for one use within a minute. It is behind the # of the address, which browsers send to no server, so no
     log has it. Where no key is needed there is no code.
