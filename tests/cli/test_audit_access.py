@@ -57,6 +57,16 @@ def begin(server: RedisProcess, keys: AuditKeys) -> None:
     on_store(server, write)
 
 
+def test_a_key_that_is_created_is_noted_by_its_id(server: RedisProcess, tmp_path: Path) -> None:
+    (tmp_path / "cluster.key").write_text(SECRET)
+    begin(server, KEYS)
+    made = lingua(server, tmp_path, "keys", "create", "--kind", "service")
+    entry = entries(server)[-1]
+    assert entry.action == "keys.create"
+    assert made.stdout.startswith(entry.object + "_")
+    assert len(entry.object) == len("lk_sv_k3jPq0aZ81Ty")
+
+
 @pytest.mark.parametrize(
     ("arguments", "action", "thing"),
     [
@@ -68,6 +78,10 @@ def begin(server: RedisProcess, keys: AuditKeys) -> None:
         (("dead-letters", "purge", "--all"), "dead-letters.purge", "all"),
         (("dead-letters", "replay", "s1:1-0"), "dead-letters.replay", "s1:1-0"),
         (("redis", "upgrade"), "redis.upgrade", ""),
+        (("keys", "rotate", "lk_sv_k3jPq0aZ81Ty"), "keys.rotate", "k3jPq0aZ81Ty"),
+        (("keys", "revoke", "k3jPq0aZ81Ty", "aaaPq0aZ81Ty"), "keys.revoke", "k3jPq0aZ81Ty aaaPq0aZ81Ty"),
+        (("keys", "revoke", "--all-of", "acme"), "revocations.create", "acme"),
+        (("keys", "issuer", "revoke", "app-1"), "issuers.revoke", "app-1"),
     ],
 )
 def test_a_command_is_noted_with_the_user_and_the_host(

@@ -112,7 +112,7 @@ def create(
     made = _credential(key, rights, expires_in_ms)
     place = RedisPlace(redis_url, data_dir, config)
     # Without a key a scheduler may refuse to start, and with it the embedded Redis.
-    change(place, lambda book: book.add(made), starts_server=True)
+    change(place, lambda book: book.add(made), ("keys.create", shown(made.kind, made.id)), starts_server=True)
     _show(key, made, address, as_json)
 
 
@@ -166,7 +166,7 @@ def rotate(
         await book.end(wanted, at_ms=ends_ms, successor=key.id)
         return key, made, ends_ms
 
-    key, made, ends_ms = change(RedisPlace(redis_url, data_dir, config), work)
+    key, made, ends_ms = change(RedisPlace(redis_url, data_dir, config), work, ("keys.rotate", wanted))
     _show(key, made, "", as_json, replaces=wanted, replaced_ends_ms=ends_ms)
 
 

@@ -54,9 +54,13 @@ def read(place: RedisPlace) -> Stored:
 
 
 def change(
-    place: RedisPlace, work: Callable[[CredentialBook], Coroutine[Any, Any, T]], *, starts_server: bool = False
+    place: RedisPlace,
+    work: Callable[[CredentialBook], Coroutine[Any, Any, T]],
+    notes: tuple[str, str],
+    *,
+    starts_server: bool = False,
 ) -> T:
-    """Every instance hears of the change at once."""
+    """Every instance hears of the change at once. `notes` is for the audit log: the action, and what it is done to."""
 
     async def run(store: Store) -> T:
         told: list[Any] = []
@@ -72,7 +76,7 @@ def change(
             await asyncio.gather(*told, return_exceptions=True)
 
     try:
-        return with_store(run, *place, writes=True, starts_server=starts_server)
+        return with_store(run, *place, writes=True, notes=notes, starts_server=starts_server)
     except (TooManyCredentials, CredentialIdTaken, KeyOfFile, ValueError) as error:
         fail(str(error), Exit.SETTINGS)
 

@@ -95,7 +95,8 @@ def add(
         made = msgspec.convert(told, Issuer)
     except msgspec.ValidationError as error:
         fail(f"this cannot be an issuer: {error}", Exit.SETTINGS)
-    change(RedisPlace(redis_url, data_dir, config), lambda book: book.add_issuer(made))
+    place = RedisPlace(redis_url, data_dir, config)
+    change(place, lambda book: book.add_issuer(made), ("issuers.create", issuer_id))
     if as_json:
         click.echo(json.dumps(described_issuer(made, at_ms)))
         return
@@ -146,7 +147,7 @@ def revoke(issuer_id: str, redis_url: str | None, data_dir: str | None, config: 
     async def work(book: CredentialBook) -> Issuer | None:
         return await book.end_issuer(issuer_id, at_ms=now_ms())
 
-    ended = change(RedisPlace(redis_url, data_dir, config), work)
+    ended = change(RedisPlace(redis_url, data_dir, config), work, ("issuers.revoke", issuer_id))
     if ended is None:
         fail(f"there is no issuer {issuer_id}; lingua keys issuer list shows them", Exit.SETTINGS)
     if as_json:

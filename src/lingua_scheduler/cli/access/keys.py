@@ -129,7 +129,8 @@ def revoke(
     async def work(book: CredentialBook) -> list[Credential]:
         return await (_end_all(book, wanted) if tenant is None else _end_all_of(book, tenant))
 
-    ended = change(RedisPlace(redis_url, data_dir, config), work)
+    notes = ("keys.revoke", " ".join(wanted)) if tenant is None else ("revocations.create", tenant)
+    ended = change(RedisPlace(redis_url, data_dir, config), work, notes)
     if as_json:
         click.echo(json.dumps({"revoked": [described(one, now_ms()) for one in ended]}))
         return
