@@ -41,7 +41,9 @@ _NOT_IN_QUERY = {KeyKind.OPERATOR: "an operator key", KeyKind.ENROLMENT: "an enr
 # Of no key: an unknown id takes as long as a wrong secret.
 _NO_DIGEST = "0" * 64
 _MISSING = "a credential is required; send a key or a token as Authorization: Bearer, or in the URL as access_token"
-_NOT_LOCAL = f"{_MISSING}. None is required without a proxy, at a loopback name and from pages of this computer"
+_NOT_LOCAL = (
+    f"{_MISSING}. A scheduler on loopback requires none without a proxy, at a loopback name and from its own pages"
+)
 
 
 class NoKeys(Exception):
