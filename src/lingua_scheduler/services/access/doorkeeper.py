@@ -41,9 +41,7 @@ _NOT_IN_QUERY = {KeyKind.OPERATOR: "an operator key", KeyKind.ENROLMENT: "an enr
 # Of no key: an unknown id takes as long as a wrong secret.
 _NO_DIGEST = "0" * 64
 _MISSING = "a credential is required; send a key or a token as Authorization: Bearer, or in the URL as access_token"
-_NOT_LOCAL = (
-    f"{_MISSING}. A scheduler on loopback requires none without a proxy, at a loopback name and from its own pages"
-)
+_NOT_LOCAL = f"{_MISSING}. On loopback none is required without a proxy, at a loopback name and from own pages"
 
 
 class NoKeys(Exception):
