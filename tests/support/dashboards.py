@@ -11,6 +11,7 @@ from aiohttp import web
 
 from lingua_scheduler.console.assets import serve_shared
 from lingua_scheduler.console.dashboard import add_dashboard
+from lingua_scheduler.domain.access.scopes import EVERYTHING
 from lingua_scheduler.domain.watching.changes import delta
 from lingua_scheduler.domain.watching.picture import Event, Moment, Picture
 from tests.support.pictures import judged_whole
@@ -88,12 +89,28 @@ def _message(kind: str, told: dict[str, Any]) -> bytes:
     return b"event: %s\ndata: %s\n\n" % (kind.encode(), msgspec.json.encode(told))
 
 
+async def _whoami(_: web.Request) -> web.Response:
+    """No key is needed there."""
+    about = {
+        "kind": "local",
+        "tenant": "default",
+        "key_id": "",
+        "subject": "",
+        "role": None,
+        "scopes": sorted(EVERYTHING),
+        "is_login": False,
+        "auth_mode": "auto",
+    }
+    return web.json_response(about)
+
+
 @asynccontextmanager
 async def watched(shown: Watched | Picture, **more: Any) -> AsyncIterator[Watched]:
     if isinstance(shown, Picture):
         shown = Watched(shown, **more)
     app = web.Application()
     app.router.add_get("/v1/watch", shown.watch)
+    app.router.add_get("/v1/whoami", _whoami)
     serve_shared(app)
     add_dashboard(app)
     app.router.add_route("*", "/v1/{rest:.*}", shown.answer)
