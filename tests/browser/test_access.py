@@ -202,7 +202,7 @@ async def test_17_the_talk_page_without_a_login_says_so_and_makes_no_token(
         sockets: list[str] = []
         page.on("websocket", lambda socket: sockets.append(socket.url))
         await page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
-        await expect(page.get_by_role("alert").filter(has_text="needs a login or a link").first).to_be_visible()
+        await expect(page.get_by_role("alert").filter(has_text="This page needs a login").first).to_be_visible()
         await expect(page.locator(".half[data-side=a] .speak")).to_be_disabled()
         assert await serious_violations(page) == []
         await shoot(page, "talk")
@@ -214,7 +214,7 @@ async def test_17_a_viewer_cannot_talk(scheduler: Scheduler, humming: Browser) -
     async with page_of(humming) as page:
         await log_in(page, scheduler, VIEWER)
         await page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
-        await expect(page.get_by_role("alert").filter(has_text="needs a login or a link").first).to_be_visible()
+        await expect(page.get_by_role("alert").filter(has_text="This page needs a login").first).to_be_visible()
 
 
 async def test_who_is_logged_in_talks_with_a_token(server: RedisProcess, tmp_path: Path, humming: Browser) -> None:

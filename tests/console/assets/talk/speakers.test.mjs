@@ -90,7 +90,7 @@ test("the first thing in the way is told", () => {
   assert.equal(obstacle(pair, served, false, true), "mic_insecure");
   assert.equal(obstacle(pair, offers({}, { isKnown: false }), true, true), "");
   assert.equal(obstacle(pair, offers({}, { isKnown: false, isReachable: false }), true, true), "unreachable");
-  assert.equal(obstacle(pair, { ...offers({}, { isKnown: false }), isDenied: true }, true, true), "needs_link");
+  assert.equal(obstacle(pair, { ...offers({}, { isKnown: false }), isDenied: true }, true, true), "needs_login");
   assert.equal(obstacle(pair, offers({}), true, true), "no_nodes");
   assert.equal(obstacle({ source: "en", target: "en" }, served, true, true), "same");
   assert.equal(obstacle(pair, offers({ "en:zh": "text" }), true, true), "text_only");

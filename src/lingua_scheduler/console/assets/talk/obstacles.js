@@ -27,7 +27,7 @@ export function obstacle({ source, target }, offers, hasMicrophone, isFace) {
  * @param {{isReachable: boolean, isDenied?: boolean}} offers
  */
 function unknown({ isReachable, isDenied }) {
-  if (isDenied) return "needs_link";
+  if (isDenied) return "needs_login";
   return isReachable ? "" : "unreachable";
 }
 

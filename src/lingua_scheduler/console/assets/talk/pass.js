@@ -11,7 +11,7 @@ const CARRIER = "lingua.auth.";
 export class Pass {
   #base;
   #needsToken = true;
-  /** Whether the scheduler said that this page may not be used without a link. */
+  /** Whether the scheduler said that this page may not be used without a login. */
   isDenied = false;
 
   /** @param {URL} base where the scheduler's operations are */

@@ -28,7 +28,7 @@ export default {
   no_nodes:
     "Noch ist kein Knoten verbunden. Starten Sie einen auf diesem Rechner: {command} (zum Ausprobieren ohne Sprachmodelle: {command} --engine sim)",
   same: "Wählen Sie zwei verschiedene Sprachen.",
-  needs_link: "Diese Seite braucht eine Anmeldung oder einen Link. Bitte fragen Sie den Betreiber nach einem Link.",
+  needs_login: "Diese Seite braucht eine Anmeldung. Bitte melden Sie sich im Dashboard als Administrator an.",
   unreachable: "Der Scheduler antwortet nicht. Läuft er?",
   mic_insecure:
     "Der Browser erlaubt das Mikrofon nur auf Seiten mit https oder auf localhost. Öffnen Sie diese Seite mit https:// (siehe docs/talk.md) oder auf dem Rechner selbst.",

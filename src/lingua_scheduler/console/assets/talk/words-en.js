@@ -41,8 +41,7 @@ export default {
   no_nodes:
     "No node is connected yet. Start one on this machine: {command} (to try it without speech engines: {command} --engine sim)",
   same: "Choose two different languages.",
-  needs_link:
-    "This page needs a login or a link with permission to talk. Log in on the dashboard as an administrator, or ask whoever runs this service for a link.",
+  needs_login: "This page needs a login. Log in on the dashboard as an administrator, then open this page again.",
   unreachable: "The scheduler does not answer. Is it running?",
   mic_insecure:
     "The browser allows the microphone only on https or localhost pages. Open this page with https:// (see docs/talk.md), or on the machine itself.",

@@ -27,7 +27,7 @@ export default {
   no_nodes:
     "Todavía no hay nodos conectados. Inicia uno en esta máquina: {command} (para probar sin motores de voz: {command} --engine sim)",
   same: "Elige dos idiomas distintos.",
-  needs_link: "Esta página requiere iniciar sesión o un enlace. Pida un enlace a quien gestiona este servicio.",
+  needs_login: "Esta página requiere iniciar sesión. Inicie sesión en el panel como administrador.",
   unreachable: "El planificador no responde. ¿Está en marcha?",
   mic_insecure:
     "El navegador solo permite el micrófono en páginas https o localhost. Abre esta página con https:// (véase docs/talk.md) o en la propia máquina.",

@@ -29,7 +29,7 @@ export default {
   no_nodes:
     "Aucun nœud n’est encore connecté. Démarrez-en un sur cette machine : {command} (pour essayer sans moteurs vocaux : {command} --engine sim)",
   same: "Choisissez deux langues différentes.",
-  needs_link: "Cette page demande une connexion ou un lien. Demandez un lien à la personne qui gère ce service.",
+  needs_login: "Cette page demande une connexion. Connectez-vous au tableau de bord en tant qu'administrateur.",
   unreachable: "L’ordonnanceur ne répond pas. Est-il en marche ?",
   mic_insecure:
     "Le navigateur n’autorise le micro que sur les pages https ou localhost. Ouvrez cette page avec https:// (voir docs/talk.md) ou sur la machine elle-même.",

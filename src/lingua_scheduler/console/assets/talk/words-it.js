@@ -27,7 +27,7 @@ export default {
   no_nodes:
     "Nessun nodo è ancora connesso. Avviane uno su questa macchina: {command} (per provare senza motori vocali: {command} --engine sim)",
   same: "Scegli due lingue diverse.",
-  needs_link: "Questa pagina richiede l'accesso o un link. Chieda un link a chi gestisce questo servizio.",
+  needs_login: "Questa pagina richiede l'accesso. Acceda alla dashboard come amministratore.",
   unreachable: "Lo scheduler non risponde. È in esecuzione?",
   mic_insecure:
     "Il browser concede il microfono solo alle pagine https o localhost. Apri questa pagina con https:// (vedi docs/talk.md) o sulla macchina stessa.",

@@ -25,7 +25,7 @@ export default {
   text_only: "지금 {target}은(는) 글자로만 제공되고 음성은 없습니다.",
   no_nodes: "아직 연결된 노드가 없습니다. 이 컴퓨터에서 시작하세요: {command} (음성 엔진 없이 시험: {command} --engine sim)",
   same: "서로 다른 두 언어를 고르세요.",
-  needs_link: "이 페이지를 사용하려면 로그인이나 링크가 필요합니다. 서비스 운영자에게 링크를 요청하세요.",
+  needs_login: "이 페이지를 사용하려면 로그인이 필요합니다. 관리자로 대시보드에 로그인하세요.",
   unreachable: "스케줄러가 응답하지 않습니다. 실행 중인가요?",
   mic_insecure: "브라우저는 https 또는 localhost 페이지에서만 마이크를 허용합니다. https:// 로 열거나(docs/talk.md 참고) 이 컴퓨터에서 여세요.",
   mic_denied: "마이크가 허용되지 않았습니다. 브라우저 설정에서 이 페이지에 허용한 뒤 다시 누르세요.",

@@ -28,7 +28,7 @@ export default {
   no_nodes:
     "Ainda não há nós conectados. Inicie um nesta máquina: {command} (para testar sem motores de voz: {command} --engine sim)",
   same: "Escolha dois idiomas diferentes.",
-  needs_link: "Esta página requer login ou um link. Peça um link a quem administra este serviço.",
+  needs_login: "Esta página requer login. Entre no painel como administrador.",
   unreachable: "O agendador não responde. Ele está em execução?",
   mic_insecure:
     "O navegador só libera o microfone em páginas https ou localhost. Abra esta página com https:// (veja docs/talk.md) ou na própria máquina.",

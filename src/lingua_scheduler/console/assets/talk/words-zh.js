@@ -40,7 +40,7 @@ export default {
   text_only: "现在{target}只能译成文字，没有语音。",
   no_nodes: "还没有节点连接。可以在本机启动一个：{command}（没有语音引擎时试用：{command} --engine sim）",
   same: "请选择两种不同的语言。",
-  needs_link: "使用此页面需要登录,或需要带有通话许可的链接。请以管理员身份在仪表板登录,或向服务的运营者索取链接。",
+  needs_login: "使用此页面需要登录。请以管理员身份登录控制台。",
   unreachable: "调度器没有响应。它在运行吗？",
   mic_insecure: "浏览器只允许 https 或 localhost 页面使用麦克风。请用 https:// 打开本页（见 docs/talk.md），或在本机打开。",
   mic_denied: "麦克风未获允许。请在浏览器地址栏里允许本页使用麦克风，然后再按一次。",
