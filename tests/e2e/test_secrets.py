@@ -29,8 +29,8 @@ from lingua_scheduler.store.store import Store
 from tests.support.access import CALLERS, MadeKey, made_key, write_keys_file
 from tests.support.http_nodes import LANGUAGES
 from tests.support.peers import FakeClient, FakeNode, Field, Socket, answer, field, heartbeat, registration
+from tests.support.planted import Secret, found_in
 from tests.support.schedulers import ServeProcess, serve_process
-from tests.support.secrets import Secret, found_in
 from tests.support.servers import RedisProcess
 from tests.support.tokens import claims, token
 from tests.support.waiting import until

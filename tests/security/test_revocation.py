@@ -188,7 +188,7 @@ async def test_47_sessions_in_their_grace_period_are_dropped_with_what_is_parked
             for key in (gone, stays):
                 client = await place.client(key)
                 await client.utterance(0)
-                sessions[place, key] = client
+                sessions[place, key.text] = client
         await until(lambda: sum(len(node.jobs) for node in nodes) == 2 * COUNT)
         for (place, _), client in sessions.items():
             client.socket.cut()
@@ -204,7 +204,7 @@ async def test_47_sessions_in_their_grace_period_are_dropped_with_what_is_parked
         for (place, key), client in sessions.items():
             found = place.scheduler._intake._sessions
             name, record = parked[client.session_id], first.store.keys.session(client.session_id)
-            if key is gone:
+            if key == gone.text:
                 await until(partial(_is_unknown, found, client.session_id))
                 for key_name in (name, record):
                     await until(partial(_is_missing, server, key_name))

@@ -151,6 +151,7 @@ async def change_credentials(store: Store) -> None:
     revocations = {tenant_name("acme"): Revocation(1, 2)}
     issuer = Issuer(id="k1", issuer="https://acme.example")
     assert await store.credentials.write(version, [key_named("a")], [issuer], revocations) is not None
+    await store.credentials.note_uses({key_named("a").id: 5})
 
 
 def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:

@@ -17,7 +17,6 @@ from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
 from lingua_scheduler.domain.access.key_wishes import IssuerWish, KeyWish
 from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import ROLES, Role
-from lingua_scheduler.services.access import book as books
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.key_desk import NEVER_MS, CreatedKey, KeyDesk, Rotation
 from lingua_scheduler.services.access.keys_file import KeysFile
@@ -219,7 +218,7 @@ async def test_a_key_that_another_instance_has_just_made_can_be_revoked(
 
 
 async def test_without_room_nothing_is_created(desk: KeyDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(books, "MAX_CREDENTIALS", 1)
+    monkeypatch.setattr("lingua_scheduler.domain.access.credential_sets.MAX_CREDENTIALS", 1)
     before = await created(desk)
     assert refusal(await desk.create(ACME, KeyWish(kind="service"))) == (409, "KEY_CONFLICT")
     assert refusal(await desk.rotate(ACME, before.id, 0)) == (409, "KEY_CONFLICT")
