@@ -88,7 +88,12 @@ def test_the_scopes_are_those_of_the_design() -> None:
         "POST /v1/dead-letters/replay",
         "POST /v1/dead-letters/purge",
     }
-    assert found[(Scope.KEYS_READ,)] == {"GET /v1/keys", "GET /v1/keys/{key_id}", "GET /v1/issuers"}
+    assert found[(Scope.KEYS_READ,)] == {
+        "GET /v1/keys",
+        "GET /v1/keys/{key_id}",
+        "GET /v1/issuers",
+        "GET /v1/enrolments",
+    }
     assert found[(Scope.KEYS_WRITE,)] == {
         "POST /v1/keys",
         "POST /v1/keys/{key_id}/rotate",
@@ -96,6 +101,7 @@ def test_the_scopes_are_those_of_the_design() -> None:
         "POST /v1/issuers",
         "POST /v1/issuers/{issuer_id}/revoke",
         "POST /v1/revocations",
+        *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("approve", "ban")),
     }
     assert found[(Scope.TOKENS_MINT,)] == {"POST /v1/tokens", "POST /v1/tokens/talk"}
     assert found[(Scope.DISPATCH_CALL,)] == {

@@ -201,10 +201,10 @@ async def test_47_sessions_in_their_grace_period_are_dropped_with_what_is_parked
         parked = {client.session_id: first.store.keys.parked(client.session_id) for client in sessions.values()}
         await until(lambda: all(server.command("EXISTS", name) == b":1\r\n" for name in parked.values()))
         await first.revoke(gone)
-        for (place, key), client in sessions.items():
+        for (place, shown), client in sessions.items():
             found = place.scheduler._intake._sessions
             name, record = parked[client.session_id], first.store.keys.session(client.session_id)
-            if key == gone.text:
+            if shown == gone.text:
                 await until(partial(_is_unknown, found, client.session_id))
                 for key_name in (name, record):
                     await until(partial(_is_missing, server, key_name))
