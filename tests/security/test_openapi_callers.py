@@ -127,7 +127,8 @@ def ask_as_everybody(cases: st.SearchStrategy[Case[Any]], job_id: str, statuses:
             case.path_parameters["job_id"] = job_id
         for name, key in STRANGERS.items():
             response = case.call(headers=key.header)
-            statuses[name].add(response.status_code)
+            if case.operation.path != "/v1/login":  # what it judges is in the body
+                statuses[name].add(response.status_code)
             # What a translation could not be done for is its answer; nothing else may fail.
             checks = [status_code_conformance]
             if case.operation.path != "/v1/translate":
