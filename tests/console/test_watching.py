@@ -15,7 +15,7 @@ from lingua_scheduler.console import watching
 from lingua_scheduler.domain.watching.changes import delta
 from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.services.watching.snapshot import STEPS_KEPT
-from tests.support.peers import FakeNode, Field, Frame, field, heartbeat, result_of
+from tests.support.peers import FakeNode, Field, Frame, answer, field, heartbeat, result_of
 from tests.support.pictures import after, node
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -124,8 +124,13 @@ async def events(stream: Any) -> list[Any]:
 
 
 async def test_slow_jobs_are_shown(server: RedisProcess) -> None:
-    async with scheduler_on(server.url, watch__slow_ms=1, **QUICK) as (scheduler, _), field(scheduler.port) as peers:
-        fake = await peers.node()
+    async def take_time(node: FakeNode, job: Frame) -> None:
+        await asyncio.sleep(0.05)
+        await answer(node, job)
+
+    # A job may take less than a millisecond.
+    async with scheduler_on(server.url, watch__slow_ms=20, **QUICK) as (scheduler, _), field(scheduler.port) as peers:
+        fake = await peers.node(take_time)
         client = await peers.client()
         await client.utterance(0)
         await client.outcome()
