@@ -197,6 +197,6 @@ class Openings:
         self.sessions.drop(session, is_finished=is_finished)
 
 
-def _never(principal: Principal) -> bool:  # noqa: ARG001
+def _never(_: Principal) -> bool:
     """Until it is set."""
     return False
