@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := .venv-peers
+SHIP   := .venv-deploy
+CHART  := .venv-chart
+SITE   := .venv-docs
 UV     := $(shell command -v uv 2>/dev/null)
 NPM    := $(shell command -v npm 2>/dev/null)
 JS     := tools/js
@@ -11,7 +14,7 @@ ARGS   ?=
 # SPEECH=no: no download of speech engines; make run has simulated nodes then, and make test skips what needs them.
 SPEECH ?= yes
 
-.PHONY: help run speech both-ways test check check-js fmt bench bench-peers bench-beside chaos mutants docs lock clean
+.PHONY: help run speech both-ways test check check-js check-deploy image test-image js fmt bench bench-peers bench-beside chaos chaos-rooms mutants docs lock clean check-chart chart test-upgrade docs-site pages deb test-deb release
 
 help: ## show what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,16 +38,21 @@ both-ways: speech ## set up, then let both sides talk: recognise Portuguese and 
 	    --only-binary :all: -r requirements/both-ways.lock && touch $(VENV)/.both-ways; }
 	@$(BIN)/lingua models get whisper-base
 
-# Much of the suite waits for speech at real pace, so there are more workers than cores. Bytecode is kept also where the
+# Much of the suite waits for speech at real pace, so there are more workers than cores; a third of them begins with
+# quick tests (tests/conftest.py). Bytecode is kept also where the
 # environment says otherwise, as many images do: workers and hundreds of schedulers would each compile the source anew.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev $(if $(filter no,$(SPEECH)),,speech) ## set up, then run the whole test suite
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) + 1)') --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) + 3)') --dist worksteal $(ARGS)
+
+test-upgrade: $(VENV)/.dev ## exchange the previous release for this one under load, and back; prints what was lost and how often peers reconnected
+	UPGRADE=yes $(BIN)/python -m pytest tests/upgrade -s $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, layers, structure; of the JavaScript too where there is Node.js
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.docs_code
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.house
 	@$(MAKE) --no-print-directory check-js
@@ -52,12 +60,51 @@ check: $(VENV)/.dev ## format, lint, types, layers, structure; of the JavaScript
 ifneq ($(NPM),)
 check-js: $(JS)/node_modules/.ready ## types and lint of the JavaScript alone (a part of make check)
 	$(JS)/node_modules/.bin/tsc -p $(JS)
+	node clients/js/build.mjs
 	$(JS)/node_modules/.bin/eslint -c $(JS)/eslint.config.js .
+
+js: $(JS)/node_modules/.ready ## build the JavaScript client and pack it into dist/
+	@mkdir -p dist
+	npm pack ./clients/js --pack-destination dist --silent
+
+.PHONY: pages
+pages: $(JS)/node_modules/.ready ## build the JavaScript client into the files of it that the talk and room pages load
+	node clients/js/build.mjs --pages
 else
-check-js:
-	@echo "Skipped: type check and lint of the JavaScript. They need Node.js 20 or newer, and there is no npm on this machine."
+check-js js pages:
+	@echo "Skipped: type check, lint and build of the JavaScript. They need Node.js 20 or newer, and there is no npm on this machine."
 	@if [ "$${CI:-}" = true ]; then echo "CI must not skip them."; exit 1; fi
 endif
+
+# What nothing here can run is at least checked against its format. The tools are in a folder of their own.
+check-deploy: $(SHIP)/.ready ## lint the files of deploy/ and .github/
+	@deploy/check.sh $(abspath $(SHIP)/bin)
+
+image: $(VENV)/.dev ## build the container images with docker, podman or buildah; BASE=debian where no registry can be reached
+	@PYTHON=$(BIN)/python BASE=$(BASE) deploy/container/build.sh $(ARGS)
+
+test-image: $(VENV)/.dev ## build the image of the scheduler with buildah, run it without privileges and translate; ARGS="scheduler node"
+	@$(BIN)/python -c 'import sys; from tests.support.image_rooms import why_not; sys.exit(why_not() or 0)' || exit 1; \
+	  PYTHON=$(BIN)/python BASE=$${BASE:-debian} BUILDER=buildah TAG=test deploy/container/build.sh $(or $(ARGS),scheduler) && \
+	  LINGUA_TEST_IMAGE=localhost/lingua-scheduler:test \
+	  LINGUA_TEST_NODE_IMAGE=$(if $(filter node,$(ARGS)),localhost/lingua-node:test) \
+	  $(BIN)/python -m pytest tests/e2e/test_image.py
+
+# Helm and the schemas of Kubernetes are 200 MB, so they have a folder of their own.
+check-chart: $(VENV)/.dev $(CHART)/.ready ## render the Helm chart, validate it for three versions of Kubernetes, and start what it renders
+	$(BIN)/python -m pytest -n 2 tests/deploy $(ARGS)
+
+chart: $(VENV)/.dev $(CHART)/.ready ## write what the chart takes from elsewhere, the manifests of deploy/kubernetes, and the snapshots
+	$(BIN)/python -m tools.chart
+
+deb: $(VENV)/.dev ## build the Debian package for this release of Debian or Ubuntu, in dist/
+	@PYTHON=$(BIN)/python deploy/deb/build.sh
+
+test-deb: deb ## install the package in a fresh Debian and run it there (as root; needs mmdebstrap)
+	@deploy/deb/try.sh $$(ls -t dist/lingua-scheduler_*.deb | head -1)
+
+release: $(VENV)/.dev $(SHIP)/.ready ## make the files of a release in dist/release; ARGS=--images
+	@$(BIN)/python -m tools.release $(ARGS)
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	$(BIN)/ruff format .
@@ -76,22 +123,33 @@ bench-beside: $(VENV)/.run ## measure this release and another in turns; OTHER=/
 chaos: $(VENV)/.dev ## let people talk for 20 minutes while everything goes wrong; ARGS="--minutes 2 --seed 1 --sessions 100"
 	$(BIN)/python -m tools.chaos $(ARGS)
 
+chaos-rooms: $(VENV)/.dev ## let people of five languages talk in a room while nodes and an instance are killed; ARGS="--minutes 2 --seed 1"
+	$(BIN)/python -m tools.room_chaos $(ARGS)
+
 mutants: $(VENV)/.dev ## break the source in small ways and list what no test notices; ARGS="--seed 1 --sample 50 --only services"
 	$(BIN)/python -m tools.mutants $(ARGS)
 
-docs: $(VENV)/.dev ## write the generated pages of docs/ anew, and dist/api/openapi.json and asyncapi.json
+docs: $(VENV)/.dev ## write the generated pages of docs/ anew, what the Helm chart takes from elsewhere, and the documents of the API in dist/api/
 	$(BIN)/python -m tools.docs
+	$(BIN)/python -m tools.chart
+
+docs-site: $(VENV)/.dev $(SITE)/.ready ## build the documentation site in dist/docs-site, and find dead links in it
+	$(BIN)/python -m tools.docs_site $(ARGS)
 
 lock: $(VENV)/.dev ## resolve the locked versions anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml requirements/build.in -o requirements/run.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra speech pyproject.toml -c requirements/dev.lock -o requirements/speech.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra speech-both pyproject.toml -c requirements/speech.lock -o requirements/both-ways.lock
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra peers pyproject.toml -c requirements/run.lock -o requirements/peers.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package lingua-sdk pyproject.toml requirements/build.in -o requirements/run.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package lingua-sdk --extra dev pyproject.toml -c requirements/run.lock -o requirements/dev.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package lingua-sdk --extra speech pyproject.toml -c requirements/dev.lock -o requirements/speech.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package lingua-sdk --extra speech-both pyproject.toml -c requirements/speech.lock -o requirements/both-ways.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package lingua-sdk --extra peers pyproject.toml -c requirements/run.lock -o requirements/peers.lock
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/peers-arq.in -o requirements/peers-arq.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/deploy.in -o requirements/deploy.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/docs.in -o requirements/docs.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header requirements/chart.in -o requirements/chart.lock
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-package lingua-sdk --extra traces --extra oidc --extra opus --extra audio pyproject.toml -c requirements/dev.lock -o requirements/image.lock
 
 clean: ## remove .venv and everything that was built
-	rm -rf $(VENV) $(PEERS) $(PEERS)-arq bench/.cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants bench/results $(JS)/node_modules
+	rm -rf $(VENV) $(PEERS) $(PEERS)-arq $(SHIP) bench/.cache dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants bench/results $(JS)/node_modules clients/js/dist $(CHART) $(SITE) examples/.cache examples/*/node_modules examples/react/dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Locked versions first, then the project itself without looking anything up again.
@@ -101,17 +159,21 @@ define install
 	@echo "Installing $(1) ..."
 	@if [ -n "$(UV)" ]; then \
 	  $(UV) pip install --quiet --python $(BIN)/python -r $(1) && \
-	  $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	  $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e ./lingua-sdk -e . ; \
 	else \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(1) && \
-	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e ./lingua-sdk -e . ; \
 	fi
 endef
 
-# Job queues to be measured beside, in folders of their own: nothing of ours must bear with what they need.
+# Job queues to be measured beside, and the generator of the site, in folders of their own: nothing of ours must bear
+# with what they need.
 $(PEERS)/.ready: requirements/peers.lock
 $(PEERS)-arq/.ready: requirements/peers-arq.lock
-$(PEERS)/.ready $(PEERS)-arq/.ready:
+$(SHIP)/.ready: requirements/deploy.lock
+$(CHART)/.ready: requirements/chart.lock
+$(SITE)/.ready: requirements/docs.lock
+$(PEERS)/.ready $(PEERS)-arq/.ready $(SHIP)/.ready $(CHART)/.ready $(SITE)/.ready:
 	@echo "Installing $< ..."
 	@test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	@if [ -n "$(UV)" ]; then $(UV) pip install --quiet --python $(@D)/bin/python -r $<; \
@@ -123,10 +185,10 @@ $(JS)/node_modules/.ready: $(JS)/package.json $(JS)/package-lock.json
 	@cd $(JS) && npm ci --silent
 	@touch $@
 
-$(VENV)/.run: pyproject.toml requirements/run.lock
+$(VENV)/.run: pyproject.toml lingua-sdk/pyproject.toml requirements/run.lock
 	$(call install,requirements/run.lock)
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml requirements/dev.lock
+$(VENV)/.dev: pyproject.toml lingua-sdk/pyproject.toml requirements/dev.lock
 	$(call install,requirements/dev.lock)
 	@touch $@ $(VENV)/.run

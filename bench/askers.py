@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from bench.peers import Client, Judge, Talker
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.session import MissingResult, UiEvent
-from lingua_scheduler.protocol.shapes import ErrorMessage
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.session import MissingResult, UiEvent
+from lingua_sdk.protocol.shapes import ErrorMessage
 
 
 class Listener(Judge, Protocol):

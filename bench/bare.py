@@ -15,7 +15,6 @@ from lingua_scheduler.domain.jobs.job_ids import JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.nodes.nodes import Features, NodeState
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.names import Facet, Pool
 from lingua_scheduler.domain.pools.pools import Admission, Languages, membership_of
 from lingua_scheduler.domain.pools.selection import PoolMap
@@ -28,6 +27,7 @@ from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder
 from lingua_scheduler.store.nodes.nodes import NodeEntry
 from lingua_scheduler.store.servers.embedded import EmbeddedServer
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.languages import Pair
 
 KEY_PREFIX = "bench"
 TIMEOUT_MS = 60_000

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from bench import children, guarding, life, speakers
 from bench.children import BenchFailed, LoadChild, SchedulerChild
-from bench.measure import CpuMeter
+from bench.measure import CpuMeter, keep_apart
 from bench.orders import Cast, Order
 from lingua_scheduler.settings import Settings
 
@@ -94,7 +94,9 @@ async def measure(other: str, arguments: argparse.Namespace) -> None:
                 talker_key=guard.talker_key,
             )
             load = children.load(cast) if is_life else children.speakers(cast)
-            releases.append(Release(scheduler, await stack.enter_async_context(load)))
+            release = Release(scheduler, await stack.enter_async_context(load))
+            keep_apart(scheduler.pids, (scheduler.redis_pid, release.load.pid))
+            releases.append(release)
         for variant in life.VARIANTS if is_life else speakers.VARIANTS:
 
             def turn(release: Release, variant: Any = variant) -> Awaitable[Figures]:
@@ -102,7 +104,7 @@ async def measure(other: str, arguments: argparse.Namespace) -> None:
                     return live(release, variant, arguments.jobs)
                 return speak(release, variant, arguments.seconds)
 
-            _tell(variant.name, *await take_turns(turn, releases, arguments.rounds))
+            _tell(variant.name, *await take_turns(turn, releases, arguments.rounds), shows_rounds=arguments.pairs)
 
 
 async def take_turns(
@@ -118,7 +120,7 @@ async def take_turns(
     return found
 
 
-def _tell(name: str, others: Sequence[Figures], ours: Sequence[Figures]) -> None:
+def _tell(name: str, others: Sequence[Figures], ours: Sequence[Figures], *, shows_rounds: bool) -> None:
     for metric in ours[0]:
         # A short turn may have no utterance that ends, hence no latency.
         pairs = [
@@ -132,6 +134,12 @@ def _tell(name: str, others: Sequence[Figures], ours: Sequence[Figures]) -> None
             f"{name:22}{metric:24}{statistics.median(before):8.1f} → {statistics.median(after):8.1f}   × {ratio:.3f}",
             flush=True,
         )
+        if shows_rounds:
+            print(
+                "".join(f"    {then:8.1f} → {now:8.1f}   × {now / then:.3f}\n" for then, now in pairs),
+                end="",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -143,6 +151,7 @@ def main() -> None:
     parser.add_argument("--speakers", type=int, default=400, help="people who speak; 400")
     parser.add_argument("--seconds", type=float, default=4.0, help="how long they speak in one turn; 4")
     parser.add_argument("--auth", action="store_true", help="this release lets nobody in without a key")
+    parser.add_argument("--pairs", action="store_true", help="print the figures of every round too")
     arguments = parser.parse_args()
     try:
         asyncio.run(measure(arguments.other, arguments))

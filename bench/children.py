@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from bench.orders import Answer, Cast, Command, Fleet, Pressed, Spoken, Tally
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 
 A = TypeVar("A", bound=Answer)
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText, fresh_key
+from lingua_sdk.domain.key_texts import KeyKind, KeyText, fresh_key
 
 
 class Guard(NamedTuple):

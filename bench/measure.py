@@ -76,6 +76,23 @@ class CpuMeter:
         return spent
 
 
+def keep_apart(pids: Sequence[int], others: Sequence[int]) -> bool:
+    """Give the processes a core of their own and the others the rest; only where there are two cores or more.
+
+    Processes that wake each other up are put on one core even while another one is idle, and then they wait.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return False
+    *rest, own = sorted(os.sched_getaffinity(0))
+    if not rest:
+        return False
+    for pid in pids:
+        os.sched_setaffinity(pid, {own})
+    for pid in others:
+        os.sched_setaffinity(pid, rest)
+    return True
+
+
 class Track:
     """A reading, again and again, with the moment of each; moments count from when it began to run."""
 

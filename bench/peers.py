@@ -8,23 +8,17 @@ from typing import Protocol
 import msgspec
 
 from bench.frames import FramePeer, SocketClosed
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.node import (
-    Hardware,
-    LanguageCapabilities,
-    NodeHeartbeat,
-    NodeRegister,
-    ResourceUsage,
-)
-from lingua_scheduler.protocol.session import SessionClose, SessionInit, SessionInitAck, Utterance
-from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
+from lingua_sdk.protocol.session import SessionClose, SessionInit, SessionInitAck, Utterance
+from lingua_sdk.protocol.shapes import CapabilityByType, InstalledService
 
 TRACE_ID = "bench"
 # Acknowledging nodes serve other languages, so that an utterance chooses its kind of node.
 PLAIN_LANGUAGES = ("zh", "en")
 ACKNOWLEDGING_LANGUAGES = ("fr", "de")
 
-_ASSIGN = b'{"type":"job_assign",'
+ASSIGN = b'{"type":"job_assign",'
 _GRANT = b'{"type":"job_grant",'
 _RESULT = b'{"type":"translation_result",'
 _REGISTERED = b'{"type":"node_register_ack",'
@@ -117,9 +111,9 @@ class Node(FramePeer):
         )
 
     def on_text(self, payload: bytes) -> None:
-        if payload.startswith(_ASSIGN):
+        if payload.startswith(ASSIGN):
             # "job_id":…,"attempt_id":…,"session_id":…,"utterance_index":…
-            self.take(payload[len(_ASSIGN) : payload.index(b',"src_lang"')])
+            self.take(payload[len(ASSIGN) : payload.index(b',"src_lang"')])
         elif payload.startswith(_GRANT):
             about = self._unconfirmed.pop(payload[len(_GRANT) : payload.index(b',"verdict"')])
             self.finish(about)

@@ -8,7 +8,7 @@ from bench import children
 from bench.children import LoadChild, SchedulerChild
 from bench.figures import Samples
 from bench.life import MAX_SLOTS, SATURATED
-from bench.measure import CpuMeter, Waits, Yardstick, percentile, resident_mb, starved_s, within
+from bench.measure import CpuMeter, Waits, Yardstick, keep_apart, percentile, resident_mb, starved_s, within
 from bench.orders import Cast, Speech, Spoken
 from bench.plan import Plan
 from lingua_scheduler.settings import Settings
@@ -52,6 +52,7 @@ async def measure(plan: Plan, samples: Samples, folder: Path, tell: Callable[[st
         ) as speakers,
         yardstick.ticking(),
     ):
+        keep_apart(scheduler.pids, (scheduler.redis_pid, speakers.pid))
         # Those who end do everything that the others do.
         for variant in (variant for variant in VARIANTS if variant.has_ends):
             await speakers.carry_out(speech_of(variant, min(WARM_UP_S, plan.phase_s / 2)))
@@ -83,7 +84,7 @@ async def _sample(
     yardstick.slowdown()
     starved_before = starved_s(scheduler.pids[0])
     meter = CpuMeter({"scheduler": scheduler.pids[0], "redis": scheduler.redis_pid})
-    async with Waits((*scheduler.pids, scheduler.redis_pid, speakers.pid), SPAN_S).running() as waits:
+    async with Waits(scheduler.pids, SPAN_S).running() as waits:
         spoken = await speakers.carry_out(speech_of(variant, plan.phase_s))
     spent_s, slowdown = meter.spent_s(), yardstick.slowdown()
     starved_after = starved_s(scheduler.pids[0])

@@ -5,6 +5,7 @@ import random
 import sys
 import time
 from contextlib import suppress
+from itertools import count
 
 import msgspec
 
@@ -13,9 +14,9 @@ from bench.connecting import introduce, join, keep_beating
 from bench.measure import percentile
 from bench.obeying import LoadFailed, obey
 from bench.orders import Cast, Speech, Spoken
-from bench.peers import Client, Node, Talker
-from lingua_scheduler.protocol import binary, codec
-from lingua_scheduler.protocol.session import AudioChunk
+from bench.peers import ASSIGN, Client, Node, Talker
+from lingua_sdk.protocol import binary, codec
+from lingua_sdk.protocol.session import AudioChunk, SessionInit
 
 CHUNK_S = 0.2
 # Ten packets of 20 ms, with their lengths.
@@ -27,8 +28,11 @@ ANSWER_BYTES = 640
 ANSWER_WITHIN_S = 30.0
 
 _MISSING = b'{"type":"missing_result",'
-_SESSION = b'"session_id":"'
-_INDEX = b'","utterance_index":'
+_DIALECT = b'"dialect":"'
+_INDEX = b'"utterance_index":'
+
+
+_MARKS = count()
 
 
 class Speaker(Client):
@@ -39,6 +43,8 @@ class Speaker(Client):
         self._hall = hall
         self._dice = dice
         self._loop = asyncio.get_running_loop()
+        # Nodes know sessions by names of their own; the dialect comes through as it is.
+        self._mark = str(next(_MARKS))
         self._audio = audio.speech(CHUNK_BYTES, "opus")
         self._final_tail = b""
         self._seq = 0
@@ -46,6 +52,10 @@ class Speaker(Client):
         self._is_speaking = False
         self._due_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
+
+    def introduce(self) -> None:
+        about = SessionInit(client_version="bench", platform="bench", src_lang="zh", tgt_lang="en", dialect=self._mark)
+        self.send(codec.encode(about))
 
     def prepare_chunks(self) -> None:
         frame = codec.encode(AudioChunk(session_id=self._session_id, seq=0, is_final=False, payload=self._audio))
@@ -101,7 +111,7 @@ class Speaker(Client):
         if is_final:
             left_ns = time.perf_counter_ns()
             self._began_ns.append(left_ns)
-            self._hall.ended(self._session_id, self._said, left_ns)
+            self._hall.ended(self._mark, self._said, left_ns)
             self._said += 1
             self._chunks_left = self._dice.randint(*UTTERANCE_CHUNKS)
             self._due_s += self._dice.randint(*PAUSE_CHUNKS) * CHUNK_S
@@ -117,10 +127,12 @@ class TimedNode(Node):
         super().__init__(node_id, slots, False, hall)
         self._hall = hall
 
-    def take(self, about: bytes) -> None:
-        session_id, _, index = about[about.index(_SESSION) + len(_SESSION) :].partition(_INDEX)
-        self._hall.assigned(session_id.decode(), int(index))
-        super().take(about)
+    def on_text(self, payload: bytes) -> None:
+        if payload.startswith(ASSIGN):
+            mark = payload[payload.rindex(_DIALECT) + len(_DIALECT) :].partition(b'"')[0]
+            index = payload[payload.index(_INDEX) + len(_INDEX) :].partition(b",")[0]
+            self._hall.assigned(mark.decode(), int(index))
+        super().on_text(payload)
 
 
 class Hall:
@@ -211,13 +223,13 @@ class Hall:
             self._ending -= 1
             self._look_if_quiet()
 
-    def ended(self, session_id: str, index: int, left_ns: int) -> None:
-        self._left_ns[session_id, index] = left_ns
+    def ended(self, speaker: str, index: int, left_ns: int) -> None:
+        self._left_ns[speaker, index] = left_ns
         self._unanswered += 1
         self._ends += 1
 
-    def assigned(self, session_id: str, index: int) -> None:
-        left_ns = self._left_ns.pop((session_id, index), None)
+    def assigned(self, speaker: str, index: int) -> None:
+        left_ns = self._left_ns.pop((speaker, index), None)
         if left_ns is None:
             self._again += 1
         else:

@@ -4,9 +4,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.client import Client, Partial, SessionFailed, Translation, paced
-from lingua_scheduler.sdk.watching import Failures, trouble_of
+from lingua_sdk import Client, Failures, Partial, SessionFailed, Translation, paced, trouble_of, wav
 
 
 async def main(recording: str, source: str, target: str, address: str = "ws://127.0.0.1:5010") -> None:

@@ -2,13 +2,13 @@
 
 import sys
 
-from lingua_scheduler.sdk.node import Audio, BadAddress, Node, Partial, Pipeline, run_node
+from lingua_sdk import Audio, BadAddress, Node, Pipeline, ShowPartial, run_node
 
 
 class Ears:
     languages = ("en",)
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:
         return f"{audio.seconds:.1f} seconds of speech"
 
 

@@ -12,8 +12,8 @@ import yaml
 
 from lingua_scheduler.configuration.fields import fields
 from lingua_scheduler.console.compat.metric_aliases import ALIASES, LATENCY
-from lingua_scheduler.domain.jobs.losses import REASONS
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.losses import REASONS
 from tests.test_docs import anchors_of
 from tools import docs
 from tools.events import events
@@ -124,8 +124,9 @@ def test_the_dashboard_can_be_pointed_at_any_source_and_any_instance() -> None:
     for panel in dashboard()["panels"]:
         for target in panel.get("targets", ()):
             assert target["datasource"]["uid"] == "${datasource}"
-            # Every instance shows all pairs and all quarantined nodes; everything else is an instance's own.
-            is_of_all = "lingua_pair_" in target["expr"] or "lingua_node_quarantined" in target["expr"]
+            # Every instance shows all pairs, what they want, and all quarantined nodes; the rest is its own.
+            of_all = ("lingua_pair_", "wanted_slots", "lingua_node_quarantined")
+            is_of_all = any(name in target["expr"] for name in of_all)
             assert 'instance=~"$instance"' in target["expr"] or is_of_all, panel["title"]
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -15,13 +16,13 @@ from lingua_scheduler.cli.options import Exit
 from lingua_scheduler.configuration.constants import CONSTANTS
 from lingua_scheduler.configuration.fields import fields
 from lingua_scheduler.configuration.loading import load
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.jobs import LIVE, MOVES
 from lingua_scheduler.domain.watching.alarms import CODES
 from lingua_scheduler.domain.watching.changes import KINDS
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.store.scripts import parse
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 from tools import docs, prose
 from tools.events import events
 
@@ -133,6 +134,13 @@ def test_events_drawn_from_all_live_states_may_happen_in_all_of_them() -> None:
 
 
 @each_document
+def test_a_heading_has_an_empty_line_before_it(document: Path) -> None:
+    """Without one some readers of Markdown take it for a part of the paragraph before."""
+    text = re.sub(r"```.*?```", "", document.read_text("utf-8"), flags=re.DOTALL)
+    assert not re.findall(r"[^\n]\n(#{2,} .*)", text)
+
+
+@each_document
 def test_links_lead_somewhere(document: Path) -> None:
     for link in _LINK.findall(prose_of(document)):
         if re.match(r"[a-z]+:", link):
@@ -213,15 +221,16 @@ def test_the_architecture_fits_on_two_pages() -> None:
 
 def test_the_architecture_names_every_package() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    packages = {path.parent.name for path in (ROOT / "src" / "lingua_scheduler").rglob("*/__init__.py")}
+    sources = (ROOT / "src" / "lingua_scheduler", ROOT / "lingua-sdk" / "src")
+    packages = {path.parent.name for source in sources for path in source.rglob("*/__init__.py")}
     assert packages
     assert not [name for name in sorted(packages) if not re.search(rf"\b{name}\b", text)]
 
 
 @pytest.mark.parametrize("document", [ROOT / "ARCHITECTURE.md", docs.DOCS / "paths.md"], ids=_name)
 def test_files_that_the_architecture_names_exist(document: Path) -> None:
-    source = ROOT / "src" / "lingua_scheduler"
-    files = ["/" + path.relative_to(source).as_posix() for path in source.rglob("*.*")]
+    sources = (ROOT / "src", ROOT / "lingua-sdk" / "src")
+    files = ["/" + path.relative_to(source).as_posix() for source in sources for path in source.rglob("*.*")]
     named = set(re.findall(r"[\w/]+\.(?:py|lua)\b", document.read_text("utf-8")))
     assert named
     assert not [name for name in sorted(named) if not any(file.endswith("/" + name) for file in files)]
@@ -277,9 +286,13 @@ def test_the_documents_of_the_api_are_built_outside_the_repository() -> None:
     built = docs.documents()
     assert {path.relative_to(docs.ROOT).as_posix() for path in built} == {
         "dist/api/asyncapi.json",
+        "dist/api/messages.schema.json",
         "dist/api/openapi.json",
     }
-    for path, text in built.items():
-        document = json.loads(text)
-        assert document[path.stem] == {"asyncapi": "3.0.0", "openapi": "3.1.0"}[path.stem]
+    said = {path.name: json.loads(text) for path, text in built.items()}
+    here = version("lingua-scheduler")
+    assert (said["asyncapi.json"]["asyncapi"], said["openapi.json"]["openapi"]) == ("3.0.0", "3.1.0")
+    assert said["asyncapi.json"]["info"]["version"] == said["openapi.json"]["info"]["version"] == here
+    assert said["messages.schema.json"]["$id"].endswith(f":{here}")
+    for path in built:
         assert not (docs.DOCS / path.name).exists()

@@ -11,11 +11,11 @@ from prometheus_client.metrics import MetricWrapperBase
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.configuration.fields import Field, fields
+from lingua_scheduler.conformance.checks import CLIENT_CHECKS, NODE_CHECKS, Check
 from lingua_scheduler.console.compat.metric_aliases import ALIASES, LATENCY, LATENCY_ABOUT, LATENCY_SOURCE
 from lingua_scheduler.console.openapi import openapi
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
-from lingua_scheduler.protocol.schema import asyncapi
+from lingua_scheduler.protocol.schema import asyncapi, json_schema
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.settings import RedisSettings, Settings
 from lingua_scheduler.store.keys import TABLE
@@ -23,13 +23,15 @@ from lingua_scheduler.store.scripts import Script, read_library
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.figures import COMBINED
-from tools import prose, wire
+from lingua_sdk.domain.errors import RETRYABLE, ErrorCode, HttpCode
+from tools import prose, typescript, wire
 from tools.events import events
 from tools.markdown import code, page, table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BUILT = ROOT / "dist" / "api"
+CLIENT_TYPES = ROOT / "clients" / "js" / "src" / "messages.ts"
 
 _BOUND = re.compile(r"^local (\w+)\s*= \S*(?:KEYS|ARGV)[^-\n]*(?:-- (.*))?$", re.MULTILINE)
 
@@ -43,6 +45,7 @@ PAGES: dict[Path, Callable[[], str]] = {
     DOCS / "logs.md": lambda: page("Logs", prose.LOGS, _events()),
     DOCS / "protocol.md": lambda: page("Protocol", prose.PROTOCOL, wire.messages()),
     DOCS / "jobs.md": lambda: page("The life of a job", prose.JOBS, *_jobs()),
+    DOCS / "write-a-node.md": lambda: page("Write a node in any language", prose.WRITE_A_NODE, *_checks()),
     DOCS / "errors.md": lambda: page("Errors", prose.ERRORS, _errors(), *_errors_of_http(), *_close_codes()),
 }
 
@@ -54,13 +57,18 @@ def render() -> dict[Path, str]:
 
 def documents() -> dict[Path, str]:
     """What a scheduler serves under the same names, as files for tools. Not in git: it was most of a diff."""
-    texts = {"asyncapi.json": asyncapi(version("lingua-scheduler")).decode(), "openapi.json": _openapi()}
+    here = version("lingua-scheduler")
+    texts = {
+        "asyncapi.json": asyncapi(here).decode(),
+        "messages.schema.json": json_schema(here).decode(),
+        "openapi.json": _openapi(),
+    }
     return {BUILT / name: text for name, text in texts.items()}
 
 
 def main() -> None:
     BUILT.mkdir(parents=True, exist_ok=True)
-    for path, text in (render() | documents()).items():
+    for path, text in (render() | documents() | {CLIENT_TYPES: typescript.messages()}).items():
         path.write_text(text, "utf-8")
 
 
@@ -85,7 +93,9 @@ def _allowed(field: Field) -> str:
         return ", ".join(map(code, field.choices))
     if field.minimum is not None:
         return f"{field.minimum} … {field.maximum}"
-    return {"bool": "true, false", "str": "string", "list": "list of strings"}[field.type_name]
+    return {"bool": "true, false", "str": "string", "list": "list of strings", "dict": "table of strings"}[
+        field.type_name
+    ]
 
 
 def _keys() -> str:
@@ -224,6 +234,22 @@ def _close_codes() -> Iterator[str]:
         ("code", "name", "meaning"),
         ((str(close.value), code(close.name), prose.CLOSE_MEANINGS[close.name]) for close in CloseCode),
     )
+
+
+def _checks() -> Iterator[str]:
+    for title, about, checks in (
+        ("What is tested of a node", prose.NODE_CHECKS, NODE_CHECKS),
+        ("What is tested of a client", prose.CLIENT_CHECKS, CLIENT_CHECKS),
+    ):
+        yield f"## {title}"
+        yield about
+        yield table(("check", "what the peer must do", "see"), map(_check, checks))
+
+
+def _check(check: Check) -> tuple[str, str, str]:
+    place, _, part = check.anchor.partition("#")
+    must = check.must if not check.standard_only else f"{check.must} (standard)"
+    return code(check.name), must, f"[{place.removesuffix('.md')}: {part}]({check.anchor})"
 
 
 if __name__ == "__main__":

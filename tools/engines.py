@@ -12,8 +12,8 @@ from typing import Any
 from lingua_scheduler.cli.speech import engines
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import Choices
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk import wav
+from lingua_sdk.audio import Audio
 
 REPEATS = 7
 SAMPLE = Path(__file__).parents[1] / "src/lingua_scheduler/cli/assets/sample-en.wav"

@@ -96,9 +96,8 @@ nothing in between, and they work with several workers.
 
 PROTOCOL = """
 The WebSocket protocol of clients and nodes. The tables are generated from the structs in
-`src/lingua_scheduler/protocol/`, which also encode and decode the frames. A running scheduler serves the
-same messages as an AsyncAPI 3.0 document with JSON Schemas: `curl http://localhost:5010/asyncapi.json`. Without one,
-`make docs` writes it to `dist/api/asyncapi.json`.
+`lingua-sdk/src/lingua_sdk/protocol/`, which also encode and decode the frames. A running scheduler serves the
+same messages at `/docs/messages`, as an AsyncAPI 3.0 document and as JSON Schema; see [schemas.md](schemas.md).
 
 ## Rules
 
@@ -121,7 +120,8 @@ same messages as an AsyncAPI 3.0 document with JSON Schemas: `curl http://localh
 - **A token expires** at `expires_at_ms` of the acknowledgement; it is absent if the credential has no end. Before
   that a client sends a newer token of the same user with `token_refresh`, and gets `token_refreshed`. A token that is
   not accepted, or is of another user, closes the socket with 4003. Without one the socket is closed with 4005 when
-  `auth.expired_grace_ms` is over; the session can be resumed with a newer one.
+  `auth.expired_grace_ms` is over; the session can be resumed with a newer one. A client that has sent
+  `token_refresh`, or has `refreshes_token: true` in its `session_init`, has 25 s.
 - **Every utterance has one outcome**: a `translation_result`, or a `missing_result` with a reason: `no_text` (nothing
   was recognised), `silence_detected` (no audio), `job_failed` (with a `code`, such as `JOB_TIMEOUT` if no node answered
   in time or `JOB_CANCELLED`, and a `detail`). Outcomes are sent in the
@@ -167,14 +167,16 @@ them in `advanced_features`:
 | feature | the node then gets |
 |---|---|
 | `lid` | `lid`, the languages to choose from |
-| `context_text` | `context_text`, the last words of the group the job continues |
+| `context_text` | `context_text`, the last words of the group the job continues, if this node recognised them |
 | `semantic` | `use_semantic: true` unless the client sets it to false; other nodes only if the client requests it |
 | `quarantine` | `node_control` `quarantined` (also when it registers and still is) and `recovered`, for its log |
 | `turns` | only the flag of the actual reason for a cut, and one `turn_id` for all parts of a long speech |
+| `text_input` | jobs that bring `text_input`, text in `src_lang`, instead of audio |
 
-Nodes built with the SDK list all of them. A node that lists none gets only what first-generation nodes can read. Such
-a node fails a job with `lid` if it has no model for it, and translates immediately only speech that was cut by hand and
-is a turn of its own, so it gets `is_manual_cut` with every job and a separate `turn_id` for every part.
+Nodes built with the SDK list all of them, `text_input` if they translate or speak. A node that lists none gets only
+what first-generation nodes can read. Such a node fails a job with `lid` if it has no model for it, and translates
+immediately only speech that was cut by hand and is a turn of its own, so it gets `is_manual_cut` with every job and a
+separate `turn_id` for every part.
 
 `boot_id` is unique per node process. A node that registers again with the same `boot_id`, before its previous
 connection was found closed, keeps its running jobs; after any other registration its jobs are retried elsewhere.
@@ -182,12 +184,24 @@ connection was found closed, keeps its running jobs; after any other registratio
 lists the jobs the node is running: a job that is missing from it is retried elsewhere, and one that the scheduler does
 not know occupies a slot until the node no longer lists it.
 
+**Jobs that bring text.** A `job_assign` with `text_input` has empty `audio`, with `use_asr` and `use_semantic` false.
+The node translates the text if `use_nmt` is set, speaks the translation (without `use_nmt`: the text itself) if
+`use_tts` is set, and answers with `job_result` as usual; `text_asr` may be absent. So an utterance that several
+languages need is recognised once, and nodes that only translate or only speak are useful: for such jobs a node needs
+neither `asr_languages` nor `semantic_languages`. It translates the pairs of `nmt_capabilities`; without any, all pairs
+from the languages it recognises or repairs. One utterance may be several jobs at the same node, each with its own
+`session_id`.
+
 `audio_ref` replaces the audio in `job_assign` if an HTTP caller gave only a reference; its meaning is agreed between
 the caller and the node.
 
 `traceparent` is in `job_assign` while tracing is on: the W3C trace context to continue, see [traces](traces.md). A
-client's `trace_id` is copied to every message about its speech; without one, while tracing is on, it is the id of the
-utterance's trace.
+client's `trace_id` is copied to every message that it gets about its speech; without one, while tracing is on, it is
+the id of the utterance's trace.
+
+`session_id`, `turn_id`, `group_id` and `trace_id` in `job_assign` are the node's own: no other node gets the same for a
+session ([sessions](sessions.md#when-an-utterance-ends)). While tracing is on, `trace_id` is the id of the utterance's
+trace.
 
 **Resuming a session.** `session_init_ack` has a `resume_token`. A client that sends it in the `session_init` of a new
 connection, while the session is open (up to `sessions.grace_ms` after its socket closed), continues the session: the
@@ -209,8 +223,16 @@ have no effect.
 an `exception` (one of Python's own, such as `ValueError`), people who look at the job see them. Any other value is
 left out, because it may contain speech.
 
-`pairing_code` is declared but has no effect yet. Messages that are only declared are marked below. Any message about
-rooms is answered with `room_error`.
+**Pairing.** The owner of a [private node](access.md#private-nodes) makes a pairing code: eight characters of base32,
+for one session, valid for five minutes. A session whose `session_init` has it as `pairing_code` is translated by that
+node alone, also after a resume. A code that is unknown, was used or has expired is answered with `error`
+`INVALID_PAIRING_CODE` after `session_init_ack`, and the session goes on without the node; after five of them in a
+minute, codes from that address are not looked at. Any other text, `null` and an empty text are ignored, because
+existing apps let people type what they like.
+
+Messages that are only declared are marked below.
+
+**Rooms.** A message about rooms is of the session that its socket has initialised last. See [rooms.md](rooms.md).
 """
 
 JOBS = """
@@ -286,6 +308,8 @@ HTTP_MEANINGS = {
     "NOT_ACCEPTABLE": "406: the response cannot be given in a format of the `Accept` header",
     "AUDIO_TOO_LONG": "413: the audio of a sound file is longer than `calls.max_upload_ms`",
     "UNREADABLE_AUDIO": "422: a sound file is damaged, or takes too much time or memory to decode",
+    "UNKNOWN_ROOM": "404: no such room, or it has ended; `GET /v1/rooms` lists them",
+    "NODE_NOT_PRIVATE": "409: every session may use the node, so there is no pairing code for it",
     "UNKNOWN_ALARM": "404: no such alarm is raised; `GET /v1/alarms` lists them",
     "ALARM_KEPT": "409: the alarm is about a pair of `pools.wanted` and cannot be forgotten, or too many are silenced",
     "UNKNOWN_KEY": "404: no such key, or none of the caller's tenant; `GET /v1/keys` lists them",
@@ -306,7 +330,7 @@ ERROR_MEANINGS = {
     "MODEL_NOT_AVAILABLE": "The node does not have the model this job needs",
     "MODEL_LOAD_FAILED": "The node could not load the model",
     "UNSUPPORTED_FEATURE": "The peer does not support the requested feature",
-    "INVALID_PAIRING_CODE": "The pairing code is unknown or has expired",
+    "INVALID_PAIRING_CODE": "The pairing code is unknown, was used or has expired; the session goes on without it",
     "NO_AVAILABLE_NODE": "Older name of `NO_CAPABLE_NODE` and `ALL_CANDIDATES_FULL_OR_FAILED`",
     "WS_DISCONNECTED": "A connection was lost while the job was in progress",
     "NMT_TIMEOUT": "Translation took too long on the node",
@@ -350,3 +374,55 @@ CLOSE_MEANINGS = {
     "EXPIRED": "The token has expired. Get a new one, reconnect and resume",
     "GUESSING": "The socket named ten sessions of other sockets. Do not reconnect with these session ids",
 }
+
+WRITE_A_NODE = """
+A node is a program that connects to the scheduler, gets jobs and answers each of them with a result. It needs a
+WebSocket, JSON and base64, and nothing else of us. In Python, [the SDK](sdk.md#a-node) does all of this.
+[examples/nodejs](../examples/nodejs/node.mjs) and [examples/go](../examples/go) are whole nodes of about 150 lines.
+
+1. **Connect** to `ws://HOST:5010/ws/node`, with `Authorization: Bearer KEY` if the scheduler asks for keys
+   ([access.md](access.md)).
+2. **Register**: send [`node_register`](protocol.md#node_register) with the languages that you translate, and remember
+   the `node_id` of the answer; with it the node is the same one after a reconnect.
+3. **Send [`node_heartbeat`](protocol.md#node_heartbeat)** every `heartbeat_interval_ms`, also while jobs run.
+4. **Answer every [`job_assign`](protocol.md#job_assign)** with one [`job_result`](protocol.md#job_result), which
+   repeats the ids of the job. A job that fails is answered too: `success: false`, with an [error code](errors.md).
+5. **Ignore what you do not know**: fields, message types, `null` in optional fields.
+6. **Come back** when the connection ends, with a pause that grows from 0.2 s to 5 s and has jitter; not after the
+   [close codes](errors.md#close-codes) 4003, 4004 and 4007.
+
+That is a complete node. The [extensions](protocol.md#extensions) are optional, and each is listed in
+`advanced_features` by the nodes that have it: `job_ack` (it asks before it starts a job, and keeps results until they
+are acknowledged), `binary_audio`, `text_input`, `drain`.
+
+## Test it
+
+`lingua conformance node` listens as a scheduler that follows a script. It needs neither Redis nor a scheduler. It
+sends speech, unknown messages, damaged audio, jobs twice and too many of them; it cuts the connection, refuses it,
+and dismisses the node. Then it prints what each requirement came to:
+
+```sh
+lingua conformance node --command "node --experimental-websocket my-node.mjs"
+```
+
+- With `--command` the kit starts the program, and starts it again where a test ends it. The address is in the
+  variable `LINGUA_URL` (`ws://127.0.0.1:5011/ws/node`). The program gets SIGTERM once, and must end by itself then.
+- Without `--command`, point your node at the printed address. What needs a restart is *not tested: needs --command*.
+- Exit code 0: every requirement that applies was tested and met. 1: one failed, was not tested, or was not reached.
+- A failure names what was expected, what came, and the page to read.
+- `--profile existing` leaves out the requirements that are marked *(standard)* below. Nodes and clients that were
+  written for the first scheduler are served, and cannot meet them.
+- `--json` is for build servers. `--patience` is how long to wait for an answer; raise it for models that are slow to
+  load.
+
+A client is tested with `lingua conformance client --command …`. It should speak without an end, in sentences of a
+second or two, and print the translations; the kit finds out from its output whether one was shown twice.
+"""
+
+NODE_CHECKS = """
+Checks of an extension apply to nodes that list it.
+"""
+
+CLIENT_CHECKS = """
+Chunks and whole utterances have checks of their own; those of what a client does not send do not apply.
+"""

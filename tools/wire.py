@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, get_args
 from msgspec import inspect
 
 import lingua_scheduler
-from lingua_scheduler.protocol.node import NodeIncoming, NodeOutgoing
-from lingua_scheduler.protocol.session import SessionIncoming, SessionOutgoing
+from lingua_sdk.protocol.node import NodeIncoming, NodeOutgoing
+from lingua_sdk.protocol.session import SessionIncoming, SessionOutgoing
 from tools.markdown import code, table
 
 _PACKAGE = Path(lingua_scheduler.__file__).parent

@@ -1,7 +1,8 @@
 """An app's backend that gives its logged-in users tokens for the scheduler: uvicorn fastapi_backend:app
 
-LINGUA_URL is the scheduler, LINGUA_KEY a service key. With LINGUA_SIGNING_KEY, a file with an Ed25519 private key, it
-signs the tokens itself; LINGUA_KID, LINGUA_ISSUER and LINGUA_TENANT are those of `lingua keys issuer add`."""
+LINGUA_URL is the scheduler, LINGUA_KEY a service key; LINGUA_PUBLIC_URL is the scheduler for browsers, if it differs.
+With LINGUA_SIGNING_KEY, a file with an Ed25519 private key, it signs the tokens itself; LINGUA_KID, LINGUA_ISSUER and
+LINGUA_TENANT are those of `lingua keys issuer add`."""
 
 import os
 import time
@@ -10,10 +11,15 @@ from typing import Annotated
 
 import httpx
 from fastapi import Depends, FastAPI, Header, HTTPException
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
 
 TTL_S = 900
+HERE = Path(__file__).parent
 
 app = FastAPI()
+# The JavaScript client, for the page.
+app.mount("/client", StaticFiles(directory=HERE / "node_modules/@lingua-scheduler/client/dist", check_dir=False))
 
 
 def user(authorization: Annotated[str, Header()] = "") -> str:
@@ -27,7 +33,14 @@ def user(authorization: Annotated[str, Header()] = "") -> str:
 @app.post("/lingua-token")
 async def lingua_token(name: Annotated[str, Depends(user)]) -> dict[str, str]:
     signing_key = os.environ.get("LINGUA_SIGNING_KEY")
-    return {"token": signed(name, Path(signing_key).read_text()) if signing_key else await asked(name)}
+    token = signed(name, Path(signing_key).read_text()) if signing_key else await asked(name)
+    # Where browsers reach the scheduler, if that is another address than the backend's.
+    return {"token": token, "url": os.environ.get("LINGUA_PUBLIC_URL") or os.environ["LINGUA_URL"]}
+
+
+@app.get("/")
+async def page() -> FileResponse:
+    return FileResponse(HERE / "page.html")
 
 
 async def asked(name: str) -> str:

@@ -3,7 +3,8 @@
 
 import { cpus, totalmem } from "node:os";
 
-const scheduler = (process.argv[2] ?? "ws://127.0.0.1:5010").replace(/\/$/, "");
+// lingua conformance names its address in LINGUA_URL, with the path.
+const scheduler = (process.argv[2] ?? process.env.LINGUA_URL ?? "ws://127.0.0.1:5010").replace(/(\/ws\/node)?\/?$/, "");
 const languages = { asr_languages: ["en"], semantic_languages: ["en"], tts_languages: ["pt"] };
 const SLOTS = 2;
 const HEARTBEAT_MS = 5_000;
@@ -24,6 +25,8 @@ let failures = 0;
 let leaving = false;
 let socket = null;
 const running = new Set();
+const taken = new Set(); // the last jobs, because one may be assigned twice
+const DISMISSED = new Set([4003, 4004]); // the scheduler does not want this credential again
 
 /** One job: audio is base64 of job.audio_format (pcm16 or framed opus), 16 kHz, one channel. */
 async function translate(job) {
@@ -71,8 +74,15 @@ function beat() {
 }
 
 async function work(job) {
+  if (taken.has(job.job_id)) return;
+  taken.add(job.job_id);
+  if (taken.size > 1_000) taken.delete(taken.values().next().value);
   const about = { job_id: job.job_id, attempt_id: job.attempt_id, node_id: nodeId, session_id: job.session_id };
   const result = { type: "job_result", ...about, utterance_index: job.utterance_index, trace_id: job.trace_id };
+  if (running.size >= SLOTS) {
+    send({ ...result, success: false, error: { code: "NODE_OVERLOADED", message: "all slots are in use" } });
+    return;
+  }
   running.add(job.job_id);
   try {
     Object.assign(result, { success: true }, await translate(job));
@@ -106,11 +116,15 @@ function connect() {
   socket.onmessage = (event) => take(JSON.parse(event.data));
   let isOver = false;
   // A refused connection is an error, and in Node.js 20 nothing follows it.
-  socket.onerror = socket.onclose = () => {
+  socket.onerror = socket.onclose = (event) => {
     if (isOver) return;
     isOver = true;
     clearInterval(beating);
     if (leaving) process.exit(0);
+    if (DISMISSED.has(event.code)) {
+      console.error(`the scheduler dismissed this node (${event.code}); it needs another key`);
+      process.exit(1);
+    }
     failures += 1;
     console.error(`no connection to ${scheduler}; trying again. Start a scheduler with: lingua serve`);
     setTimeout(connect, Math.random() * Math.min(5_000, 200 * 2 ** failures));

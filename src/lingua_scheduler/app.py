@@ -4,18 +4,21 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from time import time
 from typing import NamedTuple
 
 from aiohttp import web
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
-from lingua_scheduler.configuration.data_dirs import audit_key_path, catalogue_path, credentials_path
+from lingua_scheduler.configuration.data_dirs import audit_anchor_path, audit_key_path, catalogue_path, credentials_path
 from lingua_scheduler.console.access import access_operations
 from lingua_scheduler.console.alarms import alarm_operations
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
 from lingua_scheduler.console.assets import serve_shared
+from lingua_scheduler.console.audit_log import AuditOperations
 from lingua_scheduler.console.auditing import audited
 from lingua_scheduler.console.bodies import BODIES, BODY_TIMEOUT_S, CHARGE, COME, Bodies
 from lingua_scheduler.console.callbacks import Courier
@@ -34,9 +37,14 @@ from lingua_scheduler.console.key_sets import KeySets
 from lingua_scheduler.console.keys import KeyOperations
 from lingua_scheduler.console.logins import LoginOperations
 from lingua_scheduler.console.needs import RouteNeeds
+from lingua_scheduler.console.oidc import OidcPages
 from lingua_scheduler.console.operations import OPERATIONS, Operation, add_operations
 from lingua_scheduler.console.pages import Pages
+from lingua_scheduler.console.pairing import pairing
+from lingua_scheduler.console.rooms import room_operations
+from lingua_scheduler.console.scaling import scaling_operations
 from lingua_scheduler.console.siblings import Siblings
+from lingua_scheduler.console.strict_transport import require_tls
 from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.tokens import token_operations
 from lingua_scheduler.console.translating import translating
@@ -45,14 +53,30 @@ from lingua_scheduler.domain.access.expiring import expiring
 from lingua_scheduler.domain.access.node_claims import cluster_audience
 from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
-from lingua_scheduler.domain.guards.origins import is_loopback
 from lingua_scheduler.domain.pools.pools import Admission
-from lingua_scheduler.gateway.connections import Runner, charge
+from lingua_scheduler.gateway.connections import charge
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.node_socket import NodeSocket
+from lingua_scheduler.gateway.peer_certificates import PeerCertificates
+from lingua_scheduler.gateway.proxy_users import ProxyUsers
+from lingua_scheduler.gateway.room_frames import RoomFrames
 from lingua_scheduler.gateway.session_socket import SessionSocket
+from lingua_scheduler.gateway.sites import Listening, Runner, listen
 from lingua_scheduler.gateway.socket_pump import Sockets
+from lingua_scheduler.gateway.tls_files import LOOK_S as TLS_FILES_S
+from lingua_scheduler.gateway.tls_files import TlsFiles
+from lingua_scheduler.gateway.tls_listener import Tls
+from lingua_scheduler.protocol.bus import (
+    RoomChanged,
+    RoomFrame,
+    RoomMissed,
+    RoomPastAsked,
+    RoomPastTold,
+    RoomSaid,
+    RoomSpoken,
+    RoomWritten,
+)
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.protocol.signals import (
     AskHolder,
@@ -67,22 +91,27 @@ from lingua_scheduler.protocol.signals import (
     PartialHeard,
     PoolsChanged,
     RequestWithdrawn,
+    RoomEvent,
     SlotFreed,
 )
-from lingua_scheduler.services.access.anchoring import Anchors
+from lingua_scheduler.services.access.anchoring import AnchorMemory, Anchors
 from lingua_scheduler.services.access.audit_key_files import audit_keys
+from lingua_scheduler.services.access.audit_reading import AuditReader
 from lingua_scheduler.services.access.auditing import Auditor, start_note
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.book import CredentialBook
-from lingua_scheduler.services.access.doorkeeper import Doorkeeper, require_keys
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.services.access.enrolment import Absences, Enrolment
+from lingua_scheduler.services.access.first_keys import require_keys
 from lingua_scheduler.services.access.jwks import JwksCache
 from lingua_scheduler.services.access.key_desk import KeyDesk
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.access.logins import LOOK_S as LOGINS_S
 from lingua_scheduler.services.access.logins import Logins
+from lingua_scheduler.services.access.node_certificates import NodeCertificates
 from lingua_scheduler.services.access.node_tokens import NodeTokens
+from lingua_scheduler.services.access.oidc import OidcLogins, provider_of
 from lingua_scheduler.services.access.signing import TokenSigner
 from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -98,9 +127,10 @@ from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.mailroom import Mailroom
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.cluster.presence import Presence
-from lingua_scheduler.services.cluster.seals import Seals, announced
+from lingua_scheduler.services.cluster.seals import Seals, announced, names_key
 from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
 from lingua_scheduler.services.dispatch.cancelling import Cancelling
+from lingua_scheduler.services.dispatch.chains import Chains
 from lingua_scheduler.services.dispatch.direct_jobs import DirectJobs
 from lingua_scheduler.services.dispatch.dispatcher import Dispatcher
 from lingua_scheduler.services.dispatch.explaining import Explainer
@@ -117,6 +147,7 @@ from lingua_scheduler.services.dispatch.relay import Relay
 from lingua_scheduler.services.dispatch.routes import Routes
 from lingua_scheduler.services.dispatch.running import AttemptRunner
 from lingua_scheduler.services.dispatch.sound_files import SoundFiles
+from lingua_scheduler.services.dispatch.staged import StagedJobs
 from lingua_scheduler.services.dispatch.translating import FileTranslations
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.services.nodes.complaints import Complaints
@@ -125,11 +156,30 @@ from lingua_scheduler.services.nodes.holders import Holders
 from lingua_scheduler.services.nodes.http.nodes import HttpNodes
 from lingua_scheduler.services.nodes.links import NodeLinks
 from lingua_scheduler.services.nodes.model_hub import Catalogue
+from lingua_scheduler.services.nodes.pairings import Pairings
 from lingua_scheduler.services.nodes.quarantine_notices import QuarantineNotices
 from lingua_scheduler.services.nodes.sweeper import Sweeper
 from lingua_scheduler.services.recovery.data_loss import DataLoss
 from lingua_scheduler.services.recovery.dead_instances import DeadInstances
 from lingua_scheduler.services.recovery.outages import Outages
+from lingua_scheduler.services.rooms.captions import RoomCaptions
+from lingua_scheduler.services.rooms.census import RoomCensus
+from lingua_scheduler.services.rooms.entry import RoomEntry
+from lingua_scheduler.services.rooms.guests import RoomGuests
+from lingua_scheduler.services.rooms.hearing import Hearing
+from lingua_scheduler.services.rooms.history import RoomHistories
+from lingua_scheduler.services.rooms.keeping import LOOK_S as ROOMS_S
+from lingua_scheduler.services.rooms.keeping import RoomKeeper
+from lingua_scheduler.services.rooms.membership import RoomMembership
+from lingua_scheduler.services.rooms.messages import RoomMessages
+from lingua_scheduler.services.rooms.notices import RoomNotices
+from lingua_scheduler.services.rooms.overseeing import RoomOverseer
+from lingua_scheduler.services.rooms.relay_servers import RelayServers
+from lingua_scheduler.services.rooms.replays import Replays
+from lingua_scheduler.services.rooms.rooms_here import RoomsHere
+from lingua_scheduler.services.rooms.speaking import RoomSpeech
+from lingua_scheduler.services.rooms.updates import RoomUpdates
+from lingua_scheduler.services.rooms.voices import Voices
 from lingua_scheduler.services.sessions.delivery import Delivery
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.opening import Openings
@@ -139,12 +189,16 @@ from lingua_scheduler.services.sessions.session_records import SessionRecords
 from lingua_scheduler.services.sessions.sessions import Sessions
 from lingua_scheduler.services.watching.alarm_handling import AlarmDesk
 from lingua_scheduler.services.watching.chronicle import Chronicle
+from lingua_scheduler.services.watching.detours import Detours
 from lingua_scheduler.services.watching.instance_figures import Teller
 from lingua_scheduler.services.watching.overview import Overview
 from lingua_scheduler.services.watching.pair_gauges import PairGauges, show_verdict
 from lingua_scheduler.services.watching.picture_builder import PictureMaker
 from lingua_scheduler.services.watching.quarantine_gauge import QuarantineGauge
+from lingua_scheduler.services.watching.scaling import ScalingDesk
+from lingua_scheduler.services.watching.scaling_gauges import ScalingGauges
 from lingua_scheduler.services.watching.snapshot import Snapshots
+from lingua_scheduler.services.watching.views import Views
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.cluster.signals import Handlers
 from lingua_scheduler.store.connection import RedisAway
@@ -175,7 +229,9 @@ COUNTS_S = 2.0
 AUDIT_S = 60.0
 ANCHOR_LOOK_S = 5.0
 FORGET_S = 3600.0
-BACKLOG = 1024
+# Outcomes of speech in rooms that are kept for listeners who come back.
+REPLAY_BYTES = 2**26
+REPLAY_SPARE_S = 30.0
 # A peer that connected just before we stopped accepting may still send its request.
 LATECOMERS_S = 0.5
 
@@ -186,12 +242,13 @@ class Inherited(NamedTuple):
     worker: int
     listeners: tuple[socket.socket, ...]
     run_dir: Path
+    internal: tuple[socket.socket, ...] = ()
 
 
 class Scheduler:
     """One scheduler instance, on an open store. `clock` is its event loop's.
 
-    `keyring` encrypts its letters; without one they are sent in the clear. Raises AuditKeyError.
+    `keyring` encrypts its letters; without one they are sent in the clear. Raises AuditKeyError and OidcUnusable.
     """
 
     def __init__(
@@ -205,6 +262,7 @@ class Scheduler:
     ) -> None:
         self._settings = settings
         self._store = store
+        self._clock = clock
         self._chores = Nursery("chores")
         release = version("lingua-scheduler")
         worker = inherited.worker if inherited is not None else None
@@ -223,18 +281,23 @@ class Scheduler:
             settings.server.max_remembered_bytes,
             clock,
         )
+        sessions.names_key = names_key(keyring)
         self._failures = FailureLog(store.failures, settings.job.failures_max, settings.job.failures_keep_ms, clock)
         books = Books(settings.watch.slow_ms, self.instance, self._failures.add)
         delivery = Delivery(
             sessions, books, settings.sessions.ui_events == "steps", settings.delivery.silent_hold_ms, clock
         )
+        delivery.shares_context = settings.privacy.share_context
         assignments = Assignments(delivery.step, clock)
         self._waiting = WaitingRoom(settings.dispatch.queue_max, settings.dispatch.queue_wait_ms / 1000, clock)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
         keys = audit_keys(audit_key_path(settings), keyring)
         self.auditor = Auditor(store.audit, keys, self.instance, settings.audit)
-        self._anchors = Anchors(store.audit, keys, settings.audit.anchor_every, self._is_leading, clock)
+        anchors = audit_anchor_path(settings)
+        memory = None if anchors is None else AnchorMemory(anchors)
+        self._anchors = Anchors(store.audit, keys, settings.audit.anchor_every, self._is_leading, memory, clock)
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published, clock)
+        self._pool_map.private_only = frozenset(settings.pools.private_only)
         endings = Endings(self.instance, store.jobs, assignments, settings.nodes)
         links = NodeLinks(self.instance)
         endings.on_freed = FreedSlots(links, self._waiting).freed
@@ -261,10 +324,14 @@ class Scheduler:
             me, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive, clock
         )
         budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
-        languages = LanguageLookup(self._pool_map, explainer)
+        languages = self._languages = LanguageLookup(self._pool_map, explainer)
         openings = Openings(sessions, self._records, budget, languages, settings.sessions.idle_ms)
         self._intake = Intake(openings, requests, delivery, settings, clock, trails)
         self._intake.direct = DirectJobs(dispatcher, placer, runner)
+        chains = Chains(dispatcher, self._recorder, languages, settings, clock)
+        self._intake.chains = openings.chains = requests.chains = chains
+        self._staged = StagedJobs(chains, settings.rooms.shared_recognition)
+        self._staged.direct = self._intake.direct
         self._calls = Calls(self.instance, store, requests, books, budget, languages, settings, trails, clock)
         self._translations = FileTranslations(
             self._calls, self._cancelling, SoundFiles(settings.calls, settings.sessions), clock
@@ -303,6 +370,7 @@ class Scheduler:
         )
         chronicle = Chronicle(store.chronicle, self._is_leading, clock)
         maker = PictureMaker(self.presence, store, settings, chronicle, teller.figures)
+        maker.detours = Detours(lambda: self._pool_map.map, chains.rules).look
         self.snapshots = Snapshots(maker, settings.watch, chronicle, clock)
         self._outages.on_change = self.snapshots.build_soon
         self.snapshots.settled = self._outages.settled
@@ -314,6 +382,8 @@ class Scheduler:
         self._catalogue = Catalogue(settings.catalogue, catalogue_path(settings), Hub(destinations).fetch)
         self.snapshots.on_picture += (PairGauges(settings.watch.max_pairs).show, show_verdict)
         self.snapshots.on_picture.append(QuarantineGauge(clock).show)
+        scaling = ScalingDesk(self.snapshots)
+        self.snapshots.on_picture.append(ScalingGauges(scaling, settings.watch.max_pairs).show)
         self._courier = Courier(destinations)
         server = settings.server
         self._addresses = AddressBook(
@@ -353,9 +423,17 @@ class Scheduler:
         self.credentials.on_changed += (self._live.look_at_all, self._revoking.credentials_changed)
         self._sockets = Sockets(settings.server, turns, self._live)
         self.operations = list[Operation]()
-        self._door = Door(settings.server, self._addresses, doorkeeper, RouteNeeds(self.operations).of, clock)
+        users = ProxyUsers(auth, self._addresses)
+        self._door = Door(settings.server, self._addresses, doorkeeper, RouteNeeds(self.operations).of, users, clock)
+        self._tls = TlsFiles(server, time) if server.tls_cert_file else None
+        if server.tls_client_ca_file or server.client_cert_header:
+            certificates = doorkeeper.certificates = NodeCertificates(self.credentials, server.tls_client_domain)
+            self.credentials.on_changed.append(certificates.credentials_changed)
+            self._door.certificates = PeerCertificates(server, self._addresses)
         self._node_socket = NodeSocket(self._door, self._sockets, self._connected, progress, settings)
         session_socket = SessionSocket(self._door, self._sockets, sessions, self._intake, settings.sessions)
+        pairings = session_socket.pairings = Pairings(store, clock)
+        self._build_rooms(session_socket, openings, delivery)
         app = web.Application(
             middlewares=[errors_as_json, behind(self._door)], client_max_size=settings.server.max_body_bytes
         )
@@ -363,10 +441,17 @@ class Scheduler:
         app[BODIES], app[CHARGE] = Bodies(settings.server.max_unfinished_bytes), charge
         app[COME] = turns.come
         app.on_response_prepare.append(stamp)
+        if self._tls is not None:
+            app.on_response_prepare.append(require_tls)
+            teller.certificate = self._tls
         allow_pages(app, self._door.admits_page)
         app.router.add_get("/ws/session", session_socket.handle)
         app.router.add_get("/ws/node", self._node_socket.handle)
-        self._listeners = inherited.listeners if inherited else ()
+        self._is_worker = inherited is not None
+        public, internal = (inherited.listeners, inherited.internal) if inherited else ((), ())
+        self._places = [Listening(server.host, server.port, public)]
+        if server.internal_port:
+            self._places.append(Listening(server.internal_host, server.internal_port, internal, is_internal=True))
         self._siblings = Siblings(inherited.run_dir, inherited.worker, self.instance) if inherited else None
         app[OPERATIONS] = self.operations
         forwarder = Forwarder(self._forwarding, turns)
@@ -374,41 +459,91 @@ class Scheduler:
         def add(operations: Iterable[Operation]) -> None:
             add_operations(app, audited(operations, self.auditor))
 
+        views = Views(self.snapshots)
         add(FleetOperations(overview, self._connected.departures, self._siblings).operations)
+        add([pairing(pairings, overview)])
         self._enrolment = Enrolment(self.credentials, store.claims, _wall_ms)
         add(EnrolmentOperations(self._enrolment, cluster).operations)
         self._absences = Absences(self.credentials, self._present_nodes, _wall_ms)
         add(NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
         add(dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))
         add([translating(self._translations, settings.calls)])
-        add(job_operations(Lookup(store, explainer), self._cancelling))
+        add(job_operations(Lookup(store, explainer), self._cancelling, views))
         add(instance_operations(store, settings))
-        add(LoginOperations(self._logins, doorkeeper, auth.login_ms).operations)
+        add(room_operations(self._overseer))
+        provider = provider_of(auth.oidc)
+        oidc = None if provider is None else OidcLogins(provider, self._logins, auth.oidc)
+        add(LoginOperations(self._logins, doorkeeper, auth.login_ms, oidc.name if oidc else "").operations)
+        OidcPages(oidc, self._logins, doorkeeper, self.auditor, self._door).add_to(app)
         add(access_operations(auth.mode))
-        add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), self.snapshots))
+        add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), views))
         key_desk = KeyDesk(self.credentials, auth.max_token_ms, _wall_ms)
         add(KeyOperations(key_desk).operations)
         add(token_operations(signer, _wall_ms))
-        watching = Watching(self.snapshots, self._live)
+        add(AuditOperations(AuditReader(store.audit), _wall_ms).operations)
+        watching = Watching(self.snapshots, views, self._live)
         add(watching.operations)
+        add(scaling_operations(scaling))
         watching.add_to(app)
-        add(Polling(self.snapshots, self._catalogue, lambda: store.is_ready).operations)
+        add(Polling(self.snapshots, views, self._catalogue, lambda: store.is_ready).operations)
         Pages(store, self._intake, release, self._siblings).add_to(app)
         serve_shared(app)
         add_dashboard(app)
         add_talk(app)
         self._runner = Runner(app, self._addresses, turns, settings.server, access_log=None, shutdown_timeout=1.0)
         self.port = settings.server.port
-        self._tidier = Tidier(lambda: self._intake.is_quiet and not len(self._calls.jobs))
+        self._tidier = Tidier(lambda: self._intake.is_quiet and not (len(self._calls.jobs) or len(self._staged.jobs)))
         self._builder: asyncio.Task[None] | None = None
+
+    def _build_rooms(self, session_socket: SessionSocket, openings: Openings, delivery: Delivery) -> None:
+        settings, clock, store = self._settings.rooms, self._clock, self._store.rooms
+        here = RoomsHere(clock)
+        notices = RoomNotices(self.instance, self.mailroom)
+        voices = Voices(here, notices, RelayServers(settings, time), settings, openings.sessions.is_held, clock)
+        guests = RoomGuests(store, here, notices, self.presence.me.incarnation, settings, clock)
+        entry = RoomEntry(self._store.guesses, settings, clock)
+        self._teller.guessing = entry.guessing
+        members = self._members = RoomMembership(store, voices, guests, entry, settings)
+        self._rooms = RoomKeeper(store, here, members, guests, self.presence.is_alive, clock)
+        self._teller.rooms = RoomCensus(self.instance, here, self._languages).figures
+        self._overseer = RoomOverseer(store, self._store.live_rooms, here, notices)
+        self._rooms.grace_s = self._settings.sessions.grace_ms / 1000
+        self.mailroom.handle(RoomChanged, self._rooms.changed)
+        self.mailroom.handle(RoomFrame, voices.arrived)
+        self._histories = histories = RoomHistories(here, notices, members.tasks, settings, clock)
+        voices.on_entered = guests.on_entered = histories.entered
+        messages = RoomMessages(here, notices, histories, settings, clock)
+        self.mailroom.handle(RoomWritten, messages.arrived)
+        self.mailroom.handle(RoomPastAsked, histories.asked)
+        self.mailroom.handle(RoomPastTold, histories.told)
+        updates = RoomUpdates(store, members, guests, self._intake.change_terms)
+        members.on_resumed += (updates.resumed, histories.resumed)
+        captions = self._captions = RoomCaptions(here, self.instance, self._store.signals, self.mailroom.seals, clock)
+        delivery.on_speaking, delivery.on_partial = captions.speaking, captions.partial
+        replays = Replays(REPLAY_BYTES, self._rooms.grace_s + REPLAY_SPARE_S, clock)
+        hearing = self._hearing = Hearing(here, notices, replays, self._settings.delivery, clock)
+        hearing.on_said = histories.add
+        speaking = self._speaking = RoomSpeech(store, hearing, self._intake, self._staged, settings)
+        members.catch_up, speaking.restore = hearing.catch_up, self._rooms.restore
+        overdue_s = self._settings.job.deadline_ms / 1000 + self._rooms.grace_s
+        self._rooms.on_look = partial(hearing.end_overdue, overdue_s)
+        self.mailroom.handle(RoomSpoken, hearing.spoken)
+        self.mailroom.handle(RoomSaid, hearing.said)
+        self.mailroom.handle(RoomMissed, speaking.missed)
+        openings.on_dropped, openings.on_taken = members.dropped, members.taken
+        session_socket.rooms = RoomFrames(members, voices, updates, messages)
 
     async def start(self) -> None:
         """Serve. Raises OSError if the port is in use, StoreError if the data has another version, IdTaken, NoKeys,
-        KeysFileError."""
+        KeysFileError, TlsFilesError."""
+        if self._tls is not None:
+            self._tls.load()
         await self._store.claim_data()
         await self.credentials.open()
-        auth = self._settings.auth
-        require_keys(auth, self._settings.server.host, has_none=self.credentials.is_empty)
+        auth, redis = self._settings.auth, self._settings.redis
+        data_dir = "" if redis.url else redis.data_dir
+        for place in self._places:
+            require_keys(auth, place.host, has_none=self.credentials.is_empty, data_dir=data_dir)
         self._outages.watch()
         self._store.watch_writes()
         metrics.WORKERS.set(1)
@@ -420,15 +555,16 @@ class Scheduler:
             if self._siblings is not None:
                 await self._siblings.open()
             await self._runner.setup()
-            await self._listen()
+            public, internal = await self._listen()
         except BaseException:
             await self.mailroom.stop()
             raise
-        addresses = [address[0] for address in self._runner.addresses]
-        self._door.listens_on(addresses)
-        self._teller.is_unprotected = auth.mode == "off" and not all(map(is_loopback, addresses))
-        self.port = self._runner.addresses[0][1]
-        await self.presence.join(f"{self._settings.server.host}:{self.port}")
+        self._door.sides.listen_on([host for host, _ in public], [host for host, _ in internal])
+        self._teller.is_unprotected = auth.mode == "off" and not self._door.sides.is_local
+        self.port = public[0][1]
+        await self.presence.join(self.address.removeprefix("http://"))
+        if self._tls is not None:
+            self._chores.start(every("tls_files", TLS_FILES_S, self._tls.look))
         self._chores.start(every("sweep", SWEEP_S, self.sweeper.sweep))
         # Three chances to renew it before it ends.
         self._chores.start(every("leadership", self._settings.pools.leader_ms / 4000, self._leadership.stand))
@@ -444,6 +580,9 @@ class Scheduler:
         self._chores.start(every("absent_nodes", ABSENT_S, self._end_absent))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
+        self._chores.start(every("rooms", ROOMS_S, self._rooms.look))
+        self._chores.start(every("room_list", ROOMS_S, self._overseer.note))
+        self._chores.start(every("room_history", ROOMS_S, self._histories.look))
         self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._dead_instances.look))
         # Redis may lose its data while we run; a later instance must still find the data version.
         self._chores.start(every("data_version", DATA_VERSION_S, self._store.claim_data))
@@ -482,7 +621,7 @@ class Scheduler:
     async def stop(self) -> None:
         """Graceful stop: accept no more work, let running jobs finish, tell peers to reconnect."""
         _log.info("scheduler.stopping", jobs=self._intake.job_count + len(self._calls.jobs))
-        if self._listeners:
+        if self._is_worker:
             await self._leave_the_port()
         if self._builder is not None:
             # Our figures must not be written again after we left.
@@ -495,9 +634,10 @@ class Scheduler:
         self._intake.stop_taking_work()
         self._calls.stop_taking_work()
         patience_s = self._settings.server.stop_timeout_ms / 1000
-        unfinished = sum(await asyncio.gather(self._intake.settle(patience_s), self._calls.jobs.settle(patience_s)))
+        settling = (self._intake.settle, self._calls.jobs.settle, self._staged.jobs.settle)
+        unfinished = sum(await asyncio.gather(*(settle(patience_s) for settle in settling)))
         # Before their nodes are disconnected, or the jobs would be retried elsewhere and run twice.
-        await asyncio.gather(self._intake.close_jobs(), self._calls.jobs.close())
+        await asyncio.gather(self._intake.close_jobs(), self._calls.jobs.close(), self._staged.jobs.close())
         self._intake.say_goodbye()
         for link in self._connected.links.all():
             link.peer.close(CloseCode.COME_BACK, "the scheduler is restarting; connect again")
@@ -525,6 +665,10 @@ class Scheduler:
         )
         await asyncio.gather(*(one.close() for one in shared))
         self._tidier.stop()
+        for tasks in (self._speaking.tasks, self._hearing.tasks):
+            await tasks.settle(1.0)
+            await tasks.close()
+        await self._members.stop()
         await self._records.writes.settle(1.0)
         await self._records.writes.close()
         with suppress(RedisAway):
@@ -538,12 +682,22 @@ class Scheduler:
             await self._siblings.close()
         _log.info("scheduler.stopped", unfinished_jobs=unfinished)
 
-    async def _listen(self) -> None:
-        for listener in self._listeners:
-            await web.SockSite(self._runner, listener, backlog=BACKLOG).start()
-        if not self._listeners:
-            server = self._settings.server
-            await web.TCPSite(self._runner, server.host, server.port, backlog=BACKLOG).start()
+    async def _listen(self) -> list[list[tuple[str, int]]]:
+        """The addresses and ports of the public listener and of the internal one."""
+        handshake_s = self._settings.server.header_timeout_ms / 1000
+        tls = Tls(self._tls.context, handshake_s) if self._tls is not None else None
+        bound = [await listen(self._runner, place, None if place.is_internal else tls) for place in self._places]
+        return bound + [[]] * (2 - len(self._places))
+
+    @property
+    def address(self) -> str:
+        """Where it serves."""
+        return f"{'http' if self._tls is None else 'https'}://{self._settings.server.host}:{self.port}"
+
+    def reload_tls(self) -> None:
+        """Load the certificate again now; whether that worked is in the log."""
+        if self._tls is not None:
+            self._chores.start(self._tls.look(is_asked=True))
 
     async def _leave_the_port(self) -> None:
         """Stop accepting; other workers do from now on. Connections that are open are still served for a moment."""
@@ -583,6 +737,7 @@ class Scheduler:
             AskHolder: self._holders.asked,
             HolderSays: self._holders.answered,
             RequestWithdrawn: self._forwarding.withdrawn,
+            RoomEvent: self._captions.arrived,
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
             LoginEnded: lambda signal: self._logins.ended_elsewhere(signal.login_id),
         }

@@ -32,6 +32,8 @@ _MessageBytes = Annotated[int, Meta(ge=16_384, le=2**30)]
 # If it were shorter than a job takes, a repeated request would start a second job.
 _RepeatMs = Annotated[int, Meta(ge=1000, le=30 * _DAY_MS)]
 _PeriodMs = Annotated[int, Meta(ge=1, le=_DAY_MS)]
+_WindowMs = Annotated[int, Meta(ge=1_000, le=_DAY_MS)]
+_Headroom = Annotated[float, Meta(ge=0, le=10)]
 _LookMs = Annotated[int, Meta(ge=100, le=_DAY_MS)]
 _WatchersMax = Annotated[int, Meta(ge=0, le=10_000)]
 _PairsMax = Annotated[int, Meta(ge=0, le=10_000)]
@@ -43,6 +45,10 @@ _KeyPrefix = Annotated[
     str, Meta(pattern=r"\A[A-Za-z0-9:_-]+\Z", extra={"expected": 'only letters, digits, ":", "_" and "-"'})
 ]
 
+_HeaderName = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9-]{0,64}\Z", extra={"expected": "the name of a header"})]
+_TrustDomain = Annotated[
+    str, Meta(pattern=r"\A[a-z0-9._-]{1,255}\Z", extra={"expected": 'lower-case letters, digits, ".", "_" and "-"'})
+]
 _Texts = tuple[str, ...]
 
 # Loopback and private networks: our own peers, or the proxy in front of us.
@@ -75,6 +81,45 @@ def _doc(description: str) -> Meta:
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: Annotated[_Host, _doc("Address to listen on")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65_535), _doc("Port to listen on; 0 = any free port")] = 5010
+    internal_host: Annotated[_Host, _doc("Address of the internal port; that of a private network, or loopback")] = (
+        "127.0.0.1"
+    )
+    internal_port: Annotated[
+        int,
+        Meta(ge=0, le=65_535),
+        _doc(
+            "A second port for health, metrics (without a key), the dashboard and the operations of operators, which "
+            "are then no longer served at `server.port`; 0 = none"
+        ),
+    ] = 0
+    tls_cert_file: Annotated[
+        str,
+        _doc(
+            "PEM file with the certificate and its chain. `server.port` then speaks TLS (1.2 or newer) and nothing "
+            "else. Read again when it changes; empty = no TLS"
+        ),
+    ] = ""
+    tls_key_file: Annotated[
+        str, _doc("PEM file with the private key of that certificate; not readable by other users")
+    ] = ""
+    tls_client_ca_file: Annotated[
+        str,
+        _doc(
+            "PEM file with the authorities whose client certificates are accepted from nodes; the certificates stay "
+            "optional. Empty = none are asked for"
+        ),
+    ] = ""
+    tls_client_domain: Annotated[
+        _TrustDomain,
+        _doc("Trust domain in the certificates of nodes: spiffe://`DOMAIN`/`TENANT`/node/`NODE`; one per cluster"),
+    ] = "lingua"
+    client_cert_header: Annotated[
+        bool,
+        _doc(
+            "Accept certificates of nodes in the X-Forwarded-Client-Cert header of `server.trusted_proxies`, which "
+            "verify them and remove the header from requests that have it already"
+        ),
+    ] = False
     workers: Annotated[int, Meta(ge=0, le=1024), _doc("Worker processes that share the port; 0 = one per CPU core")] = 1
     instance_id: Annotated[
         _InstanceId, _doc("Unique name of this instance; auto = made of host name, process id and random characters")
@@ -186,6 +231,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class RedisSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: Annotated[str, _doc("URL of Redis or Valkey; empty = start an embedded server")] = ""
+    password_file: Annotated[
+        str, _doc("File with the password for `redis.url`, where that has none; an empty file holds no password")
+    ] = ""
     data_dir: Annotated[str, _doc("Data directory of the embedded server; empty = the per-user default")] = ""
     server_binary: Annotated[
         str, _doc("Path of the redis-server or valkey-server to embed; empty = the bundled one")
@@ -288,6 +336,25 @@ class PoolsSettings(msgspec.Struct, frozen=True, kw_only=True):
             "the last hour always count"
         ),
     ] = ()
+    pivot_langs: Annotated[
+        _Texts,
+        _doc(
+            "Languages by way of which a pair is translated that no node serves, the first that works, such as `en`: "
+            "zh→en, then en→ja. Needs nodes that take text (`text_input`). Empty = never. Clients are told, "
+            "and may forbid it (`allow_pivot: false`)"
+        ),
+    ] = ()
+    text_fallback: Annotated[
+        bool, _doc("true = if no node speaks the target language, the client gets the text without speech, and is told")
+    ] = False
+    private_only: Annotated[
+        _Texts,
+        _doc(
+            "Tenants whose jobs go to their private nodes alone: without one that serves the pair they fail. Jobs of "
+            "other tenants go to their private nodes first, if there are any, and to public ones if those are full or "
+            "do not serve the pair. To be the same on all instances"
+        ),
+    ] = ()
     shard_size: Annotated[_UpToThousand, _doc("Maximum nodes per shard")] = 100
     max_shards: Annotated[_UpToThousand, _doc("Maximum shards")] = 1000
     refresh_ms: Annotated[_PeriodMs, _doc("Interval at which an instance checks for a newer pool map")] = 10_000
@@ -380,7 +447,9 @@ class SessionsSettings(msgspec.Struct, frozen=True, kw_only=True):
     idle_socket_ms: Annotated[
         _PeriodMs, _doc("Time after which a client's socket without an open session is closed")
     ] = 120_000
-    idle_ms: Annotated[_WaitMs, _doc("Time without speech after which a session is closed; 0 = never")] = 14_400_000
+    idle_ms: Annotated[
+        _WaitMs, _doc("Time without speech after which a session that is in no room is closed; 0 = never")
+    ] = 14_400_000
     max_audio_bytes: Annotated[_Bytes, _doc("Maximum audio of one session waiting for translation")] = 16_777_216
     max_frames_per_s: Annotated[
         _Count, _doc("Maximum frames per second from one client; above it the client is read more slowly")
@@ -393,6 +462,74 @@ class SessionsSettings(msgspec.Struct, frozen=True, kw_only=True):
         UiEvents, _doc("`ui_event` messages sent to clients: `steps` = progress and errors, `errors` = errors only")
     ] = "steps"
     use_binary_frame: Annotated[bool, _doc("Ask clients to send audio as binary frames")] = False
+
+
+class RoomsSettings(msgspec.Struct, frozen=True, kw_only=True):
+    max_members: Annotated[_UpToThousand, _doc("Maximum members of a room; further ones get `ROOM_FULL`")] = 50
+    max_guests: Annotated[
+        int, Meta(ge=0, le=1_000_000), _doc("Maximum guests of a room, who only listen; further ones get `ROOM_FULL`")
+    ] = 5000
+    max_rooms: Annotated[
+        _Count, _doc("Maximum rooms with members at one instance; further ones cannot be created there")
+    ] = 10_000
+    max_languages: Annotated[
+        _UpToThousand,
+        _doc("Maximum languages into which one utterance in a room is translated; those of members come first"),
+    ] = 16
+    max_jobs: Annotated[
+        _UpToThousand,
+        _doc(
+            "Maximum jobs of one room under way at one instance; a further utterance is refused whole. A speaker "
+            "gets at most half of what the others leave of it"
+        ),
+    ] = 128
+    shared_recognition: Annotated[
+        bool,
+        _doc(
+            "true = speech for several languages is recognised once, and then translated from text, where nodes take "
+            "text (`text_input`); false = each language is a whole job"
+        ),
+    ] = True
+    expire_ms: Annotated[
+        int, Meta(ge=1000, le=_DAY_MS), _doc("Time after the last join or speech when a room ends")
+    ] = 1_800_000
+    joins_per_min: Annotated[
+        _Count,
+        _doc(
+            "Rooms that one principal may create or join per minute from one address; without a credential: one session"
+        ),
+    ] = 10
+    misses_per_min: Annotated[
+        _Count,
+        _doc("Wrong room codes per address and minute before it is refused; `server.unmetered_addresses` are exempt"),
+    ] = 5
+    all_misses_per_min: Annotated[
+        _Count,
+        _doc(
+            "Wrong room codes per tenant and minute, from all addresses and at all instances, after which each address "
+            "has one try"
+        ),
+    ] = 60
+    max_sdp_bytes: Annotated[_Bytes, _doc("Maximum size of a WebRTC offer or answer; larger ones are dropped")] = 32_768
+    max_candidate_bytes: Annotated[_Bytes, _doc("Maximum size of a WebRTC candidate; larger ones are dropped")] = 4096
+    max_signals_per_s: Annotated[
+        _Count, _doc("WebRTC frames per second from one member, with bursts of ten times as many; the rest is dropped")
+    ] = 200
+    messages_per_min: Annotated[_Count, _doc("Text messages per minute from one member; further ones are refused")] = 30
+    history_ms: Annotated[
+        int, Meta(ge=0, le=_DAY_MS), _doc("Text of the last minutes for those who join a room; in memory; 0 = none")
+    ] = 300_000
+    history_bytes: Annotated[
+        _Bytes, _doc("Maximum memory of that text of all rooms at one instance; the oldest is forgotten first")
+    ] = 67_108_864
+    turn_urls: Annotated[
+        tuple[str, ...], _doc("STUN and TURN servers told to clients that ask, e.g. turn:turn.example:3478")
+    ] = ()
+    turn_secret_file: Annotated[
+        str,
+        _doc("File with the shared secret of the TURN servers (coturn: static-auth-secret); empty = no credentials"),
+    ] = ""
+    turn_credential_ms: Annotated[_PeriodMs, _doc("Time for which a TURN credential is valid")] = 3_600_000
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -455,6 +592,13 @@ class PrivacySettings(msgspec.Struct, frozen=True, kw_only=True):
     seal_letters: Annotated[
         SealLetters, _doc("Encrypt letters between instances: auto = once every live instance has the key")
     ] = "auto"
+    share_context: Annotated[
+        bool,
+        _doc(
+            "Give a node the words before an utterance also if another node recognised them. Two nodes can then tell "
+            "that they serve the same conversation"
+        ),
+    ] = False
 
 
 class RequestsSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -501,6 +645,18 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 200
 
 
+class ScalingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How many slots GET /v1/scaling asks for."""
+
+    window_ms: Annotated[_WindowMs, _doc("Time over which arrivals and the time of jobs are averaged")] = 30_000
+    hold_ms: Annotated[
+        _WindowMs, _doc("Time for which the highest load counts before fewer slots are wanted; more are at once")
+    ] = 300_000
+    headroom: Annotated[
+        _Headroom, _doc("Slots beyond the load, in square roots of the load: with 1.5 about one job in ten waits")
+    ] = 1.5
+
+
 class CatalogueSettings(msgspec.Struct, frozen=True, kw_only=True):
     url: Annotated[str, _doc("URL of a model hub's list of services (JSON); empty = no hub")] = ""
     file: Annotated[
@@ -511,6 +667,44 @@ class CatalogueSettings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "services_index.json"
     interval_ms: Annotated[_LookMs, _doc("Interval at which the hub is polled")] = 30_000
+
+
+class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Login of operators through an identity provider. Off while `issuer` is empty."""
+
+    issuer: Annotated[
+        str,
+        _doc(
+            "Address of the identity provider with which operators log in (OpenID Connect), as it names itself in "
+            "`iss`; needs the extra `oidc`; empty = none"
+        ),
+    ] = ""
+    client_id: Annotated[str, _doc("Id of this scheduler at the identity provider")] = ""
+    client_secret_file: Annotated[
+        str,
+        _doc(
+            "File with the client secret. No other user may be able to read it; empty = a public client, which has none"
+        ),
+    ] = ""
+    scopes: Annotated[_Texts, _doc("Scopes to ask the identity provider for")] = ("openid", "profile", "email")
+    groups_claim: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=256)],
+        _doc("Claim of the ID token that holds the groups of a person, as a list or one string"),
+    ] = "groups"
+    callback_url: Annotated[
+        str,
+        _doc(
+            "Address to which the identity provider sends people back, ending in `/v1/login/oidc/callback`; empty = "
+            "made of the `Host` header of the request"
+        ),
+    ] = ""
+    roles: Annotated[
+        dict[str, str],
+        _doc(
+            'Roles of groups: `group = "role@tenant"`, with the tenant `*` for all. The first row of which a person '
+            "has the group counts; without one they may not log in. Also for `auth.proxy_user_header`"
+        ),
+    ] = {}
 
 
 class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -547,6 +741,17 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 3_600_000
     login_ms: Annotated[_KeepMs, _doc("Maximum duration of a login to the dashboard")] = 43_200_000
     login_idle_ms: Annotated[_KeepMs, _doc("A login ends when it was not used for so long")] = 1_800_000
+    proxy_user_header: Annotated[
+        _HeaderName,
+        _doc(
+            "Header in which a proxy in `server.trusted_proxies` names the operator who has logged in there, e.g. "
+            "X-Forwarded-User; ignored from any other peer; empty = none"
+        ),
+    ] = ""
+    proxy_groups_header: Annotated[
+        _HeaderName, _doc("Header in which the same proxy lists the groups of that operator, separated by commas")
+    ] = "X-Forwarded-Groups"
+    oidc: OidcSettings = OidcSettings()
 
 
 class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -584,6 +789,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dispatch: DispatchSettings = DispatchSettings()
     job: JobSettings = JobSettings()
     sessions: SessionsSettings = SessionsSettings()
+    rooms: RoomsSettings = RoomsSettings()
     delivery: DeliverySettings = DeliverySettings()
     instances: InstancesSettings = InstancesSettings()
     inbox: InboxSettings = InboxSettings()
@@ -593,5 +799,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     requests: RequestsSettings = RequestsSettings()
     calls: CallsSettings = CallsSettings()
     watch: WatchSettings = WatchSettings()
+    scaling: ScalingSettings = ScalingSettings()
     catalogue: CatalogueSettings = CatalogueSettings()
     logs: LogsSettings = LogsSettings()

@@ -7,7 +7,7 @@ import pytest
 from bench.audio import OPUS_PACKET_BYTES, speech
 from bench.life import LARGE_BYTES, SMALL_BYTES
 from bench.speaking import CHUNK_BYTES, CHUNK_S
-from lingua_scheduler.protocol.audio import detect_format, duration_ms
+from lingua_sdk.protocol.audio import detect_format, duration_ms
 
 
 def packet_lengths(audio: bytes) -> list[int]:

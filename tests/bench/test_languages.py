@@ -3,7 +3,7 @@
 from bench import scenarios
 from bench.languages import CODES
 from bench.plan import Plan
-from lingua_scheduler.domain.pools.languages import is_code
+from lingua_sdk.domain.languages import is_code
 
 TINY = Plan(repeats=1, jobs=100)
 

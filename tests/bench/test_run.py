@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from bench import children, figures, report, scenarios
-from bench.bare import commands_of, open_store
+from bench.bare import open_store
 from bench.orders import Cast, Order
 from bench.plan import Plan
-from lingua_scheduler import processes
+from lingua_sdk import processes
 from tests.support.waiting import until
 
 TINY = Plan(repeats=2, jobs=200, sessions=4, nodes=2, fleets=(10,))
@@ -118,12 +118,17 @@ async def test_a_scheduler_that_was_measured_does_not_wait_for_jobs_whose_nodes_
     async with children.scheduler(tmp_path) as scheduler, open_store(scheduler.redis_url) as store:
         async with children.load(Cast(port=scheduler.port, talkers=8, nodes=2, slots=64)) as load:
             ordering = asyncio.create_task(load.carry_out(Order(jobs=1_000_000, in_flight=8, audio_bytes=640)))
-            before = await commands_of(store)
 
-            async def is_busy() -> bool:
-                return (await commands_of(store)).scripts > before.scripts + 20
+            async def runs_jobs() -> bool:
+                os.kill(load.pid, signal.SIGSTOP)
+                await asyncio.sleep(0.3)  # Results that it has sent already are read meanwhile.
+                if await store.line.call("KEYS", "*:leases"):
+                    return True
+                os.kill(load.pid, signal.SIGCONT)
+                return False
 
-            await until(is_busy)
+            await until(runs_jobs)
+            os.kill(load.pid, signal.SIGKILL)
             ordering.cancel()
     events = [json.loads(line) for line in (tmp_path / "scheduler.log").read_bytes().splitlines()]
     (stopped,) = (event for event in events if event["event"] == "scheduler.stopped")

@@ -1,19 +1,19 @@
 """Logging in to the dashboard, keys on it, and the talk page where callers need a key."""
 
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.protocol.sealing import Keyring
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import MadeKey, guarded_scheduler, made_key, write_keys_file
+from tests.support.access_pages import dashboard, log_in, shoot
 from tests.support.browser import DESKTOP, PHONE, page_of, serious_violations
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -24,31 +24,12 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 ADMIN = made_key(KeyKind.OPERATOR, role=Role.ADMIN, tenant="*", name="ops")
 VIEWER = made_key(KeyKind.OPERATOR, role=Role.VIEWER, name="wall")
 SIZES = [pytest.param(DESKTOP, id="desktop"), pytest.param(PHONE, id="phone")]
-# A folder to look at the pages in.
-SHOTS = os.environ.get("SHOTS", "")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def scheduler(server: RedisProcess, tmp_path: Path) -> AsyncIterator[Scheduler]:
     async with guarded_scheduler(server.url, tmp_path, ADMIN, VIEWER) as (scheduler, _):
         yield scheduler
-
-
-def dashboard(scheduler: Scheduler, fragment: str = "") -> str:
-    return f"http://127.0.0.1:{scheduler.port}/dashboard{fragment}"
-
-
-async def shoot(page: Page, name: str) -> None:
-    if SHOTS:
-        width = (page.viewport_size or {"width": 0})["width"]
-        await page.screenshot(path=f"{SHOTS}/{name}-{width}.png")
-
-
-async def log_in(page: Page, scheduler: Scheduler, key: MadeKey) -> None:
-    await page.goto(dashboard(scheduler))
-    await page.get_by_label("Operator key").fill(key.text)
-    await page.get_by_role("button", name="Log in").click()
-    await expect(page.locator(".verdict")).to_be_visible()
 
 
 async def code_of(scheduler: Scheduler, key: MadeKey) -> str:
@@ -74,12 +55,12 @@ async def test_a_key_is_created_and_revoked_after_a_login(
         await expect(page.get_by_role("alert").filter(has_text="not accepted")).to_be_visible()
         await log_in(page, scheduler, ADMIN)
         await shoot(page, "overview")
-        await page.get_by_role("link", name="Keys").click()
+        await page.get_by_role("link", name="Access").click()
         await expect(page.get_by_role("row").filter(has_text="wall")).to_contain_text("Viewer")
         assert ADMIN.text not in await page.content()
         await page.get_by_role("button", name="Create a key").click()
         dialog = page.get_by_role("dialog")
-        await dialog.get_by_label("Kind").select_option("operator")
+        await dialog.get_by_label("Kind", exact=True).select_option("operator")
         await dialog.get_by_label("Name").fill("night shift")
         await dialog.get_by_label("Role").select_option("operator")
         await shoot(page, "create")
@@ -89,7 +70,7 @@ async def test_a_key_is_created_and_revoked_after_a_login(
         assert secret.startswith("lk_op_")
         assert await serious_violations(page) == []
         await shoot(page, "secret")
-        await page.get_by_role("button", name="Copy").click()
+        await page.get_by_role("button", name="Copy: Key").click()
         await page.get_by_role("dialog").get_by_role("button", name="Close").click()
         # Only once.
         await expect(page.get_by_role("dialog")).to_have_count(0)
@@ -152,7 +133,7 @@ async def test_a_viewer_has_no_buttons_and_no_keys(scheduler: Scheduler, opened:
     async with page_of(opened) as page:
         await log_in(page, scheduler, VIEWER)
         await expect(page.locator(".who")).to_contain_text("Viewer")
-        await expect(page.get_by_role("link", name="Keys")).to_have_count(0)
+        await expect(page.get_by_role("link", name="Access")).to_have_count(0)
         await expect(page.locator(".alarm").first).to_be_visible()
         await expect(page.get_by_role("button", name="Acknowledge")).to_have_count(0)
         await page.goto(dashboard(scheduler, "#/access"))
@@ -189,7 +170,7 @@ async def test_where_no_key_is_needed_there_is_no_bar_and_no_login(server: Redis
         await expect(page.locator(".verdict")).to_be_visible()
         await expect(page.locator(".open-door")).to_have_count(0)
         await expect(page.get_by_role("button", name="Log out")).to_have_count(0)
-        await expect(page.get_by_role("link", name="Keys")).to_be_visible()
+        await expect(page.get_by_role("link", name="Access")).to_be_visible()
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -235,3 +216,28 @@ async def test_who_is_logged_in_talks_with_a_token(server: RedisProcess, tmp_pat
         await shoot(page, "talk-open")
         assert urls
         assert not any("?" in url for url in urls)
+
+
+async def test_a_talk_page_whose_login_ends_says_so_and_goes_on_after_another_login(
+    server: RedisProcess, tmp_path: Path, humming: Browser
+) -> None:
+    node, key = made_key(KeyKind.NODE), made_key(KeyKind.OPERATOR, role=Role.ADMIN, tenant="*")
+    keys_file = write_keys_file(tmp_path / "keys.toml", ADMIN, node)
+    settings = {"auth__mode": "required", "auth__keys_file": keys_file}
+    engine = Recorder()
+    async with (
+        scheduler_on(server.url, None, Keyring([b"1" * 32]), **settings) as (scheduler, _),
+        recording_node(scheduler.port, engine, "en", "zh", token=node.text),
+        page_of(humming) as page,
+    ):
+        await scheduler.credentials.add(key.credential)
+        await log_in(page, scheduler, key)
+        await page.goto(f"http://127.0.0.1:{scheduler.port}/talk")
+        await expect(page.locator("html[data-state=open]")).to_have_count(1)
+        await scheduler.credentials.end(key.credential.id, at_ms=1)
+        await expect(page.get_by_role("alert").filter(has_text="This page needs a login").first).to_be_visible()
+        await expect(page.locator("html[data-state=refused]")).to_have_count(1)
+        beside = await page.context.new_page()
+        await log_in(beside, scheduler, ADMIN)
+        await expect(page.locator("html[data-state=open]")).to_have_count(1)
+        await expect(page.locator(".half[data-side=a] .notice")).to_be_hidden()

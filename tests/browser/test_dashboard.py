@@ -19,6 +19,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 # A shared machine may be slow, and a picture comes once in 200 ms at best.
 WITHIN_MS = 90_000
 QUICK = ("--set", "watch.watched_interval_ms=200", "--set", "watch.interval_ms=500")
+# A job that runs while a page is opened and clicked must not reach its timeout before it is looked at.
+PATIENT = ("--set", "job.timeout_max_ms=600000", "--set", "job.timeout_base_ms=600000")
 
 
 async def fail(node: FakeNode, job: Frame) -> None:
@@ -35,7 +37,7 @@ async def talk(client: FakeClient, first: int, count: int) -> None:
 async def test_the_person_on_call_sees_and_steers_a_living_scheduler(
     server: RedisProcess, tmp_path: Path, opened: Browser
 ) -> None:
-    async with serve_process(tmp_path, "--redis-url", server.url, *QUICK) as serving:
+    async with serve_process(tmp_path, "--redis-url", server.url, *QUICK, *PATIENT) as serving:
         await until(lambda: serving.port, START_WITHIN_S, "a scheduler")
         async with field(serving.port) as peers:
             await people_are_translated(peers, opened)

@@ -13,9 +13,9 @@ SECONDS = 0.5
 RECORD = """
 async ({ rate, hz, seconds }) => {
   const context = new OfflineAudioContext(1, rate * (seconds + 0.4), rate);
-  await context.audioWorklet.addModule("/talk/sound.worklet.js");
+  await context.audioWorklet.addModule("/shared/sound.worklet.js");
   const source = new OscillatorNode(context, { frequency: hz });
-  const worklet = new AudioWorkletNode(context, "microphone", { numberOfOutputs: 0 });
+  const worklet = new AudioWorkletNode(context, "lingua-capture", { numberOfOutputs: 0 });
   const samples = [];
   const ended = new Promise((done) => {
     worklet.port.onmessage = ({ data }) => {

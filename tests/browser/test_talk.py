@@ -1,13 +1,9 @@
 """The talk page in a real browser whose microphone plays a file: what is said arrives, and is heard translated."""
 
 import asyncio
-import json
-import os
 import re
-import sys
 import wave
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -18,8 +14,8 @@ from typing import NamedTuple
 import pytest
 from playwright.async_api import Browser
 
-from lingua_scheduler.processes import die_with_parent, stop
 from tests.support.browser import browser, microphone, serious_violations
+from tests.support.node_processes import node_process, skip_without_engines
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
 from tests.support.talking import DESKTOP, UNTOUCHED, Recorder, is_served, talk_page
@@ -31,23 +27,6 @@ CAPTURE_RATE = 48_000
 
 # One loop for all, because it is one browser: what takes longest is to start it.
 pytestmark = [pytest.mark.asyncio(loop_scope="session")]
-
-
-@asynccontextmanager
-async def node_process(port: int, *arguments: str) -> AsyncIterator[None]:
-    """`lingua node`, started as a person would."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *("-m", "lingua_scheduler", "node", "--url", f"127.0.0.1:{port}", *arguments),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=dict(os.environ),
-        preexec_fn=die_with_parent,
-    )
-    try:
-        yield
-    finally:
-        await stop(process, 15.0)
 
 
 # Talking
@@ -68,20 +47,12 @@ async def simulated(folder: Path) -> Spoken:
     """The simulated node says how much it heard."""
     wav = write_wav(folder / "hum.wav", tone(440, CAPTURE_RATE, 20), CAPTURE_RATE)
     node = ("--engine", "sim", "--languages", "en,zh")
-    return Spoken(wav, 1.2, node, "zh", r"\(simulated\) I heard 1\.\d seconds", r"（模拟）我听到了 1\.\d 秒")
+    return Spoken(wav, 1.2, node, "zh", r"\(simulated\) I heard [\d.]+ seconds", r"（模拟）我听到了 [\d.]+ 秒")
 
 
 async def real(_: Path) -> Spoken:
     """The sample sentence, understood and said in Portuguese by real engines, where they can be had."""
-    listing = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "node", "--list", "--json"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    output, complaint = await listing.communicate()
-    pairs = json.loads(output)["pairs"] if output.startswith(b"{") else []
-    if not any((pair["from"], pair["to"]) == ("en", "pt") for pair in pairs):
-        pytest.skip(f"no engines for English to Portuguese: {complaint.decode().strip().splitlines()[-1]}")
+    await skip_without_engines()
     wav = Path(str(resources.files("lingua_scheduler.cli") / "assets" / "sample-en.wav"))
     with wave.open(str(wav)) as file:
         seconds = file.getnframes() / file.getframerate()
@@ -104,7 +75,10 @@ async def test_what_is_said_is_translated_and_heard(
             await talk.open(serving.port)
             await talk.half("b").locator("select").select_option(spoken.target)
             await talk.page.wait_for_selector("html[data-state=open]")
+            began_s = monotonic()
             await talk.talk("a", spoken.seconds)
+            # On a busy machine the button is released later than it was meant to be.
+            held_s = monotonic() - began_s
             await until(lambda: talk.texts("b"), 30, "a translation")
             heard, translated = (await talk.texts("b", "heard"))[0], (await talk.texts("b"))[0]
             assert re.match(spoken.heard, heard)
@@ -114,8 +88,11 @@ async def test_what_is_said_is_translated_and_heard(
             await until(lambda: talk.is_quiet(), 20, "the loudspeaker is quiet")
             seconds, loudest = await talk.played()
             if speak is simulated:
+                heard_s = float(heard.split()[3])
+                assert 1.0 <= heard_s < held_s + 0.4
+                assert translated.split()[1] == heard.split()[3]
                 # It hums for as long as it heard.
-                assert seconds == pytest.approx(float(heard.split()[3]), abs=0.12)
+                assert seconds == pytest.approx(heard_s, abs=0.12)
                 assert loudest == pytest.approx(4_000 / 32_768, rel=0.05)
             assert loudest > 0.05
             assert talk.errors == []

@@ -123,6 +123,16 @@ def test_a_planted_oversell_is_found_in_the_ledger_and_in_a_refusal() -> None:
     assert kinds(seen) == ["oversold", "oversold"]
 
 
+def test_only_the_node_that_has_just_thawed_may_refuse() -> None:
+    seen = evidence()
+    seen.faults.append(Happened("node.freeze", "node.freeze", "#3", 4.0, 6.0))
+    seen.refused.append(Refused("n3-0", 6.1, "all slots are in use"))
+    assert kinds(seen) == []
+    assert judged(seen).figures["refused after a freeze"] == 1
+    seen.refused += [Refused("n2-0", 6.1, "all slots are in use"), Refused("n3-0", 8.0, "all slots are in use")]
+    assert kinds(seen) == ["oversold", "oversold"]
+
+
 def test_what_a_killed_process_ran_does_not_count_for_the_next_one() -> None:
     seen = evidence()
     seen.worked[0] = seen.worked[0]._replace(ended_s=None)

@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from lingua_scheduler.protocol.session import TranslationResult
-from lingua_scheduler.sdk.client import Client
 from lingua_scheduler.store.store import Store
+from lingua_sdk.client import Client
+from lingua_sdk.protocol.session import TranslationResult
 from tests.support.fleet import entry, join
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

@@ -7,9 +7,9 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from lingua_scheduler.processes import die_with_parent
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.store.store import Store
+from lingua_sdk.processes import die_with_parent
 from tests.support.mail import EFFECTS, Office, effective, lost, office
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until

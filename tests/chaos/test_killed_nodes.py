@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.store.store import Store
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.figures import percentile
 from tests.support.peers import FakeClient, field
 from tests.support.schedulers import serve_process
@@ -53,9 +53,9 @@ KILL_EVERY_S = 1.0
 FLEET = f"""
 import asyncio, os, signal, sys, time
 from lingua_scheduler.engines.sim import SimEngine
-from lingua_scheduler.processes import die_with_parent
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.sdk.node import Abilities, Node
+from lingua_sdk.processes import die_with_parent
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.node import Abilities, Node
 
 address, notes = sys.argv[1], os.open(sys.argv[2], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 

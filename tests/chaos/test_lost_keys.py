@@ -24,7 +24,7 @@ SLOTS, NODES, PEOPLE = 2, 4, 3
 BACK_S = 8.0
 # Made when there is something to keep in them, and no loss when they are not there.
 OCCASIONAL = re.compile(
-    ":(held|leases|trouble|sick|complaints|queues|recent|wide|record|inbox|dead|adopter|epochs|room|parked|trust|past|unreadable|turn|failures|events|moments|memory|asked|missed|alarms|claim)\\b|{affinity|{auth}|{audit}|{request|{session"
+    ":(held|leases|trouble|sick|complaints|queues|recent|wide|record|inbox|dead|adopter|epochs|room|parked|trust|past|unreadable|turn|failures|events|moments|memory|asked|missed|alarms|claim)\\b|{affinity|{auth}|{audit}|{request|{session|{room:|{rooms}|{rooms:|@<tenant>"
 )
 # There while somebody talks.
 BUSY = re.compile(":(held|leases|record)\\b")

@@ -11,7 +11,7 @@ from statistics import median
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.figures import percentile
 from tests.support.peers import FakeClient, Field, field
 from tests.support.schedulers import serve_process
@@ -101,11 +101,12 @@ class Job(msgspec.Struct):
     session_id: str = ""
     utterance_index: int = 0
     trace_id: str = ""
+    dialect: str = ""
 
 async def answer(socket, job, node_id):
     await asyncio.sleep({NODE_TAKES_S})
     about = msgspec.structs.asdict(job) | {{"type": "job_result", "node_id": node_id, "success": True}}
-    speech = "A" * {LARGE_SPEECH_BYTES} if job.trace_id == "deaf" else ""
+    speech = "A" * {LARGE_SPEECH_BYTES} if job.dialect == "deaf" else ""
     words = {{"text_asr": "heard", "text_translated": "said", "tts_audio": speech, "tts_format": "pcm16"}}
     await socket.send_str(msgspec.json.encode(about | words).decode())
 
@@ -160,7 +161,9 @@ class Flood:
     async def watch(self, process: Process) -> None:
         assert process.stdout is not None
         async for line in process.stdout:
-            self.frames, self.sent_bytes, self.calls = map(int, line.split())
+            # The last line may be cut off: the process is stopped while it prints.
+            if line.endswith(b"\n"):
+                self.frames, self.sent_bytes, self.calls = map(int, line.split())
 
 
 @asynccontextmanager
@@ -201,12 +204,12 @@ class Deaf:
 
     async def ask(self) -> None:
         while True:
-            client = await self._peers.client(trace_id="deaf")
+            client = await self._peers.client()
             client.socket.fall_silent()
             self.calls += 1
             try:
                 for index in range(1_000):
-                    await client.utterance(index)
+                    await client.utterance(index, dialect="deaf")
                     self.asked += 1
                     await asyncio.sleep(0.05)
             except ConnectionError:

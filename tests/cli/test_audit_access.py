@@ -3,20 +3,25 @@
 import asyncio
 import getpass
 import os
+import shutil
 import socket
-from collections.abc import Callable, Coroutine
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from lingua_scheduler.cli import redis_access
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.domain.access.audit import AuditEntry, AuditNote, AuditOutcome, read_entry
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.protocol.sealing import read_keys
 from lingua_scheduler.services.access.audit_key_files import audit_keys
 from lingua_scheduler.services.access.auditing import Auditor
+from lingua_scheduler.store.servers.embedded import EmbeddedServer
 from lingua_scheduler.store.store import Store
 from tests.support.audits import ACTOR, OTHER_KEYS
 from tests.support.servers import RedisProcess
@@ -31,12 +36,20 @@ def lingua(server: RedisProcess, folder: Path, *arguments: str) -> Result:
     return CliRunner(env={**clean, "COLUMNS": "300"}).invoke(main, words)
 
 
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[Store]:
+    store = Store(url, key_prefix="lingua:v1", timeout_ms=30_000)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
 def on_store(server: RedisProcess, work: Callable[[Store], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
-        store = Store(server.url, key_prefix="lingua:v1", timeout_ms=30_000)
-        await store.open()
-        await work(store)
-        await store.close()
+        async with opened(server.url) as store:
+            await work(store)
 
     asyncio.run(run())
 
@@ -95,6 +108,25 @@ def test_a_command_is_noted_with_the_user_and_the_host(
     assert entry.object == thing or not thing
     assert str(entry.actor) == f"redis:{getpass.getuser()}@{socket.gethostname()}"
     assert KEYS.is_right(entry)
+
+
+async def test_the_key_is_found_beside_the_embedded_redis_that_a_scheduler_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The path of a socket must be short.
+    folder = Path(tempfile.mkdtemp())
+    (folder / "cluster.key").write_text(SECRET)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
+    async with EmbeddedServer(folder) as embedded, opened(embedded.url) as store:
+        await Auditor(store.audit, KEYS, "i-1").write(AuditNote(actor=ACTOR, action="nodes.drain"))
+        monkeypatch.setattr(redis_access, "redis_of", lambda _url: embedded.url)
+        run = CliRunner(env={"LINGUA_URL": "http://127.0.0.1:5010"}).invoke
+        made = await asyncio.to_thread(run, main, ["keys", "create", "--kind", "service"])
+        assert made.exit_code == 0, made.output
+        assert "hint" not in made.stderr
+        found = [read_entry(text) for text in (await store.audit.page())[0]]
+    shutil.rmtree(folder)
+    assert [entry.action for entry in found if entry is not None] == ["chain.begun", "nodes.drain", "keys.create"]
 
 
 def test_a_command_continues_the_chain_of_the_schedulers(server: RedisProcess, tmp_path: Path) -> None:

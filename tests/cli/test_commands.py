@@ -25,11 +25,12 @@ from lingua_scheduler.cli.main import main
 from lingua_scheduler.cli.serving import demo
 from lingua_scheduler.cli.wording import table_console
 from lingua_scheduler.configuration.fields import fields
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.audio import SAMPLE_RATE
+from lingua_sdk import wav
+from lingua_sdk.audio import SAMPLE_RATE
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
-from tests.support.schedulers import serve_process
+from tests.support.forked import fork_command
+from tests.support.schedulers import serve_command
 from tests.support.terminals import terminal
 from tests.support.tones import tone
 from tests.support.waiting import until
@@ -49,19 +50,32 @@ def lingua(*arguments: str, **environment: str | None) -> Result:
 @asynccontextmanager
 async def started(*arguments: str, **environment: str) -> AsyncIterator[Process]:
     """Run a command in a process of its own; both its outputs are one."""
-    # Processes of pytest-xdist inherit COLUMNS from readline, which pytest imports.
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "COLUMNS", "LINES"))}
+    process = await fork_command(*arguments, stdout=PIPE, stderr=STDOUT, environment=clean() | environment)
+    try:
+        yield process
+    finally:
+        await stop(process, 10.0)
+
+
+@asynccontextmanager
+async def executed(*arguments: str, **environment: str) -> AsyncIterator[Process]:
+    """As `started`, but as a person would start it: it is found among processes by its words."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "lingua_scheduler", *arguments),
         stdout=PIPE,
         stderr=STDOUT,
-        env=clean | environment,
+        env=clean() | environment,
         preexec_fn=die_with_parent,
     )
     try:
         yield process
     finally:
         await stop(process, 10.0)
+
+
+def clean() -> dict[str, str]:
+    # Processes of pytest-xdist inherit COLUMNS from readline, which pytest imports.
+    return {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "COLUMNS", "LINES"))}
 
 
 async def ended(process: Process, within_s: float = 90.0) -> tuple[int | None, str]:
@@ -224,7 +238,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("scheduler")
 
     async def start(stack: AsyncExitStack) -> str:
-        serving = await stack.enter_async_context(serve_process(folder, "--data-dir", str(folder / "data")))
+        serving = await stack.enter_async_context(serve_command(folder, "--data-dir", str(folder / "data")))
         address = f"ws://127.0.0.1:{await until(lambda: serving.port, within_s=60)}"
         node = ("node", "--engine", "sim", "--delay-ms", "0", "--id", "sim-1", "--url", address)
         await stack.enter_async_context(started(*node))
@@ -337,9 +351,7 @@ async def test_on_a_terminal_a_bar_shows_how_much_was_said(scheduler: str, tmp_p
     file = sound(tmp_path / "speech.wav", seconds=0.6)
     arguments = ("translate", str(file), "--from", "en", "--to", "zh", "--url", scheduler)
     with terminal() as screen:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "lingua_scheduler", *arguments), stdout=PIPE, stderr=screen.program_end
-        )
+        process = await fork_command(*arguments, stdout=PIPE, stderr=screen.program_end)
         code, printed = await ended(process)
         await until(lambda: "speaking" in screen.shown and "of 0.6 s" in screen.shown)
     assert code == 0
@@ -524,7 +536,7 @@ def relatives(folder: Path) -> list[str]:
 
 @needs_linux
 async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    async with started(
+    async with executed(
         "demo", "--engine", "sim", "--once", "--port", "0", "--nodes", "2", TMPDIR=str(tmp_path)
     ) as process:
         code, said = await ended(process, within_s=50)
@@ -543,7 +555,7 @@ async def test_the_demo_shows_a_translation_and_leaves_nothing_behind(tmp_path: 
 @pytest.mark.slow
 async def test_the_demo_says_why_its_nodes_are_simulated_and_keeps_the_speech_if_asked(tmp_path: Path) -> None:
     kept = tmp_path / "kept.wav"
-    async with started("demo", "--once", "--port", "0", "--to", "ja", "--save", str(kept)) as process:
+    async with executed("demo", "--once", "--port", "0", "--to", "ja", "--save", str(kept)) as process:
         code, said = await ended(process, within_s=50)
     assert code == 0, said
     assert "kept only" not in said
@@ -557,7 +569,7 @@ async def test_the_demo_says_why_its_nodes_are_simulated_and_keeps_the_speech_if
 @pytest.mark.slow
 async def test_ctrl_c_ends_the_whole_demo(tmp_path: Path) -> None:
     arguments = ("demo", "--engine", "sim", "--port", "0", "--nodes", "1")
-    async with started(*arguments, TMPDIR=str(tmp_path), PYTHONUNBUFFERED="1") as process:
+    async with executed(*arguments, TMPDIR=str(tmp_path), PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
         async with asyncio.timeout(90):
             while b"Ctrl-C stops everything" not in (line := await process.stdout.readline()):

@@ -16,7 +16,7 @@ from lingua_scheduler.cli.credentials import (
     write_credentials,
 )
 from lingua_scheduler.cli.options import Failure
-from lingua_scheduler.sdk.access import AccessDenied
+from lingua_sdk.access import AccessDenied
 
 URL = "wss://a.example"
 

@@ -78,6 +78,16 @@ async def test_a_certificate_that_is_not_trusted(command: tuple[str, ...], self_
         assert "SSL_CERT_FILE" in words
 
 
+async def test_the_file_of_authorities_does_not_exist(
+    self_signed: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent/ca.crt")
+    async with stranger(self_signed) as port:
+        code, words = await said("status", "--url", f"https://127.0.0.1:{port}")
+        assert code == SCHEDULER
+        assert "SSL_CERT_FILE names /nonexistent/ca.crt, which cannot be read (No such file or directory)" in words
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 async def test_https_where_http_is_spoken(command: tuple[str, ...]) -> None:
     async with stranger() as port:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +17,7 @@ from lingua_scheduler.store.servers.embedded import running_url
 from lingua_scheduler.store.store import Store
 from tests.support import commands as running
 from tests.support.commands import END, outputs
+from tests.support.forked import fork_command, fork_module
 from tests.support.mail import ROOMY, letter
 from tests.support.peers import Field, field
 from tests.support.schedulers import serve_process
@@ -26,7 +26,7 @@ from tests.support.waiting import until
 
 START_S = 60.0
 ALL_S = 240.0
-PROGRAM = str(running.__file__)
+PROGRAM = running.__name__
 QUICK = ("--set", "watch.interval_ms=500", "--set", "watch.watched_interval_ms=200", "--set", "inbox.keep_speech=true")
 NODE = "node-in-the-third-rack-of-the-second-room-12"
 INSTANCE = "scheduler-of-the-second-room-left"
@@ -49,6 +49,8 @@ LISTINGS = {
     ("job", "JOB"): ("JOB", INSTANCE),
     ("explain", "JOB"): ("JOB", NODE),
     ("dead-letters",): ("LETTER",),
+    ("room", "list"): ("ROOM",),
+    ("room", "members", "ROOM"): ("ROOM", INSTANCE),
     ("redis", "check"): (),
     ("models",): ("whisper-base",),
     ("serve", "--print-config"): ("sessions.hangover_manual_ms",),
@@ -64,10 +66,10 @@ NEEDS_NO_SCHEDULER = {"models", "serve", "version"}
 class Known:
     """A fleet with something to list, and the names that were made up for it."""
 
-    def __init__(self, peers: Field, folder: Path, job: str, letter_id: str) -> None:
+    def __init__(self, peers: Field, folder: Path, job: str, letter_id: str, room_id: str) -> None:
         self.peers = peers
         self.folder = folder
-        self._names = {"JOB": job, "LETTER": letter_id}
+        self._names = {"JOB": job, "LETTER": letter_id, "ROOM": room_id}
 
     def spelled(self, word: str) -> str:
         return self._names.get(word, word)
@@ -94,7 +96,9 @@ async def fleet(tmp_path: Path) -> AsyncIterator[Known]:
             job = await until(lambda: failed(peers), START_S)
             letter_id = await a_dead_letter(peers, data)
             await until(lambda: is_alarmed(peers), START_S)
-            yield Known(peers, data, job, letter_id)
+            await client.socket.send({"type": "room_create", "client_ts": 1})
+            room_id = await until(lambda: listed_room(peers), START_S)
+            yield Known(peers, data, job, letter_id, str(room_id))
 
 
 async def has_picture(peers: Field) -> bool:
@@ -106,6 +110,11 @@ async def failed(peers: Field) -> str:
     _, found = await peers.get("/v1/jobs?state=FAILED")
     _, history = await peers.get("/v1/failures")
     return str(found["jobs"][0]["job_id"]) if found["jobs"] and history["failures"] else ""
+
+
+async def listed_room(peers: Field) -> str:
+    _, found = await peers.get("/v1/rooms")
+    return str(found["rooms"][0]["room_id"]) if found["rooms"] else ""
 
 
 async def is_alarmed(peers: Field) -> bool:
@@ -139,9 +148,7 @@ async def on_terminal(columns: int, commands: list[list[str]]) -> list[str]:
 async def in_pipe(commands: list[list[str]]) -> list[str]:
     # Not by inheritance: readline, which pytest imports, sets COLUMNS behind the back of Python.
     clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, PROGRAM, json.dumps(commands)), stdout=PIPE, stderr=DEVNULL, env=clean
-    )
+    process = await fork_module(PROGRAM, [json.dumps(commands)], (DEVNULL, PIPE, DEVNULL), clean)
     output, _ = await asyncio.wait_for(process.communicate(), ALL_S)
     return succeeded(output.decode())
 
@@ -186,9 +193,7 @@ async def test_a_reader_that_leaves_ends_a_command_as_it_ends_others(tmp_path: P
         for command in (("status",), ("pools",), ("serve", "--print-config"), ("alarms",), ("version",)):
             ours, theirs = os.pipe()
             os.close(ours)
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "lingua_scheduler", *known.arguments(command)), stdout=theirs, stderr=PIPE
-            )
+            process = await fork_command(*known.arguments(command), stdout=theirs, stderr=PIPE)
             os.close(theirs)
             _, said = await asyncio.wait_for(process.communicate(), START_S)
             assert (process.returncode, said) == (-signal.SIGPIPE, b""), command

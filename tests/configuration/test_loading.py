@@ -165,7 +165,7 @@ def test_an_unknown_flag_names_the_nearest() -> None:
         ("[sevrer]", "sevrer", "[server]"),
         ("server = 5", "server", "[server]"),
         ("port = 5", "port", "server.port"),
-        ("[server]\nhold_ms = 5", "server.hold_ms", "delivery.hold_ms"),
+        ("[server]\nmax_held = 5", "server.max_held", "delivery.max_held"),
         ("[Server]\nPort = 5", "Server.Port", "server.port"),
         ("[server.hosts]", "server.hosts", "server.host"),
     ],

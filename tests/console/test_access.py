@@ -22,6 +22,14 @@ def test_others_have_none() -> None:
     assert seen(LOCAL, "off").role is None
 
 
+def test_a_token_for_one_room_says_which_and_whether_it_only_listens() -> None:
+    scopes = frozenset({Scope.SESSION_OPEN, Scope.ROOM_JOIN})
+    token = Principal(kind=PrincipalKind.CLIENT, scopes=scopes, room_code="483920", is_listener=True)
+    found = seen(token, "required")
+    assert (found.room_code, found.is_listener) == ("483920", True)
+    assert (seen(LOCAL, "off").room_code, seen(LOCAL, "off").is_listener) == ("", False)
+
+
 async def test_a_local_caller_needs_no_key(peers: Field) -> None:
     status, told = await peers.get("/v1/whoami")
     assert (status, told["kind"], told["key_id"]) == (200, "local", "")

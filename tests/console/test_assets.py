@@ -9,8 +9,9 @@ import pytest
 from tests.support.peers import Field
 
 FOLDER = files("lingua_scheduler.console").joinpath("assets", "talk")
+ROOM = files("lingua_scheduler.console").joinpath("assets", "room")
 SHARED = files("lingua_scheduler.console").joinpath("assets", "shared")
-FILES = {f"{folder.name}/{entry.name}": entry for folder in (FOLDER, SHARED) for entry in folder.iterdir()}
+FILES = {f"{folder.name}/{entry.name}": entry for folder in (FOLDER, ROOM, SHARED) for entry in folder.iterdir()}
 
 
 async def fetched(peers: Field, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
@@ -21,8 +22,9 @@ async def fetched(peers: Field, path: str, **headers: str) -> tuple[int, dict[st
         return response.status, dict(response.headers), await response.text()
 
 
-async def test_the_talk_page_may_use_the_microphone_and_nothing_from_elsewhere(peers: Field) -> None:
-    status, headers, body = await fetched(peers, "/talk")
+@pytest.mark.parametrize("page", ["talk", "room"])
+async def test_a_page_to_talk_on_may_use_the_microphone_and_nothing_from_elsewhere(peers: Field, page: str) -> None:
+    status, headers, body = await fetched(peers, f"/{page}")
     assert status == 200
     assert headers["Content-Type"] == "text/html; charset=utf-8"
     assert headers["Content-Security-Policy"].startswith("default-src 'self'; connect-src 'self' ws: wss:;")
@@ -57,7 +59,7 @@ async def test_nothing_else_is_there(peers: Field, path: str) -> None:
     assert (await fetched(peers, path))[0] == 404
 
 
-@pytest.mark.parametrize("page", ["dashboard", "talk"])
+@pytest.mark.parametrize("page", ["dashboard", "talk", "room"])
 async def test_what_pages_share_is_served_beside_them(peers: Field, page: str) -> None:
     _, _, body = await fetched(peers, f"/{page}")
     shared = re.findall(r'"(shared/[^"]+)"', body)

@@ -11,12 +11,13 @@ from lingua_scheduler.console.auditing import AUDITED, action_of, audited, is_au
 from lingua_scheduler.console.operations import Call, Operation, Problem
 from lingua_scheduler.domain.access.audit import AuditEntry, AuditOutcome, read_entry
 from lingua_scheduler.domain.access.principals import Principal, PrincipalKind
-from lingua_scheduler.domain.access.scopes import OPEN, Needs, Role, Scope
+from lingua_scheduler.domain.access.scopes import OF_USERS, OPEN, Needs, Role, Scope
 from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.services.access.auditing import Auditor
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.audits import KEYS
+from tests.support.principals import service, user
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 
@@ -56,9 +57,9 @@ def operation(
     return Operation(method=method, path=path, needs=wanted, tag="t", summary="s", handle=deed, answer=Choice)
 
 
-def call(body: Any = None, *, is_forwarded: bool = False) -> Call[Any, Any]:
+def call(body: Any = None, *, is_forwarded: bool = False, principal: Principal = OPERATOR) -> Call[Any, Any]:
     caller = Caller("10.0.0.1", "10.0.0.1")
-    return Call({"node_id": "n1"}, body, None, "r-1", caller=caller, is_forwarded=is_forwarded, principal=OPERATOR)
+    return Call({"node_id": "n1"}, body, None, "r-1", caller=caller, is_forwarded=is_forwarded, principal=principal)
 
 
 async def entries_of(store: Store) -> list[AuditEntry]:
@@ -128,6 +129,8 @@ async def test_a_request_that_another_instance_took_is_not_noted_twice(
         ("POST", (Scope.FLEET_OPERATE,), True),
         ("DELETE", (Scope.KEYS_WRITE,), True),
         ("POST", (Scope.FLEET_READ, Scope.KEYS_WRITE), True),
+        ("POST", (Scope.CLUSTER_OPERATE,), True),
+        ("POST", (Scope.TOKENS_MINT,), True),
         ("GET", (Scope.FLEET_OPERATE,), False),
         ("POST", (Scope.DISPATCH_CALL,), False),
         ("POST", OPEN, False),
@@ -167,6 +170,27 @@ def test_numbers_choices_and_named_texts_are_told_and_other_texts_are_not() -> N
     }
 
 
+@pytest.mark.parametrize("caller", [user("ann"), service("k")])
+async def test_callers_who_are_no_operators_cannot_fill_the_log(
+    store: Store, deed: Deed, wrapped: Operation, caller: Principal
+) -> None:
+    """Some operations are for both: everyone may cancel their own jobs. The oldest entries make room for new ones."""
+    deed.error = Problem(404, "NOT_FOUND", "")
+    with pytest.raises(Problem):
+        await wrapped.handle(call(principal=caller))
+    assert len(deed.calls) == 1
+    assert await entries_of(store) == []
+
+
+async def test_all_that_roles_may_change_is_noted(server: RedisProcess) -> None:
+    """Whatever is open to a role and to no app changes something, or makes a credential."""
+    of_apps = OF_USERS | {Scope.NODE_REGISTER, Scope.NODE_ENROL, Scope.OPEN}
+    async with scheduler_on(server.url) as (scheduler, _):
+        changes = [one for one in scheduler.operations if one.method != "GET" and not of_apps.issuperset(one.needs)]
+    # It makes a code for the key that asks, which is of no use to another.
+    assert {one.path for one in changes if not is_audited(one)} == {"/v1/login/codes"}
+
+
 async def test_every_operators_change_of_a_scheduler_is_noted(server: RedisProcess) -> None:
     async with scheduler_on(server.url) as (scheduler, store):
         changes = [one for one in scheduler.operations if is_audited(one)]
@@ -176,7 +200,7 @@ async def test_every_operators_change_of_a_scheduler_is_noted(server: RedisProce
             path = dict.fromkeys(change.names, "nothing")
             body = None if change.body is None else msgspec.convert(_least(change), type=change.body)
             with suppress(Problem):
-                await change.handle(Call(path, body, None, "r-1"))
+                await change.handle(Call(path, body, None, "r-1", principal=OPERATOR))
             noted = (await entries_of(store))[before:]
             assert [entry.outcome for entry in noted][:1] == [AuditOutcome.REQUESTED], change.path
             assert noted[0].action == action_of(change)
@@ -187,5 +211,6 @@ def _least(change: Operation) -> dict[str, str]:
     return {
         "/v1/alarms": {"alarm": "redis.full", "action": "reset"},
         "/v1/keys": {"kind": "metrics"},
+        "/v1/tokens": {"subject": "ann"},
         "/v1/issuers": {"id": "app", "issuer": "https://app.example", "public_key": "PEM"},
     }.get(change.path, {})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.protocol.codec import decode_body
+from lingua_sdk.protocol.codec import decode_body
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 

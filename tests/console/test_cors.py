@@ -35,6 +35,7 @@ async def ask(port: int, method: str, path: str, origin: str, **headers: str) ->
         ("/v1/jobs/job-0-x/cancel", "POST"),
         ("/v1/pools", "GET"),
         ("/v1/pools/en/zh", "GET"),
+        ("/v1/whoami", "GET"),
     ],
 )
 async def test_an_allowed_page_is_told_that_it_may(port: int, path: str, method: str) -> None:

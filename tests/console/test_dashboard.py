@@ -163,6 +163,10 @@ def every_alarm() -> list[Alarm]:
         expected={"ja:ko"},
         lost=lost_lately({}, [scenes.node("lost")], (), 9_000),
         waiting={"de:fr:speech": 3},
+        needed_in_rooms={"de:uk:text": 2},
+        guessing={"acme": 60},
+        certificates={"i-2": 9_000},
+        refused_certificates=["i-3"],
     )
     return [
         *alarms(sight, []),

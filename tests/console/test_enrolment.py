@@ -3,8 +3,8 @@
 from typing import Any
 
 from lingua_scheduler.console.enrolment import described
-from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.sdk.identity import KeyPair
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.identity import KeyPair
 from tests.support.credentials import key
 from tests.support.joining import CLUSTER
 from tests.support.peers import Field, field
@@ -34,6 +34,7 @@ async def test_a_node_hears_how_to_sign_and_an_operator_sees_it(server: RedisPro
             "tenant": "default",
             "is_approved": True,
             "is_ephemeral": True,
+            "is_private": False,
             "labels": {"owner": "ada"},
             "max_slots": 0,
             "enrolled_with": enrolment.id,

@@ -10,7 +10,7 @@ from pathlib import Path
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import Field
 from tests.support.waiting import until
 from tools.docs import DOCS

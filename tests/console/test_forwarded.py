@@ -8,7 +8,8 @@ import pytest
 
 from lingua_scheduler.console.forwarded import LETTERS_S, Forwarder
 from lingua_scheduler.console.operations import Call, Operation, Problem
-from lingua_scheduler.domain.access.scopes import OPEN
+from lingua_scheduler.domain.access.principals import LOCAL
+from lingua_scheduler.domain.access.scopes import OPEN, Scope
 from lingua_scheduler.protocol.bus import ForwardedAnswer, ForwardedRequest
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.store.connection import RedisAway
@@ -179,3 +180,14 @@ async def test_what_is_served_here_is_not_counted_twice() -> None:
     made: Forwarder = Forwarder(Wire(Unanswered.GONE), turns)  # type: ignore[arg-type]
     await made.anywhere(operation(), here, without).handle(CALL)
     assert (turns.came, turns.spent_s) == (0, 0)
+
+
+async def test_a_letter_has_only_the_scopes_that_its_operation_needs() -> None:
+    """An instance of an older release does not know all of them, and could not read it."""
+    wire = Wire(ForwardedAnswer("r", 200, b"{}"))
+    made: Forwarder = Forwarder(wire, CountedTurns())  # type: ignore[arg-type]
+    needing = msgspec.structs.replace(operation(), needs=(Scope.NODE_REGISTER,))
+    served = made.anywhere(needing, elsewhere, without)
+    await served.handle(CALL._replace(principal=LOCAL))
+    (sent,) = wire.sent
+    assert sent.principal == msgspec.structs.replace(LOCAL, scopes=frozenset({Scope.NODE_REGISTER}))

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.protocol import pairs as pairs_module
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.protocol import pairs as pairs_module
 from tests.support.fleet import ledger, wide_codes
 from tests.support.http_nodes import LANGUAGES, HttpNode, door, http_node, never, said_of, take
 from tests.support.peers import Field, Frame, answer, field, registration, stay_silent

@@ -72,9 +72,9 @@ def test_a_comment_cannot_switch_a_rule_off() -> None:
     assert "no-var" in linted("/* eslint no-var: off */\n// eslint-disable-next-line no-var\nexport var n = 1;\n")
 
 
-def test_the_type_check_stops_a_message_that_nobody_sends(tmp_path: Path) -> None:
-    types = ROOT / "src/lingua_scheduler/console/assets/shared/types"
-    head = f'/** @import {{Outcome}} from "{types}" */\n\n/** @param {{Outcome}} message */\n'
+def test_the_type_check_stops_a_field_that_no_message_has(tmp_path: Path) -> None:
+    client = ROOT / "src/lingua_scheduler/console/assets/shared/client.js"
+    head = f'/** @import {{TranslationResult}} from "{client}" */\n\n/** @param {{TranslationResult}} message */\n'
     config = {
         "extends": str(TOOLS / "tsconfig.json"),
         "compilerOptions": {"incremental": False, "tsBuildInfoFile": None},

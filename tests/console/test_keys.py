@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyText
 from lingua_scheduler.services.access.signing import signing_key_of
+from lingua_sdk.domain.key_texts import KeyText
 from tests.support.desks import Desk, desk_on
 from tests.support.servers import RedisProcess
 from tests.support.tokens import ED25519, pem
@@ -26,7 +26,7 @@ async def test_a_key_is_created_used_shown_and_revoked(desk: Desk) -> None:
     made = await desk.made("acme", kind="service", name="backend", networks=["127.0.0.0/8"], expires_in_ms=60_000)
     about = made["about"]
     assert (about["kind"], about["tenant"], about["state"], about["name"]) == ("service", "acme", "live", "backend")
-    assert about["scopes"] == ["dispatch:call", "session:open", "tokens:mint"]
+    assert about["scopes"] == ["dispatch:call", "room:create", "room:join", "session:open", "tokens:mint"]
     assert about["shown"] == f"lk_sv_{about['id']}"
     assert about["created_by"] == f"lk_op_{desk.keys['acme'].credential.id}"
     assert about["expires_ms"] == about["created_ms"] + 60_000
@@ -147,3 +147,22 @@ async def test_a_revocation_names_exactly_one_thing(desk: Desk, body: dict[str, 
     found = await desk.post("acme", "/v1/revocations", body)
     assert (found.status, found.body["error"]) == (400, "INVALID_MESSAGE")
     assert "a tenant and a subject" in found.body["detail"]
+
+
+async def test_an_invitation_says_what_the_nodes_that_join_with_it_may(desk: Desk) -> None:
+    wish = {"labels": {"region": "eu", "owner": "ada"}, "max_slots": 4, "needs_approval": True, "is_ephemeral": True}
+    made = await desk.made("acme", kind="enrol", nodes_live_ms=86_400_000, **wish)
+    about = made["about"]
+    assert {name: about[name] for name in wish} == wish
+    # For one node, unless more are asked for.
+    assert (about["max_nodes"], about["nodes_live_ms"]) == (1, 86_400_000)
+    assert (await desk.made("acme", kind="enrol", max_nodes=0))["about"]["max_nodes"] == 0
+    joined = await desk.post(made["key"], "/v1/nodes/enrol", {"public_key": "0f" * 32, "node_id": "gpu-7"})
+    assert (joined.status, joined.body["is_approved"]) == (200, False)
+    (node,) = (await desk.get("acme", "/v1/enrolments")).body["nodes"]
+    assert (node["labels"], node["max_slots"], node["is_ephemeral"]) == (wish["labels"], 4, True)
+    # It signs with a key of its own, which no other key can replace.
+    shown = (await desk.get("acme", f"/v1/keys/{node['credential_id']}")).body
+    assert shown["enrolled_with"] == about["id"]
+    refused = await desk.post("acme", f"/v1/keys/{node['credential_id']}/rotate", {})
+    assert (refused.status, refused.body["error"]) == (409, "KEY_CONFLICT")

@@ -30,7 +30,7 @@ class SlowLookup:
 
 async def test_jobs_and_failures_are_listed_for_one_caller_at_a_time() -> None:
     lookup = SlowLookup()
-    operations = {one.path: one for one in job_operations(cast("Any", lookup), cast("Any", None))}
+    operations = {one.path: one for one in job_operations(cast("Any", lookup), cast("Any", None), cast("Any", None))}
     calls = [
         operations[path].handle(Call({}, None, query, ""))
         for path, query in (("/v1/jobs", JobsQuery()), ("/v1/failures", FailuresQuery())) * (MAX_WAITING // 2)

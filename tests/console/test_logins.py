@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import made_key
 from tests.support.logins import OWN_PAGE, Guarded, logging_in
 from tests.support.servers import RedisProcess

@@ -7,13 +7,14 @@ import pytest
 from aiohttp import web
 
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.clock import SYSTEM_CLOCK
 from lingua_scheduler.console.needs import PAGES, RouteNeeds
 from lingua_scheduler.console.pages import Pages
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import ANYTHING, LANGUAGES, OPEN, Needs, Scope
-from lingua_scheduler.domain.guards.penalties import Penalties
+from lingua_scheduler.services.access.guesses import Guesses
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import CALLERS, guarded_scheduler, made_key
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -40,9 +41,9 @@ def test_every_route_declares_what_it_needs() -> None:
 
 
 def test_what_is_open_is_a_short_list_without_data() -> None:
-    # Logging in and out, and public keys.
+    # Logging in and out, how to log in, and public keys.
     open_ones = [operation.path for operation in OPERATIONS if operation.needs == OPEN]
-    assert open_ones == ["/v1/login", "/v1/logout", "/.well-known/jwks.json"]
+    assert open_ones == ["/v1/login", "/v1/logout", "/v1/login/offers", "/.well-known/jwks.json"]
     assert {path for path, needs in PAGES.items() if needs != OPEN} == {
         "/metrics",
         "/v1/watch",
@@ -58,15 +59,19 @@ def test_the_scopes_are_those_of_the_design() -> None:
     assert found.keys() == {
         (Scope.FLEET_READ,),
         (Scope.FLEET_OPERATE,),
+        (Scope.CLUSTER_READ,),
+        (Scope.CLUSTER_OPERATE,),
         (Scope.DISPATCH_CALL,),
         (Scope.NODE_REGISTER,),
         (Scope.NODE_ENROL,),
         (Scope.KEYS_READ,),
         (Scope.KEYS_WRITE,),
         (Scope.TOKENS_MINT,),
+        (Scope.AUDIT_READ,),
         LANGUAGES,
         (Scope.FLEET_READ, Scope.DISPATCH_CALL),
         (Scope.FLEET_OPERATE, Scope.DISPATCH_CALL),
+        (Scope.FLEET_READ, Scope.METRICS_READ),
         ANYTHING,
         OPEN,
     }
@@ -79,15 +84,24 @@ def test_the_scopes_are_those_of_the_design() -> None:
         "GET /v1/jobs/{job_id}/explain",
     }
     assert found[(Scope.FLEET_OPERATE, Scope.DISPATCH_CALL)] == {"POST /v1/jobs/{job_id}/cancel"}
+    # Operators, and autoscalers with a key for metrics alone.
+    assert found[(Scope.FLEET_READ, Scope.METRICS_READ)] == {"GET /v1/scaling"}
     # A code logs in who asks for it, with the rights of its key.
     codes = {"POST /v1/login/codes"}
     assert all(line.startswith("GET ") for line in (found[(Scope.FLEET_READ,)] | found[LANGUAGES]) - codes)
     assert found[(Scope.FLEET_OPERATE,)] == {
-        *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("drain", "resume", "release", "evict")),
+        *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("drain", "resume", "release", "evict", "pair")),
         "POST /v1/alarms",
-        "POST /v1/dead-letters/replay",
-        "POST /v1/dead-letters/purge",
+        "POST /v1/rooms/{room_id}/close",
     }
+    # What belongs to no tenant.
+    assert found[(Scope.CLUSTER_READ,)] == {
+        "GET /v1/status",
+        "GET /v1/instances",
+        "GET /v1/dead-letters",
+        "GET /api/v1/cluster",
+    }
+    assert found[(Scope.CLUSTER_OPERATE,)] == {"POST /v1/dead-letters/replay", "POST /v1/dead-letters/purge"}
     assert found[(Scope.KEYS_READ,)] == {
         "GET /v1/keys",
         "GET /v1/keys/{key_id}",
@@ -103,6 +117,7 @@ def test_the_scopes_are_those_of_the_design() -> None:
         "POST /v1/revocations",
         *(f"POST /v1/nodes/{{node_id}}/{verb}" for verb in ("approve", "ban")),
     }
+    assert found[(Scope.AUDIT_READ,)] == {"GET /v1/audit"}
     assert found[(Scope.TOKENS_MINT,)] == {"POST /v1/tokens", "POST /v1/tokens/talk"}
     assert found[(Scope.DISPATCH_CALL,)] == {
         "POST /v1/dispatch/f2f",
@@ -125,7 +140,7 @@ async def test_every_operation_and_every_kind_of_caller(server: RedisProcess, tm
     ):
         for method, path, needs in rows:
             for who, sent in headers.items():
-                scheduler._door._doorkeeper._penalties = Penalties()
+                scheduler._door._doorkeeper._guesses = Guesses(SYSTEM_CLOCK)
                 url = path.replace("{src}", "en").replace("{tgt}", "zh").replace("{", "").replace("}", "")
                 async with http.request(method, url, headers=sent, allow_redirects=False) as response:
                     seen.add(response.status)

@@ -43,6 +43,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(400)  # every operation is tried many times
 async def test_whatever_is_asked_is_answered_as_the_document_says(server: RedisProcess, tmp_path: Path) -> None:
     print(f"to repeat this: SEED={SEED}")

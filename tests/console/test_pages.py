@@ -177,11 +177,13 @@ async def test_the_front_page_names_every_page_and_operation(server: RedisProces
     async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
         _, page = await peers.get("/")
         named = {tuple(line.split()[:2]) for line in page.splitlines()[2:]}
-        pages = {"/health", "/health/ready", "/metrics", "/docs", "/openapi.json", "/asyncapi.json", "/v1/status"}
+        pages = {"/health", "/health/ready", "/metrics", "/v1/status", "/docs", "/docs/messages", "/docs/browse"}
+        pages |= {"/openapi.json", "/asyncapi.json", "/messages.schema.json"}
         assert {("GET", path) for path in pages} <= named
         assert {(operation.method, operation.path) for operation in scheduler.operations} <= named
-        # Sockets and the stream do not end by themselves; they have tests of their own.
-        for method, path in named - {("GET", path) for path in ("/ws/session", "/ws/node", "/v1/watch")}:
+        # Sockets and the stream do not end by themselves, and there is no identity provider; they have their own tests.
+        others = ("/ws/session", "/ws/node", "/v1/watch", "/v1/login/oidc", "/v1/login/oidc/callback")
+        for method, path in named - {("GET", path) for path in others}:
             if method == "GET" and "{" not in path:
                 assert (await peers.get(path))[0] == 200, path
 

@@ -11,7 +11,7 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.console import bodies
-from lingua_scheduler.domain.access.key_texts import KeyKind
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import made_key
 from tests.support.http_nodes import LANGUAGES, http_node
 from tests.support.peers import Field, field
@@ -96,6 +96,7 @@ async def test_every_documented_problem_is_reached() -> None:
             await provoker.ask_all()
             await http_node(peers, node_id="node-a", boot_id="boot-1", heartbeat_interval_ms=1_000)
             await provoker.ask("POST", "/v1/node/register", json=LANGUAGES | {"node_id": "node-a"})
+            await provoker.ask("POST", "/v1/nodes/{node_id}/pair")
             for path, body in BODIES.items():
                 await provoker.ask("POST", path, json=body | {"boot_id": "boot-2"})
                 await provoker.ask("POST", path, json=body | {"wait_ms": 0})

@@ -49,12 +49,12 @@ async def test_an_operator_of_all_tenants_must_name_one(desk: Desk) -> None:
     assert (await desk.post("admin", "/v1/tokens", {"subject": "u", "tenant": "beta"})).body["tenant"] == "beta"
 
 
-async def test_the_talk_page_gets_a_short_token_for_sessions(desk: Desk) -> None:
+async def test_the_talk_page_gets_a_short_token_for_sessions_and_rooms(desk: Desk) -> None:
     made = await desk.post("admin", "/v1/tokens/talk")
     assert made.status == 200
     claims = jwt.decode(made.body["token"], options={"verify_signature": False})
     assert claims["exp"] - claims["iat"] == 600
-    assert claims["lingua"]["grants"] == ["session"]
+    assert claims["lingua"]["grants"] == ["session", "room"]
     assert claims["lingua"]["tenant"] == "default"
     # A later one is of the same user, so that the page can go on with it.
     assert (await desk.post("admin", "/v1/tokens/talk")).body["subject"] == made.body["subject"]

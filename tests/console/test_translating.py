@@ -13,8 +13,8 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.protocol.uploads import wav_of
-from lingua_scheduler.sdk import wav
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk import wav
 from tests.support.peers import FakeNode, Field, Frame, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

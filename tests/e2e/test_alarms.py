@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import signal
-import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.services.watching.snapshot import Snapshots
+from lingua_sdk.processes import stop
+from tests.support.forked import fork_command
 from tests.support.peers import FakeNode, Field, Frame, field, result_of
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess, binaries
@@ -28,14 +29,9 @@ UNSERVED = re.compile(r'^lingua_pair_nodes\{src="(.+)",tgt="(.+)"\} 0\.0$', re.M
 
 @asynccontextmanager
 async def simulated_node(port: int, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "node", "--engine", "sim", "--url", f"127.0.0.1:{port}"),
-        *arguments,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")},
-        preexec_fn=die_with_parent,
-    )
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    words = ("node", "--engine", "sim", "--url", f"127.0.0.1:{port}", *arguments)
+    process = await fork_command(*words, stdout=DEVNULL, stderr=DEVNULL, environment=clean)
     try:
         yield process
     finally:

@@ -88,12 +88,6 @@ async def test_a_session_that_cannot_be_served_is_refused_in_words(peers: Field,
     assert words in client.ack["message"]
 
 
-async def test_rooms_are_refused_without_an_alert(peers: Field) -> None:
-    client = await peers.client()
-    await client.socket.send({"type": "room_create", "client_ts": 1})
-    assert (await client.socket.next("room_error"))["code"] == "INTERNAL_ERROR"
-
-
 async def test_an_index_that_is_under_way_is_not_dispatched_twice(peers: Field) -> None:
     async def never(node, job):  # type: ignore[no-untyped-def]
         pass

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from lingua_scheduler.sdk.client import Client, Result, Translation
+from lingua_sdk.client import Client, Result, Translation
 from tests.support.crowds import spoken
 from tests.support.peers import Field, field
 from tests.support.schedulers import ServeProcess, serve_process

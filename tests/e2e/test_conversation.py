@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lingua_scheduler.protocol import audio, binary
+from lingua_sdk.protocol import audio, binary
 from tests.support import jumping, recordings
 from tests.support.peers import FakeClient, Field, Frame, field, heartbeat
 from tests.support.recordings import CHUNK_MS, Ending, Spoken, Turn
@@ -121,7 +121,7 @@ class Talker:
     def jobs(self) -> list[tuple[str, Frame]]:
         """What the nodes got of this session, in the order of speech, each with its node."""
         found = [(node.node_id, job) for node in self._peers.nodes for job in node.jobs]
-        mine = [(node_id, job) for node_id, job in found if job["session_id"] == self._client.session_id]
+        mine = [(node_id, job) for node_id, job in found if job["session_id"] == self._client.known_as(node_id)]
         return sorted(mine, key=lambda item: item[1]["utterance_index"])
 
     def parts(self) -> list[Part]:

@@ -53,7 +53,9 @@ async def _talk(peers: Field, client) -> list[tuple[str, int]]:  # type: ignore[
         await client.utterance(index)
     outcomes = [await client.outcome(within_s=90) for _ in range(UTTERANCES)]
     assert {outcome["type"] for outcome in outcomes} == {"translation_result"}
-    assert all(o["text_translated"] == f"said {client.session_id} {o['utterance_index']}" for o in outcomes)
+    names = {client.known_as(node.node_id) for node in peers.nodes}
+    said = [(outcome["utterance_index"], *outcome["text_translated"].split()[1:]) for outcome in outcomes]
+    assert all(name in names and number == str(index) for index, name, number in said)
     return [(outcome["session_id"], outcome["utterance_index"]) for outcome in outcomes]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 from tests.e2e.test_proxies import TRUSTING
 from tests.support.proxies import DEPLOY, SAMPLES, proxy
 from tests.support.schedulers import serve_process

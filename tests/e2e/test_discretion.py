@@ -12,16 +12,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lingua_scheduler.domain.jobs.attempts import DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobEvent
-from lingua_scheduler.domain.jobs.losses import OTHER, REASONS
 from lingua_scheduler.domain.jobs.requests import RequestClaimOutcome
 from lingua_scheduler.domain.nodes.complaints import SuspendOutcome
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, BeatOutcome
-from lingua_scheduler.domain.pools.languages import is_code
+from lingua_scheduler.domain.pools.ladder import Rung
 from lingua_scheduler.protocol.bus import KINDS
 from lingua_scheduler.protocol.signals import Signal
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.store.keys import FAMILIES
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.languages import is_code
+from lingua_sdk.domain.losses import OTHER, REASONS
 from tests.support import gossip
 from tests.support.instances import Instance, instances
 from tests.support.mail import ROOMY, letter
@@ -43,6 +44,15 @@ def named(call: str) -> set[str]:
 ALLOWED: dict[tuple[str, str], Iterable[str]] = {
     ("lingua_node_registrations", "outcome"): ("registered", "refused", "conflict", "world_full", "delayed"),
     ("lingua_node_heartbeats", "outcome"): BeatOutcome,
+    ("lingua_room_entries", "outcome"): ("created", "joined", "listening", "missed", "refused"),
+    ("lingua_room_messages", "outcome"): ("sent", "received", "refused", "too_many", "lost"),
+    ("lingua_room_captions", "outcome"): ("shown", "forwarded", "received", "too_many", "of_another_job"),
+    ("lingua_room_utterances", "outcome"): ("fanned_out", "refused", "failed"),
+    ("lingua_room_deliveries", "outcome"): ("sent", "missed", "late", "lost"),
+    ("lingua_room_signals", "outcome"): (
+        *("passed", "forwarded", "held", "crossed"),
+        *("outside", "too_large", "too_many", "lost"),
+    ),
     ("lingua_node_quarantines", "outcome"): ("begun", "ended"),
     ("lingua_node_complaints", "outcome"): (*SuspendOutcome, "dropped"),
     ("lingua_node_stage_seconds", "stage"): ("asr", "nmt", "tts"),
@@ -58,6 +68,7 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
         "handshakes",
         "credentials",
         "undeclared",
+        "elsewhere",
         "unauthenticated",
         "not_permitted",
         "failures",
@@ -65,7 +76,8 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
         "watchers",
     ),
     ("lingua_idle_closed", "what"): ("socket", "session"),
-    ("lingua_connections_cut", "reason"): ("headers", "body", "answer", "sockets", "malformed"),
+    ("lingua_connections_cut", "reason"): ("headers", "body", "answer", "sockets", "malformed", "handshake"),
+    ("lingua_tls_reloads", "outcome"): ("loaded", "failed"),
     ("lingua_outcomes_forgotten", "what"): ("speech", "outcome"),
     ("lingua_session_pauses", "reason"): ("audio", "rate"),
     ("lingua_outgoing_calls_refused", "purpose"): ("callback", "catalogue", "jwks"),
@@ -75,6 +87,8 @@ ALLOWED: dict[tuple[str, str], Iterable[str]] = {
     ("lingua_attempts_lost", "reason"): REASONS,
     ("lingua_job_retries", "outcome"): ("made", "too_late", "over_budget"),
     ("lingua_job_retries", "reason"): REASONS,
+    ("lingua_job_rungs", "rung"): (Rung.SPLIT, Rung.PIVOT, Rung.TEXT_ONLY),
+    ("lingua_recognitions_shared", "outcome"): ("done", "no_text", "failed"),
     ("lingua_messages_stale", "kind"): (JobEvent.ACCEPT, JobEvent.START, "result", "partial"),
     ("lingua_letters_posted", "outcome"): Posted,
     ("lingua_letters_handled", "kind"): (*KINDS, "unknown"),
@@ -120,9 +134,11 @@ def labels_of(page: str) -> set[tuple[str, str, str]]:
 
 
 def is_allowed(family: str, label: str, value: str) -> bool:
-    if family.startswith("lingua_pair_"):
+    if family.startswith("lingua_pair_") or family == "lingua_wanted_slots":
         # Which languages there are is the fleet's business; how many pairs are named is bounded elsewhere.
         return label in ("src", "tgt") and (value == OTHER or is_code(value))
+    if (family, label) == ("lingua_room_lag_seconds", "language"):
+        return value == OTHER or is_code(value)
     if (family, label) == ("lingua_node_quarantined", "node_id"):
         # An alert names the node; how many are named is bounded elsewhere.
         return NODE_ID.fullmatch(value) is not None

@@ -12,13 +12,13 @@ import pytest
 
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.grants import Grants
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText, fresh_key
 from lingua_scheduler.domain.access.principals import Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.access.signing import MintedToken, TokenSigner
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.cluster.seals import load_or_make
 from lingua_scheduler.settings import AuthSettings
+from lingua_sdk.domain.key_texts import KeyKind, KeyText, fresh_key
 from tests.support.access import MadeKey, made_key, write_keys_file
 from tests.support.field_browser import FieldBrowser
 from tests.support.field_gateway import FieldGateway

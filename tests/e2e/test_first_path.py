@@ -21,7 +21,7 @@ async def test_speech_in_chunks_comes_back_translated(peers: Field) -> None:
     assert result["type"] == "translation_result"
     assert result["session_id"] == client.session_id
     assert result["utterance_index"] == 0
-    assert result["text_translated"] == f"said {client.session_id} 0"
+    assert result["text_translated"] == f"said {client.known_as(node.node_id)} 0"
     job = node.jobs[0]
     assert base64.b64decode(job["audio"]) == OPUS * 2
     assert job["audio_format"] == "opus"
@@ -32,7 +32,7 @@ async def test_a_whole_utterance_comes_back_translated(peers: Field) -> None:
     client = await peers.client()
     await client.utterance(0, PCM16)
     result = await client.outcome()
-    assert result["text_asr"] == f"heard {client.session_id} 0"
+    assert result["text_asr"] == f"heard {client.known_as(node.node_id)} 0"
     assert base64.b64decode(node.jobs[0]["audio"]) == PCM16
     assert node.jobs[0]["audio_format"] == "pcm16"
 
@@ -74,7 +74,7 @@ async def test_a_job_carries_every_field_existing_nodes_rely_on_and_none_they_tr
     assert job == {
         "type": "job_assign",
         "attempt_id": 1,
-        "session_id": client.session_id,
+        "session_id": client.known_as(node.node_id),
         "utterance_index": 0,
         "src_lang": "auto",
         "tgt_lang": "en",
@@ -103,7 +103,7 @@ async def test_a_node_that_announces_more_gets_more(peers: Field) -> None:
     job = node.jobs[0]
     assert job["lid"] == {"candidates": ["zh", "en"]}
     assert job["pipeline"]["use_semantic"] is True
-    assert job["turn_id"] == f"turn-{client.session_id}-0"
+    assert job["turn_id"] == f"turn-{client.known_as(node.node_id)}-0"
 
 
 async def test_the_api_gateway_may_close_and_speak_on_another_socket(peers: Field) -> None:

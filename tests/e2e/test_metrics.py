@@ -11,14 +11,22 @@ from prometheus_client import Gauge
 
 from lingua_scheduler.console.siblings import Siblings
 from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
+from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.bus import Finished, encode
+from lingua_scheduler.services.dispatch.staged import Listeners
+from lingua_scheduler.services.rooms.playable import playable
 from lingua_scheduler.telemetry import departed, metrics
+from lingua_sdk.protocol.session import TranslationResult
 from tests.support.callers import caller_of
+from tests.support.certificates import Authority
 from tests.support.http_nodes import http_node
 from tests.support.mail import BRISK, ROOMY, letter, who
 from tests.support.peers import FakeNode, Frame, answer, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.speech import work
+from tests.support.text_nodes import able, do
 from tests.support.waiting import until
 
 SPEECH = b"\x00\x01" * 320
@@ -60,7 +68,7 @@ def _forget_gauges() -> None:
     for gauge in vars(metrics).values():
         if isinstance(gauge, Gauge) and not gauge._labelnames:
             gauge.set(0)
-    for pairs in (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS):
+    for pairs in (metrics.PAIR_NODES, metrics.PAIR_SLOTS, metrics.PAIR_FREE_SLOTS, metrics.WANTED_SLOTS):
         pairs.clear()
     metrics.NODE_QUARANTINED.clear()
 
@@ -304,6 +312,45 @@ async def a_worker_that_hangs(_: RedisProcess, folder: Path, moved: Moved) -> No
     await moved()
 
 
+async def a_room(server: RedisProcess, _: Path, moved: Moved) -> None:
+    few = {"server__unmetered_addresses": [], "rooms__misses_per_min": 1}
+    async with scheduler_on(server.url, **few) as (scheduler, store), field(scheduler.port) as peers:
+        client = await peers.client()
+        await client.socket.send({"type": "room_create", "client_ts": 1})
+        code = (await client.socket.next("room_members"))["room_code"]
+        await client.socket.send({"type": "webrtc_offer", "room_code": code, "to": "s-outside", "sdp": {}})
+        guest = await peers.client()
+        await guest.socket.send({"type": "room_join", "room_code": code, "listen_only": True, "room_events": True})
+        await guest.socket.next("room_members")
+        await client.socket.send({"type": "room_say", "room_code": code, "text": "hello"})
+        await guest.socket.next("room_message")
+        await client.chunk(SPEECH)
+        await guest.socket.next("room_speaking")
+        await client.chunk(SPEECH, is_final=True)
+        await guest.socket.next("missing_result")
+        for _try in range(2):
+            await client.socket.send({"type": "room_join", "room_code": "100000" if code != "100000" else "100001"})
+        await store.line.call("DEL", *store.keys.room_of(f"default:{code}").values())
+        scheduler._overseer._here.lag.note_lag("en", 1.0)
+        await moved()
+
+
+async def speech_for_existing_pages(_: RedisProcess, _folder: Path, moved: Moved) -> None:
+    result = TranslationResult(
+        session_id="s",
+        utterance_index=0,
+        job_id="j",
+        trace_id="t",
+        text_asr="a",
+        text_translated="b",
+        tts_audio="QUFB",
+        tts_format="mp3",
+        scheduler_sent_at_ms=0,
+    )
+    await playable(result)
+    await moved()
+
+
 async def a_lost_record(server: RedisProcess, _: Path, moved: Moved) -> None:
     async with scheduler_on(server.url) as (scheduler, store), field(scheduler.port) as peers:
         client = await peers.client()
@@ -319,6 +366,28 @@ async def rubbish_in_redis(server: RedisProcess, _: Path, moved: Moved) -> None:
         await moved()
 
 
+async def several_languages(server: RedisProcess, _: Path, moved: Moved) -> None:
+    async with scheduler_on(server.url) as (scheduler, _store), field(scheduler.port) as peers:
+        for abilities in (able(asr=["en"]), able(nmt=["en-pt", "en-es"]), able(tts=["pt"])):
+            await peers.node(do, **abilities)
+        await until(lambda: all(link.pools for link in scheduler._connected.links.all()))
+        await scheduler._pool_map.look_again()
+        listeners = Listeners(on_recognised=lambda *_: None, on_outcome=lambda *_: None, binding_of=lambda _: None)
+        spoken = work(terms=Terms("en", ""), audio=SPEECH, names=Pseudonyms(b"key", "s-00000001"))
+        scheduler._staged.start(spoken, {"pt": True, "es": False}, listeners)
+        await moved()
+
+
+async def a_renewed_certificate(server: RedisProcess, tmp_path: Path, moved: Moved) -> None:
+    authority = Authority(tmp_path / "authority")
+    files = authority.serve()
+    tls = {"server__tls_cert_file": str(files.cert), "server__tls_key_file": str(files.key)}
+    async with scheduler_on(server.url, **tls) as (scheduler, _):
+        authority.serve()
+        scheduler.reload_tls()
+        await moved()
+
+
 DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ...]] = {
     a_conversation: (
         *("lingua_nodes_connected", "lingua_sockets_open", "lingua_sessions_open", "lingua_audio_held_bytes"),
@@ -328,13 +397,22 @@ DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ..
         *("lingua_instances_alive", "lingua_instance_leading", "lingua_pool_map_builds", "lingua_redis_up"),
         *("lingua_redis_round_trip_seconds", "lingua_event_loop_lag_seconds", "lingua_workers"),
         *("lingua_pair_nodes", "lingua_pair_slots", "lingua_pair_free_slots", "lingua_snapshot_age_seconds"),
+        *("lingua_wanted_slots", "lingua_fleet_wanted_slots"),
     ),
+    several_languages: ("lingua_job_rungs", "lingua_recognitions_shared"),
     a_crowded_hour: ("lingua_jobs_waiting", "lingua_job_queue_wait_seconds"),
     bad_nodes: (
         "lingua_verdict",
         *("lingua_attempts_lost", "lingua_job_retries", "lingua_node_quarantines", "lingua_node_complaints"),
         *("lingua_messages_stale", "lingua_node_quarantined"),
     ),
+    a_room: (
+        *("lingua_rooms_open", "lingua_room_members", "lingua_room_entries", "lingua_room_signals"),
+        *("lingua_rooms_restored", "lingua_room_guests", "lingua_room_messages", "lingua_room_captions"),
+        *("lingua_room_lag_seconds", "lingua_room_utterances", "lingua_room_deliveries"),
+        "lingua_room_guesses_refused",
+    ),
+    speech_for_existing_pages: ("lingua_room_speech_lost",),
     a_lost_record: ("lingua_session_records_restored",),
     bad_clients: (
         *("lingua_session_pauses", "lingua_frames_refused", "lingua_sockets_throttled", "lingua_sockets_cut_off"),
@@ -344,6 +422,7 @@ DAYS: dict[Callable[[RedisProcess, Path, Moved], Awaitable[None]], tuple[str, ..
     a_slow_reader: ("lingua_outbox_overflows",),
     a_slow_sentence: ("lingua_outcomes_late",),
     strangers: ("lingua_door_refusals", "lingua_connections_cut", "lingua_idle_closed"),
+    a_renewed_certificate: ("lingua_tls_certificate_expires_timestamp_seconds", "lingua_tls_reloads"),
     a_talkative_node: ("lingua_partials_dropped",),
     a_guesser: ("lingua_session_misses",),
     an_address_inside: ("lingua_outgoing_calls_refused",),

@@ -47,7 +47,7 @@ async def test_a_session_goes_on_at_another_instance_with_its_id_languages_and_n
             outcome = await again.outcome()
             assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", 1)
             # The nodes know it under another name: one may have seen these numbers already.
-            assert node_b.jobs[0]["session_id"] == f"{client.session_id}-2"
+            assert node_b.jobs[0]["session_id"] == f"{client.known_as(node_b.node_id)}-2"
 
 
 async def test_speech_that_was_not_cut_yet_is_asked_for_again(server: RedisProcess) -> None:

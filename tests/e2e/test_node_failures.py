@@ -193,7 +193,7 @@ async def test_a_result_for_another_nodes_job_changes_nothing(peers: Field) -> N
     await liar.socket.send(result_of(worker.jobs[0], worker.node_id, text_translated="lie"))
     await liar.socket.send(heartbeat(liar.node_id))
     await answer(worker, worker.jobs[0])
-    assert (await client.outcome())["text_translated"] == f"said {client.session_id} 0"
+    assert (await client.outcome())["text_translated"] == f"said {client.known_as(worker.node_id)} 0"
 
 
 async def test_a_result_sent_twice_is_delivered_once(peers: Field) -> None:
@@ -261,7 +261,7 @@ async def test_jobs_wait_for_a_slot_and_go_in_order(peers: Field) -> None:
     for position in range(5):
         await until(partial(_has_jobs, node, position + 1))
         await answer(node, node.jobs[position])
-    assert [job["session_id"] for job in node.jobs] == [client.session_id for client in clients]
+    assert [job["session_id"] for job in node.jobs] == [client.known_as(node.node_id) for client in clients]
 
 
 def _has_jobs(node: FakeNode, count: int) -> bool:
@@ -427,7 +427,7 @@ async def test_a_job_that_failed_everywhere_ends_at_once_and_blocks_nobody(peers
 
 async def test_nobody_stands_behind_a_retry_that_may_not_use_the_free_node(peers: Field) -> None:
     async def fail_the_first(node: FakeNode, job: Frame) -> None:
-        if job["session_id"] == unlucky.session_id:
+        if job["session_id"] == unlucky.known_as(node.node_id):
             error = {"code": "NMT_TIMEOUT", "message": ""}
             await node.socket.send(result_of(job, node.node_id, success=False, error=error))
         else:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent
+from tests.support.forked import fork_command
 from tests.support.instances import Instance, instances
 from tests.support.peers import FakeNode, Field, Frame, result_of
 from tests.support.proxies import SAMPLES, proxy
@@ -87,11 +87,7 @@ def quarantined(told: Any) -> list[Any]:
 
 
 async def lingua(*words: str) -> Any:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", *words, "--json"),
-        stdout=asyncio.subprocess.PIPE,
-        preexec_fn=die_with_parent,
-    )
+    process = await fork_command(*words, "--json", stdout=PIPE, stderr=DEVNULL)
     async with asyncio.timeout(90):
         output, _ = await process.communicate()
     assert process.returncode == 0

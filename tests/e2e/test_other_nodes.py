@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.store.servers.local_cluster import free_port
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

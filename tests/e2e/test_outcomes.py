@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lingua_scheduler.sdk.client import Client, Failed
+from lingua_sdk.client import Client, Failed
 from tests.support.callers import caller_of
 from tests.support.peers import Field, field, stay_silent
 from tests.support.schedulers import scheduler_on

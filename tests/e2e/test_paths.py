@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 
 import lingua_scheduler
+import lingua_sdk
 from tests.support.peers import FakeNode, Field, Frame, acknowledgement, answer, heartbeat
 from tests.support.waiting import until
 
-SOURCE = f"{Path(lingua_scheduler.__file__).parent}/"
+SCHEDULER = f"{Path(lingua_scheduler.__file__).parent}/"
+SDK = f"{Path(lingua_sdk.__file__).parents[1]}/"
 PAGE = Path(__file__).parents[2] / "docs" / "paths.md"
 
 
@@ -28,12 +30,12 @@ class Watched:
 
     def see(self, frame: FrameType, event: str, called: Any) -> None:
         path = frame.f_code.co_filename
-        if not path.startswith(SOURCE):
+        if not path.startswith((SCHEDULER, SDK)):
             return
-        name = path.removeprefix(SOURCE)
+        name = path.removeprefix(SCHEDULER).removeprefix(SDK)
         if event == "call":
             self.files.add(name)
-        elif event == "c_call" and name == "protocol/codec.py":
+        elif event == "c_call" and name == "lingua_sdk/protocol/codec.py":
             is_json = isinstance(getattr(called, "__self__", None), msgspec.json.Decoder)
             self.decodes += is_json and called.__name__ == "decode"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.peers import FakeNode, Field, Frame, answer, field
-from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.schedulers import ServeProcess, serve_command
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -21,7 +21,7 @@ async def ready(peers: Field) -> bool:
 
 
 async def test_a_killed_redis_is_back_within_three_seconds_and_nobody_reconnects(tmp_path: Path) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
             node = await peers.node()
             client = await peers.client()
@@ -41,7 +41,7 @@ async def test_a_killed_redis_is_back_within_three_seconds_and_nobody_reconnects
 
 
 async def test_speech_during_an_outage_is_translated_afterwards(tmp_path: Path) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
             await peers.node()
             client = await peers.client()
@@ -56,7 +56,7 @@ async def not_ready(peers: Field) -> bool:
 
 
 async def test_a_result_that_comes_while_redis_is_away_is_not_lost(tmp_path: Path) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
             go_on = asyncio.Event()
 
@@ -76,7 +76,7 @@ async def test_a_result_that_comes_while_redis_is_away_is_not_lost(tmp_path: Pat
 
 
 async def test_sigterm_lets_a_running_job_finish_and_tells_everybody_to_come_back(tmp_path: Path) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
             go_on = asyncio.Event()
 
@@ -99,7 +99,7 @@ async def test_sigterm_lets_a_running_job_finish_and_tells_everybody_to_come_bac
 
 
 async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data")) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
 
             async def never(node: FakeNode, job: Frame) -> None:
@@ -131,7 +131,7 @@ async def test_a_second_sigterm_ends_it_at_once(tmp_path: Path) -> None:
 async def test_a_start_that_cannot_work_ends_with_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data"), *arguments) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data"), *arguments) as serving:
         async with asyncio.timeout(90):
             assert await serving.process.wait() == code
         said = serving.log.strip().splitlines()
@@ -142,7 +142,7 @@ async def test_a_start_that_cannot_work_ends_with_one_sentence(
 async def test_a_taken_port_is_named(tmp_path: Path) -> None:
     listening = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data"), "--port", str(port)) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data"), "--port", str(port)) as serving:
         async with asyncio.timeout(90):
             assert await serving.process.wait() == 4
         assert f"127.0.0.1:{port} is in use" in serving.log
@@ -155,7 +155,7 @@ async def test_it_can_wait_for_redis(tmp_path: Path, server: RedisProcess) -> No
     if not isinstance(server, RedisProcess):
         pytest.skip("this one needs a server on a Unix socket")
     link = tmp_path / "later.sock"
-    async with serve_process(tmp_path, "--redis-url", f"unix://{link}", "--wait-for-redis") as serving:
+    async with serve_command(tmp_path, "--redis-url", f"unix://{link}", "--wait-for-redis") as serving:
         await until(lambda: '"redis.awaited"' in serving.log, START_S)
         link.symlink_to(server.socket)
         assert await until(lambda: serving.port, START_S)

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 import yaml
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import field
 from tests.support.schedulers import serve_process
 from tests.support.waiting import until

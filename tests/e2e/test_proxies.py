@@ -109,7 +109,7 @@ async def test_people_and_nodes_come_through_a_proxy_and_one_instance_may_stop(
 
 
 # For everybody, and for operators alone.
-PUBLIC = ("/talk", "/talk/main.js", "/shared/base.css", "/v1/pools")
+PUBLIC = ("/talk", "/talk/main.js", "/room", "/room/main.js", "/shared/base.css", "/v1/pools")
 INSIDE = (
     "/dashboard",
     "/metrics",

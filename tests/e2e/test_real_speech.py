@@ -16,9 +16,9 @@ import pytest
 
 from lingua_scheduler.cli.speech.engines import shelf
 from lingua_scheduler.engines.apertium import MODES
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
+from lingua_sdk import wav
+from lingua_sdk.audio import SAMPLE_RATE, Audio
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.engines import fetched, likely_language, loaded, loudness, word_errors, words
 from tests.support.schedulers import serve_process
 from tests.support.waiting import until

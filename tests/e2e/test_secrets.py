@@ -4,8 +4,8 @@ import asyncio
 import base64
 import json
 import secrets
-import sys
 import time
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +16,6 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.access.grants import Grants
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
 from lingua_scheduler.domain.access.principals import Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.protocol.sealing import Keyring
@@ -26,7 +25,9 @@ from lingua_scheduler.services.cluster.seals import load_or_make
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.store.servers.embedded import shipped_binary
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
 from tests.support.access import CALLERS, MadeKey, made_key, write_keys_file
+from tests.support.forked import fork_command
 from tests.support.http_nodes import LANGUAGES
 from tests.support.peers import FakeClient, FakeNode, Field, Socket, answer, field, heartbeat, registration
 from tests.support.planted import Secret, found_in
@@ -249,12 +250,12 @@ async def work(scene: Scene) -> None:
 
 async def print_config(scene: Scene) -> str:
     named = ("--redis-url", scene.server.url, "--set", "auth.mode=required")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "serve", "--print-config", "--json", *named),
+    process = await fork_command(
+        *("serve", "--print-config", "--json", *named),
         *("--set", f"auth.keys_file={scene.folder / 'keys.toml'}"),
         *("--set", f"privacy.cluster_key_file={scene.folder / 'cluster.key'}"),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+        stdout=PIPE,
+        stderr=STDOUT,
     )
     said, _ = await process.communicate()
     assert b"auth" in said

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +13,8 @@ from typing import Any
 import msgspec
 
 from lingua_scheduler.domain.watching.picture import Picture
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import stop
+from tests.support.forked import fork_command
 from tests.support.schedulers import serve_process
 from tests.support.terminals import terminal
 from tests.support.waiting import until
@@ -28,13 +28,8 @@ QUICK = ("--set", "watch.interval_ms=500", "--set", "watch.watched_interval_ms=2
 
 @asynccontextmanager
 async def lingua(*arguments: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", *arguments),
-        stdout=PIPE,
-        stderr=PIPE,
-        env={name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")},
-        preexec_fn=die_with_parent,
-    )
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("LINGUA_")}
+    process = await fork_command(*arguments, stdout=PIPE, stderr=PIPE, environment=clean)
     try:
         yield process
     finally:
@@ -101,7 +96,7 @@ async def test_a_live_view_follows_over_a_restart_of_the_scheduler(tmp_path: Pat
     with terminal() as screen:
         async with scheduler(tmp_path) as url, node(url, "sim-first"):
             port = url.rpartition(":")[2]
-            view = await screen.run("-m", "lingua_scheduler", "top", "--interval", "0.1", "--url", url)
+            view = await screen.run("lingua_scheduler", "top", "--interval", "0.1", "--url", url)
             await until(lambda: "sim-first" in screen.shown, SEEN_S)
         await until(lambda: "lost the scheduler" in screen.shown, SEEN_S)
         (tmp_path / "again").mkdir()

@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import Field, Frame, field
-from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.schedulers import ServeProcess, serve_command
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -115,8 +115,8 @@ async def test_two_instances_and_a_node_send_one_tree_to_a_collector(server: Red
     (tmp_path / "b").mkdir()
     async with collector() as found:
         async with (
-            serve_process(tmp_path / "a", "--redis-url", server.url, **to(found.port)) as a,
-            serve_process(tmp_path / "b", "--redis-url", server.url, **to(found.port)) as b,
+            serve_command(tmp_path / "a", "--redis-url", server.url, **to(found.port)) as a,
+            serve_command(tmp_path / "b", "--redis-url", server.url, **to(found.port)) as b,
             node_process(await is_ready(b), **to(found.port)),
             field(await is_ready(a)) as at_a,
         ):
@@ -147,7 +147,7 @@ async def has_node(peers: Field) -> bool:
 async def test_a_collector_that_is_away_harms_nobody(server: RedisProcess, tmp_path: Path, port_of: Ports) -> None:
     small = {"OTEL_BSP_MAX_QUEUE_SIZE": "16", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "8"}
     async with port_of() as port:
-        async with serve_process(tmp_path, "--redis-url", server.url, **to(port, **small)) as serving:
+        async with serve_command(tmp_path, "--redis-url", server.url, **to(port, **small)) as serving:
             async with field(await is_ready(serving)) as peers:
                 await peers.node(max_concurrent_jobs=8)
                 client = await peers.client()
@@ -171,7 +171,7 @@ async def test_a_collector_that_is_away_harms_nobody(server: RedisProcess, tmp_p
 async def serve_one(folder: Path, redis_url: str, **variables: str) -> tuple[str, Frame]:
     """Start, translate one utterance, stop: what was logged, and the order that the node got."""
     folder.mkdir()
-    async with serve_process(folder, "--redis-url", redis_url, **variables) as serving:
+    async with serve_command(folder, "--redis-url", redis_url, **variables) as serving:
         async with field(await is_ready(serving)) as peers:
             node = await peers.node()
             client = await peers.client()

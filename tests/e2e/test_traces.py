@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import aiohttp
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
@@ -17,6 +18,7 @@ from lingua_scheduler.domain.jobs.job_ids import JobHandle
 from lingua_scheduler.protocol.bus import Assign
 from tests.support.callers import SPEECH, caller_of
 from tests.support.peers import FakeNode, Field, Frame, answer, field, result_of, stay_silent
+from tests.support.room_talk import Talker, translate
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.speech import PACKET
@@ -146,8 +148,12 @@ async def test_a_client_that_names_its_trace_keeps_that_name(server: RedisProces
         await client.utterance(0)
         await client.utterance(1, trace_id="tr-own")
         heard = [(await client.outcome())["trace_id"] for _ in range(2)]
+        await finished(collected, count=2)
     assert heard == ["tr-session", "tr-own"]
-    assert sorted(job["trace_id"] for job in node.jobs) == ["tr-own", "tr-session"]
+    # Its node gets that of the trace, by which it cannot tell whose speech it is.
+    roots = {f"{root.context.trace_id:032x}" for root in collected.named("utterance")}
+    assert {job["trace_id"] for job in node.jobs} == roots
+    assert len(roots) == 2
 
 
 async def test_a_retry_is_a_second_attempt_of_the_same_utterance(server: RedisProcess, collected: Collected) -> None:
@@ -466,3 +472,24 @@ async def two(
 
 def knows(scheduler: Scheduler) -> bool:
     return "en:zh:speech" in scheduler._pool_map.map
+
+
+async def test_an_utterance_in_a_room_is_one_tree_with_a_branch_for_each_language(
+    server: RedisProcess, collected: Collected
+) -> None:
+    async with traced(server, collected) as peers, aiohttp.ClientSession() as http:
+        await peers.node(translate, languages=("en", "zh", "pt"))
+        ann, bob, cho = [Talker(http, peers.port) for _ in range(3)]
+        code = await (await ann.ready(src_lang="en")).create(preferred_lang="en")
+        for one, language in ((bob, "zh"), (cho, "pt")):
+            await (await one.ready(src_lang=language)).enter(code, preferred_lang=language)
+        await ann.say("one")
+        await until(lambda: bob.texts() == ["zh:one"] and cho.texts() == ["pt:one"])
+        await finished(collected)
+        for one in (ann, bob, cho):
+            await one.close()
+    assert are_one_tree(collected.spans)
+    jobs = collected.named("job")
+    assert sorted(str(said(span)["lingua.tgt_lang"]) for span in jobs) == ["pt", "zh"]
+    tree = collected.tree()
+    assert (tree.count(("utterance", "job")), tree.count(("job", "attempt"))) == (2, 2)

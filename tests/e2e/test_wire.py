@@ -75,7 +75,7 @@ async def test_everything_said_and_heard_is_as_published(peers: Field) -> None:
         "session.receive": {"session_init", "audio_chunk", "utterance", "client_heartbeat", "session_close"}
         | {"tts_started", "tts_play_ended", "room_create"},
         "session.send": {"session_init_ack", "asr_partial", "translation_result", "ui_event", "missing_result"}
-        | {"server_heartbeat", "room_error", "session_close_ack", "error"},
+        | {"server_heartbeat", "room_create_ack", "room_members", "session_close_ack", "error"},
         "node.receive": {"node_register", "node_heartbeat", "job_ack", "job_started", "asr_partial", "job_result"}
         | {"node_error"},
         "node.send": {"node_register_ack", "node_heartbeat_ack", "job_assign", "job_grant", "result_ack", "error"},

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, answer, field
-from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.schedulers import ServeProcess, serve_command
 from tests.support.waiting import until
 
 START_S = 60.0
@@ -27,7 +27,7 @@ async def workers(folder: Path, count: int, *arguments: str) -> AsyncIterator[tu
     # A node of another worker may be out of reach; then the job goes to the next.
     reach = ("--set", "job.max_retries=50")
     words = ("--data-dir", str(folder / "data"), "--workers", str(count), *reach, *arguments)
-    async with serve_process(folder, *words) as serving:
+    async with serve_command(folder, *words) as serving:
         async with field(await until(lambda: serving.port, START_S)) as peers:
             yield serving, peers
 
@@ -411,7 +411,7 @@ async def test_a_taken_port_is_named(tmp_path: Path, shares: bool) -> None:
     with socket.create_server(("127.0.0.1", 0), reuse_port=shares) as listening:
         port = listening.getsockname()[1]
         words = ("--data-dir", str(tmp_path / "data"), "--workers", "2", "--port", str(port))
-        async with serve_process(tmp_path, *words) as serving:
+        async with serve_command(tmp_path, *words) as serving:
             async with asyncio.timeout(90):
                 assert await serving.process.wait() == 4
             assert f"127.0.0.1:{port} is in use" in serving.log.strip().splitlines()[-1]
@@ -428,7 +428,7 @@ async def test_a_taken_port_is_named(tmp_path: Path, shares: bool) -> None:
 async def test_a_start_that_cannot_work_ends_with_one_sentence(
     tmp_path: Path, arguments: tuple[str, ...], code: int, words: str
 ) -> None:
-    async with serve_process(tmp_path, "--data-dir", str(tmp_path / "data"), "--workers", "2", *arguments) as serving:
+    async with serve_command(tmp_path, "--data-dir", str(tmp_path / "data"), "--workers", "2", *arguments) as serving:
         async with asyncio.timeout(90):
             assert await serving.process.wait() == code
         sentences = [line for line in serving.log.splitlines() if line.startswith("lingua: ")]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk.audio import Audio
 from tests.support import tiny_models
 from tests.support.engines import fetched, loaded
 

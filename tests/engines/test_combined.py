@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.engines.combined import Repairers, Speakers, Translators, recognisers, ways
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Identifier
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import Identifier
 
 LOUD = Audio(b"\x10\x10" * 100)
 

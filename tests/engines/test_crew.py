@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_TRANSLATIONS
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import PARTS, Choices, EnginePart, Found, Stage, survey
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.models import Shelf
+from lingua_sdk.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS
 
 EMPTY = Choices(Shelf(Path("/nowhere")))
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.engines.sim import LANGUAGES, SAMPLE_RATE, SimEngine
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.protocol.shapes import JobPipeline
-from lingua_scheduler.sdk.node import Translation
+from lingua_sdk.node import JobOutput
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.protocol.shapes import JobPipeline
 
 AT_ONCE = SimEngine(base_ms=0, per_second_ms=0)
 TWO_SECONDS = b"\x00\x01" * 2 * SAMPLE_RATE
@@ -39,7 +39,7 @@ def job(**fields: Any) -> JobAssign:
     return JobAssign(**known | fields)
 
 
-async def translate(**fields: Any) -> tuple[Translation, list[str]]:
+async def translate(**fields: Any) -> tuple[JobOutput, list[str]]:
     partials: list[str] = []
     return await AT_ONCE.translate(job(**fields), partials.append), partials
 
@@ -139,3 +139,30 @@ async def test_it_takes_its_time_and_more_for_a_longer_speech(
     monkeypatch.setattr("lingua_scheduler.engines.sim.asyncio.sleep", rest)
     await engine.translate(job(), lambda text: None)
     assert rested == [pytest.approx(seconds)]
+
+
+async def test_a_text_is_marked_with_its_language_and_costs_no_recognition() -> None:
+    from_text = {"use_asr": False, "use_semantic": False}
+    made = await AT_ONCE.translate(job(audio=b"", text_input="hello", pipeline=from_text), lambda _: None)
+    assert (made.text_source, made.text_translated, made.speech != b"") == ("hello", "(zh) hello", True)
+    made = await AT_ONCE.translate(
+        job(audio=b"", text_input="hi", pipeline=from_text | {"use_nmt": False}), lambda _: None
+    )
+    assert (made.text_source, made.text_translated) == ("hi", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "src", "tgt", "said"),
+    [
+        ("(simulated) I heard 2.0 seconds of speech.", "en", "pt", "(simulado) Ouvi 2.0 segundos de voz."),
+        ("（模拟）我听到了 12.5 秒的语音。", "zh", "en", "(simulated) I heard 12.5 seconds of speech."),
+        # Of a language without a sentence of its own.
+        ("(simulated) I heard 2.0 seconds of speech.", "en", "nl", "(nl) (simulated) I heard 2.0 seconds of speech."),
+        ("(en) hello", "en", "pt", "(pt) hello"),
+        ("(ok) hello", "en", "pt", "(pt) (ok) hello"),
+    ],
+)
+async def test_a_translation_that_is_translated_again_has_one_mark(text: str, src: str, tgt: str, said: str) -> None:
+    wanted = job(src_lang=src, tgt_lang=tgt, audio=b"", text_input=text, pipeline={"use_asr": False})
+    made = await AT_ONCE.translate(wanted, lambda _: None)
+    assert (made.text_source, made.text_translated) == (text, said)

@@ -3,7 +3,7 @@
 from array import array
 
 from lingua_scheduler.engines.sound import floats, pcm16
-from lingua_scheduler.sdk.audio import Audio, to_little_endian
+from lingua_sdk.audio import Audio, to_little_endian
 
 
 def test_samples_become_numbers_and_come_back() -> None:

@@ -2,14 +2,16 @@
 
 import math
 import re
+import subprocess
+import sys
 import threading
 from typing import Any
 
 import pytest
 
 from lingua_scheduler.engines.moonshine import LONG_S
-from lingua_scheduler.sdk.audio import Audio, from_little_endian
-from lingua_scheduler.sdk.engines import to_nobody
+from lingua_sdk.audio import Audio, from_little_endian
+from lingua_sdk.engines import to_nobody
 from tests.support.engines import loaded, loudness, word_errors
 
 SENTENCE = "I would like a cup of coffee without sugar, please."
@@ -99,6 +101,37 @@ def test_espeak_keeps_voices_apart_when_threads_speak_at_once(espeak: Any) -> No
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+# Two nodes of one process have an engine each. A crash would end the tests, so they are in a process of their own.
+CROWD = """
+import threading
+from lingua_scheduler.engines.espeak import Espeak
+from tests.support.engines import loudness
+
+TEXTS = {"pt": "Bom dia, senhora.", "en": "Good morning, madam, how are you today?"}
+alone = {language: Espeak().speak(text, language).seconds for language, text in TEXTS.items()}
+good = []
+together = threading.Barrier(6)
+
+def speak(language):
+    together.wait()
+    for _ in range(10):
+        spoken = Espeak().speak(TEXTS[language], language)
+        good.append(abs(spoken.seconds - alone[language]) <= 0.1 and loudness(spoken) > 300)
+
+threads = [threading.Thread(target=speak, args=(language,)) for language in (*TEXTS, *TEXTS, *TEXTS)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(good), all(good))
+"""
+
+
+def test_engines_of_one_process_that_speak_at_once_do_not_crash_it(espeak: Any) -> None:
+    ended = subprocess.run([sys.executable, "-c", CROWD], capture_output=True, text=True, errors="replace", check=False)
+    assert (ended.returncode, ended.stdout) == (0, "60 True\n"), ended.stderr
 
 
 def test_espeak_takes_no_commands_from_a_text(espeak: Any) -> None:

@@ -94,9 +94,9 @@ async def test_only_who_asks_without_waiting_is_charged_for_the_answers(
         await hang_up(writer)
 
 
-async def test_a_request_whose_connection_breaks_before_it_is_begun_is_dropped(
-    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def met(monkeypatch: pytest.MonkeyPatch) -> list[connections.Connection]:
+    """The connections that were made."""
     met: list[connections.Connection] = []
     made = connections.Connection.connection_made
 
@@ -105,17 +105,27 @@ async def test_a_request_whose_connection_breaks_before_it_is_begun_is_dropped(
         met.append(self)
 
     monkeypatch.setattr(connections.Connection, "connection_made", remember)
+    return met
+
+
+@pytest.mark.parametrize("ticks", [0, 1], ids=["in one tick", "in the next tick"])
+async def test_a_request_whose_connection_breaks_before_it_is_begun_is_dropped(
+    server: RedisProcess, met: list[connections.Connection], caplog: pytest.LogCaptureFixture, ticks: int
+) -> None:
     async with scheduler_on(server.url) as (scheduler, _), asyncio.timeout(90):
         _, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)
         await until(lambda: met and met[0]._waiter is not None)
         (connection,) = met
         task = connection._task_handler
         assert task is not None
-        # In one tick, as when both are in one read of the loop.
-        web.RequestHandler.data_received(connection, ASK)
+        # Both may be in one read of the loop.
+        web.RequestHandler.data_received(connection, HEAD + b"Content-Length: 10\r\n\r\n")
+        for _ in range(ticks):
+            await asyncio.sleep(0)
         connection.connection_lost(None)
         await asyncio.wait([task])
-        assert task.cancelled()
+        assert connection._current_request is None
+        assert not [record for record in caplog.records if record.name == "aiohttp.server"]
         await hang_up(writer)
 
 

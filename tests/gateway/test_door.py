@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import MadeKey, guarded_scheduler, made_key
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -179,6 +179,19 @@ async def test_only_who_is_certainly_on_this_computer_needs_no_key(
             assert response.status == status
         async with http.get(f"http://127.0.0.1:{scheduler.port}/health", headers=headers) as response:
             assert response.status == 200
+
+
+@pytest.mark.parametrize("trusted", [[], ["127.0.0.1"]])
+async def test_a_caller_behind_a_proxy_learns_what_to_do(server: RedisProcess, trusted: list[str]) -> None:
+    changes = {"server__trusted_proxies": trusted}
+    async with scheduler_on(server.url, **changes) as (scheduler, _), aiohttp.ClientSession() as http:
+        url = f"http://127.0.0.1:{scheduler.port}/v1/nodes"
+        async with http.get(url, headers={"X-Forwarded-For": "203.0.113.7"}) as response:
+            detail = (await response.json())["detail"]
+        assert detail.startswith("the request came through a proxy, so it needs a credential")
+        assert "lingua keys create" in detail
+        async with http.get(url, headers={"Origin": "https://evil.example"}) as response:
+            assert "proxy, at a loopback name" in (await response.json())["detail"]
 
 
 async def test_a_header_of_a_trusted_proxy_makes_nobody_local(server: RedisProcess) -> None:

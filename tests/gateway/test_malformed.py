@@ -9,9 +9,7 @@ from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 
 SECRET = "open-sesame"
-
-
-@pytest.mark.parametrize(
+MALFORMED = pytest.mark.parametrize(
     "request_text",
     [
         f"GET /v1/nodes?access_token={SECRET} HTTP/9.9\r\n\r\n",
@@ -21,6 +19,9 @@ SECRET = "open-sesame"
     ],
     ids=["version", "method", "header", "too long"],
 )
+
+
+@MALFORMED
 async def test_what_cannot_be_read_is_not_repeated(server: RedisProcess, request_text: str) -> None:
     async with scheduler_on(server.url) as (scheduler, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", scheduler.port)

@@ -13,9 +13,9 @@ from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.socket_pump import Sockets
 from lingua_scheduler.gateway.valve import SocketRates
-from lingua_scheduler.protocol.session import AsrPartial, UiEvent
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.protocol.session import AsrPartial, UiEvent
 from tests.support.access import nobody_live
 from tests.support.schedulers import settings_with
 from tests.support.waiting import until

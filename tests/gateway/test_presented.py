@@ -5,7 +5,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from lingua_scheduler.gateway.presented import TwoCredentials, UnansweredProtocol, presented
-from lingua_scheduler.services.access.doorkeeper import Shown, Via
+from lingua_scheduler.services.access.visits import Shown, Via
 
 PROTOCOL = "Sec-WebSocket-Protocol"
 

@@ -13,7 +13,7 @@ from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.frame_tap import FrameTap
 from lingua_scheduler.gateway.socket_pump import Manners, Sockets
 from lingua_scheduler.gateway.valve import COUNTED_BYTES, RUN_FRAMES, Commons, SocketRates, Unfinished, Valve
-from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
+from lingua_sdk.protocol.bulk import OF_NODES, Bulk
 from tests.gateway.test_valve import Wire
 from tests.support.access import nobody_live
 from tests.support.bare import frame

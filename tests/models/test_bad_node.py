@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import count
 from typing import NamedTuple
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, QuarantineVerdict
@@ -14,6 +13,7 @@ from lingua_scheduler.domain.jobs.retry_budget import pause_s
 from lingua_scheduler.services.attempts.ending import LONGEST
 from lingua_scheduler.settings import JobSettings, NodesSettings
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.clocks import Clock
 from tests.support.fleet import RULES, entry, join, order
 from tests.support.servers import RedisProcess

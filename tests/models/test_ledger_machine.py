@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.jobs.jobs import JobEvent, target_of
 from lingua_scheduler.domain.nodes.owners import Owner
@@ -24,6 +23,7 @@ from lingua_scheduler.store.jobs.jobs import DispatchRules, JobOrder
 from lingua_scheduler.store.nodes.nodes import NodeEntry
 from lingua_scheduler.store.reading import fields_of
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
 from tests.models.world import ACK_MS, LIVE, QUARANTINE, ModelJob, ModelNode, World
 from tests.support.clocks import Clock
 from tests.support.fleet import entry, wide_entry

@@ -1,11 +1,16 @@
 """What instances tell each other, there and back; and what is none of it."""
 
-from typing import get_args
+import base64
+import json
+from pathlib import Path
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.rooms.feeds import RoomUtterance
+from lingua_scheduler.domain.rooms.history import PastLine
 from lingua_scheduler.protocol.bus import (
     KINDS,
     AnyMessage,
@@ -15,6 +20,14 @@ from lingua_scheduler.protocol.bus import (
     Finished,
     ForwardedAnswer,
     ForwardedRequest,
+    RoomChanged,
+    RoomFrame,
+    RoomMissed,
+    RoomPastAsked,
+    RoomPastTold,
+    RoomSaid,
+    RoomSpoken,
+    RoomWritten,
     UnreadableLetter,
     decode,
     encode,
@@ -27,25 +40,40 @@ MESSAGES = [
     Finished(ATTEMPT, b"\xff" * 10),
     CancelAttempt(ATTEMPT, "cancelled"),
 ]
+ROOM = "default:483920"
+SPOKEN = RoomUtterance(7, "s-1", 3, "en", ("zh", "pt"))
+ROOMS = [
+    RoomChanged(ROOM),
+    RoomFrame(ROOM, "s-1", "s-2", b"{}"),
+    RoomSpoken(ROOM, "id", SPOKEN),
+    RoomSaid(ROOM, "id", SPOKEN, "zh", b"{}", "s-2"),
+    RoomMissed(ROOM, "id", 6, "s-2", "zh"),
+    RoomWritten(ROOM, "7f3a", b"{}"),
+    RoomPastAsked(ROOM, "7f3a"),
+    RoomPastTold(
+        ROOM, "7f3a", [PastLine(session_id="s-1", at_ms=1, text="a", lang="zh", seq=3, translations={"en": "b"})]
+    ),
+]
 REQUESTS = [
     ForwardedRequest("r1", "i1", "POST /v1/job/done", {"job_id": "job-0-1"}, b"a=b", b"{}", "127.0.0.1"),
     ForwardedAnswer("r1", 200, b"{}", 3),
 ]
 
 
-@pytest.mark.parametrize("message", [*MESSAGES, *REQUESTS], ids=lambda message: message.kind)
+@pytest.mark.parametrize("message", [*MESSAGES, *ROOMS, *REQUESTS], ids=lambda message: message.kind)
 def test_a_message_arrives_as_it_was_sent(message: AnyMessage) -> None:
     assert decode(encode(message)) == message
     assert message.kind in KINDS
 
 
 def test_every_message_is_tried_here() -> None:
-    assert {type(message) for message in (*MESSAGES, *REQUESTS)} == set(get_args(AnyMessage))
+    assert {type(message) for message in (*MESSAGES, *ROOMS, *REQUESTS)} == set(get_args(AnyMessage))
 
 
 def test_messages_of_one_job_share_a_lane() -> None:
     assert {message.lane for message in MESSAGES} == {"job-0-1"}
     assert {message.lane for message in REQUESTS} == {"r1"}
+    assert {message.lane for message in ROOMS} == {ROOM}
 
 
 @pytest.mark.parametrize(
@@ -81,3 +109,31 @@ def test_a_letter_that_is_not_traced_is_as_short_as_before() -> None:
     untraced = Assign(ATTEMPT, "c1", b"{}")
     assert b"traceparent" not in encode(untraced)
     assert decode(encode(msgspec.structs.replace(untraced, traceparent="00-1-2-01"))).traceparent == "00-1-2-01"  # type: ignore[union-attr]
+
+
+# Two releases on one Redis
+
+# As the release before rooms sent them.
+OLDER = [
+    base64.b64decode(json.loads(line)["body"])
+    for line in (Path(__file__).parent / "frames" / "letters.older.jsonl").read_text().splitlines()
+]
+
+
+def has_all(newer: Any, older: Any) -> bool:
+    """Whether a reader that knows only what is in `older` finds all of it, unchanged."""
+    if isinstance(older, dict):
+        return all(name in newer and has_all(newer[name], value) for name, value in older.items())
+    return bool(newer == older)
+
+
+@pytest.mark.parametrize("body", OLDER, ids=lambda body: decode(body).kind)
+def test_letters_of_the_release_before_are_read_and_ours_have_all_that_it_reads(body: bytes) -> None:
+    older, newer = msgspec.msgpack.decode(body), msgspec.msgpack.decode(encode(decode(body)))
+    assert has_all(newer, older)
+    assert decode(msgspec.msgpack.encode(older | {"of_a_later_release": [1]})) == decode(body)
+
+
+def test_every_message_that_the_release_before_knew_was_recorded() -> None:
+    rooms = {message.kind for message in ROOMS}
+    assert {decode(body).kind for body in OLDER} == KINDS - rooms

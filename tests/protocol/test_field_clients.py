@@ -30,7 +30,8 @@ async def test_a_phone_sends_pieces_and_counts_them_on_over_a_reconnect(schedule
     await starting
     began = time.monotonic()
     await phone.say("alpha bravo")
-    assert time.monotonic() - began >= 1
+    # Timers ring up to a millisecond early.
+    assert time.monotonic() - began >= 0.99
     pieces = await until(lambda: len(found := call.of("utterance")) == 5 and found)
     assert [piece["utterance_index"] for piece in pieces] == [0, 1, 2, 3, 4]
     assert {len(base64.b64decode(piece["audio"])) for piece in pieces} == {6_400}

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lingua_scheduler.protocol.binary import AudioChunkFrame, FinalFrame, decode_binary
+from lingua_sdk.protocol.binary import AudioChunkFrame, FinalFrame, decode_binary
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.field_browser import FieldBrowser, one_way
 from tests.support.field_frames import LANGUAGES

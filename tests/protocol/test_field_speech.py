@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from lingua_scheduler.protocol.audio import measure
+from lingua_sdk.protocol.audio import measure
 from tests.support.field_microphone import FINAL_AFTER_S, FRAME_PCM_BYTES, FRAME_S, SILENCE_SENT_S, Recorder
 from tests.support.field_speech import NOISE, SILENCE, Slice, encoded, hear, opus, packets_of, pcm16, say, sentence_of
 

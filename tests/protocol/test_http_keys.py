@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
 from lingua_scheduler.protocol.http_keys import KeyView, RevocationWish, RotateWish, TokenWish
+from lingua_sdk.protocol.codec import UnreadableFrame, decode_body
 
 # Of keys that let nodes join, and of nodes that did: `GET /v1/enrolments` shows them.
 OF_ENROLMENT = {
-    *("labels", "max_nodes", "needs_approval", "is_ephemeral", "nodes_live_ms"),
+    *("labels", "max_nodes", "needs_approval", "is_ephemeral", "is_private", "nodes_live_ms"),
     *("public_key", "approved_ms", "enrolled_with"),
 }
 
@@ -32,7 +32,7 @@ def test_what_is_shown_of_a_key_is_all_but_what_proves_it() -> None:
         (TokenWish, {"subject": "u", "room": "1"}),
         (RotateWish, {"overlap_ms": -1}),
         (RotateWish, {"overlap": "24h"}),
-        (RevocationWish, {"tenant": "*"}),
+        (RevocationWish, {"tenant": "a/b"}),
         (RevocationWish, {"token_id": "t", "key_id": "a/b"}),
     ],
 )

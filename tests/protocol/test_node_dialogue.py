@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.protocol.node import (
+from lingua_scheduler.protocol.node_dialogue import MAX_UNDER_WAY, NodeDialogue
+from lingua_sdk.protocol.node import (
     AsrPartial,
     JobAck,
     JobResult,
@@ -16,7 +17,6 @@ from lingua_scheduler.protocol.node import (
     NodeIncoming,
     ResourceUsage,
 )
-from lingua_scheduler.protocol.node_dialogue import MAX_UNDER_WAY, NodeDialogue
 
 Report = JobAck | JobStarted | JobResult
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+import jsonschema_rs
 import pytest
 
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.binary import AudioChunkFrame, FinalFrame, decode_binary
-from lingua_scheduler.protocol.node import NodeIncoming, NodeOutgoing
-from lingua_scheduler.protocol.schema import asyncapi
-from lingua_scheduler.protocol.session import SessionIncoming, SessionOutgoing
+from lingua_scheduler.protocol.schema import asyncapi, json_schema
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.binary import AudioChunkFrame, FinalFrame, decode_binary
+from lingua_sdk.protocol.node import NodeIncoming, NodeOutgoing
+from lingua_sdk.protocol.session import SessionIncoming, SessionOutgoing
 from tests.support.peers import Frame
 from tests.support.schemas import Wire
 
@@ -193,6 +194,34 @@ def test_every_optional_field_of_a_peer_may_be_null(operation: str) -> None:
 def test_bytes_are_base64() -> None:
     payload = WIRE.messages("node.send")["job_assign"]["payload"]
     assert payload["properties"]["audio"] == {"type": "string", "contentEncoding": "base64"}
+
+
+# The same as JSON Schema
+
+
+def validator(direction: str) -> jsonschema_rs.Draft202012Validator:
+    document = json.loads(json_schema("1.2.3"))
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{direction}", "$defs": document["$defs"]})
+
+
+VALIDATORS = {direction: validator(direction) for direction in OPERATIONS}
+
+
+def test_the_json_schema_is_one_and_says_its_version() -> None:
+    document = json.loads(json_schema("1.2.3"))
+    jsonschema_rs.meta.validate(document)
+    assert document["$id"].endswith(":1.2.3")
+    assert "1.2.3" in document["title"]
+    assert all(ref.startswith("#/$defs/") and ref[8:] in document["$defs"] for ref in refs_in(document))
+
+
+@each_example
+def test_a_validator_says_of_a_frame_what_the_codec_says(operation: str, frame: Frame) -> None:
+    assert VALIDATORS[operation].is_valid(frame)
+    assert not VALIDATORS[operation].is_valid(frame | {"type": "telepathy"})
+    for name in set(WIRE.messages(operation)[frame["type"]]["payload"]["required"]):
+        without = {field: value for field, value in frame.items() if field != name}
+        assert not VALIDATORS[operation].is_valid(without), name
 
 
 # Binary frames

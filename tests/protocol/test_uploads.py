@@ -18,7 +18,7 @@ from lingua_scheduler.protocol.uploads import (
     sniff,
     wav_of,
 )
-from lingua_scheduler.sdk import wav
+from lingua_sdk import wav
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
 
-from lingua_scheduler.domain.guards.backoff import Backoff
+from lingua_scheduler.cli.watching.pictures import watch
 from lingua_scheduler.engines.sim import SimEngine
-from lingua_scheduler.sdk import access, client, node
-from lingua_scheduler.sdk.access import Access, AccessDenied, Dismissal, retry_after_s
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.client import Client, SessionFailed
-from lingua_scheduler.sdk.node import Abilities, Node
-from lingua_scheduler.sdk.watching import get, post, watch
 from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_sdk import access, client, node, trouble
+from lingua_sdk.access import Access, AccessDenied, Dismissal
+from lingua_sdk.address import BadAddress
+from lingua_sdk.client import Client, SessionFailed
+from lingua_sdk.domain.backoff import Backoff
+from lingua_sdk.http import get, post
+from lingua_sdk.node import Abilities, Node
+from lingua_sdk.trouble import UnwantedStatus, retry_after_s
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 
 SECRET = "lk_sv_abcdefghijkl_" + "S" * 49
@@ -288,7 +289,7 @@ async def test_while_tokens_cannot_be_fetched_a_node_tries_again(
         nonlocal tries
         tries += 1
         if tries < 3:
-            raise aiohttp.ClientConnectionError("the backend is away")
+            raise ConnectionError("the backend is away")
         return "good"
 
     worker = node_of(scheduler, fetch)
@@ -306,7 +307,7 @@ async def test_while_tokens_cannot_be_fetched_a_node_tries_again(
 async def test_a_node_waits_as_long_as_it_is_asked_to(
     scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch, status: int
 ) -> None:
-    monkeypatch.setattr(access, "MAX_RETRY_AFTER_S", 0.3)
+    monkeypatch.setattr(trouble, "MAX_RETRY_AFTER_S", 0.3)
     monkeypatch.setattr(node, "RECONNECTS", Backoff(0.001, 0.001))
     scheduler.refusals = [refusal(status, Retry_After="7")]
     worker = node_of(scheduler, SECRET)
@@ -335,8 +336,7 @@ async def test_a_client_gives_up_when_it_would_be_too_late(
     ("text", "pause_s"), [("3", 3.0), ("9999", 60.0), ("Wed, 21 Oct", 0.0), ("-1", 0.0), ("²", 0.0)]
 )
 async def test_only_a_number_of_seconds_counts(scheduler: FakeScheduler, text: str, pause_s: float) -> None:
-    error = aiohttp.ClientResponseError(None, (), status=503, headers={"Retry-After": text})  # type: ignore[arg-type]
-    assert retry_after_s(error) == pause_s
+    assert retry_after_s(UnwantedStatus(503, text)) == pause_s
     assert retry_after_s(OSError()) == 0.0
 
 
@@ -378,7 +378,7 @@ async def test_nothing_shows_the_secret(
     caplog.set_level(logging.DEBUG)
     scheduler.refusals = [refusal(status, "CODE", "No.")]
     talker = client_of(scheduler, SECRET)
-    with pytest.raises((AccessDenied, aiohttp.ClientError)) as refused:
+    with pytest.raises((AccessDenied, ConnectionError)) as refused:
         await talker.__aenter__()
     shown = f"{refused.value!r} {refused.value} {refused.value.args} {talker!r} {vars(talker)} {Access(SECRET)!r}"
     assert SECRET not in shown + caplog.text

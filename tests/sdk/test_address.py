@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.sdk.address import Addresses, BadAddress, page_url, socket_url
+from lingua_sdk.address import Addresses, BadAddress, page_url, socket_url
 
 
 @pytest.mark.parametrize(

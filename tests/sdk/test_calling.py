@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk.calling import EngineCalls
-from lingua_scheduler.sdk.failures import BrokenContract
-from lingua_scheduler.sdk.threads import Threads
+from lingua_sdk.calling import EngineCalls
+from lingua_sdk.failures import BrokenContract
+from lingua_sdk.threads import Threads
 from tests.support.waiting import until
 
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk import portrait
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.checks import checked, checked_batch
-from lingua_scheduler.sdk.engines import Abilities
-from lingua_scheduler.sdk.failures import BrokenContract
-from lingua_scheduler.sdk.node import Node
-from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.self_test import pairs_of
+from lingua_sdk import portrait
+from lingua_sdk.audio import Audio
+from lingua_sdk.checks import checked, checked_batch
+from lingua_sdk.engines import Abilities
+from lingua_sdk.failures import BrokenContract
+from lingua_sdk.node import Node
+from lingua_sdk.pipeline import Pipeline
+from lingua_sdk.self_test import pairs_of
 from tests.support.toys import Ears, Mind, Voice, job
 
 

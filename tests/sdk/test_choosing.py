@@ -2,8 +2,8 @@
 
 import pytest
 
-from lingua_scheduler.sdk.choosing import knowing, own_name, service_id
-from lingua_scheduler.sdk.engines import ModelNotAvailable
+from lingua_sdk.choosing import knowing, own_name, service_id
+from lingua_sdk.engines import ModelNotAvailable
 
 
 class Voice:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk.declared_pairs import pairs_in
+from lingua_sdk.declared_pairs import pairs_in
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.loading import load_engine
-from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.self_test import pairs_of, try_pair
 from lingua_scheduler.store.servers.local_cluster import free_port
+from lingua_sdk import wav
+from lingua_sdk.client import Client
+from lingua_sdk.loading import load_engine
+from lingua_sdk.pipeline import Pipeline
+from lingua_sdk.processes import die_with_parent, stop
+from lingua_sdk.self_test import pairs_of, try_pair
 from tests.support.schedulers import serve_process
 from tests.support.servers import RedisProcess
 from tests.support.tones import tone
@@ -24,7 +25,7 @@ from tools.docs import ROOT
 
 PAGE = (ROOT / "docs" / "sdk.md").read_text("utf-8")
 BLOCKS: list[str] = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-EXAMPLES = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("node.py", "client.py")}
+EXAMPLES = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("node.py", "client.py", "captions.py")}
 ADDRESS = "ws://127.0.0.1:5010"
 
 
@@ -49,7 +50,7 @@ async def script(folder: Path, code: str, *arguments: str) -> AsyncIterator[Scri
             *(sys.executable, "-u", str(path), *arguments),
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
-            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            env=os.environ | {"PYTHONPATH": str(ROOT / "lingua-sdk" / "src")},
             preexec_fn=die_with_parent,
         )
     try:
@@ -95,6 +96,9 @@ USAGE = "usage: python client.py speech.wav en pt [ws://127.0.0.1:5010]"
         ("client.py", ("nowhere.wav", "en", "pt"), "nowhere.wav cannot be opened: No such file or directory"),
         ("client.py", (SAMPLE, "en", "pt", "ftp://x"), "'ftp://x' is not an address"),
         ("client.py", (SAMPLE, "en", "pt", NO_SCHEDULER), "start one with: lingua serve"),
+        ("captions.py", (), "usage: python captions.py 483920 pt"),
+        ("captions.py", ("483920", "pt", "ftp://x"), "'ftp://x' is not an address"),
+        ("captions.py", ("483920", "pt", NO_SCHEDULER), "start one with: lingua serve"),
         ("node.py", ("ftp://x",), "'ftp://x' is not an address"),
     ],
 )
@@ -106,6 +110,24 @@ async def test_an_example_that_cannot_begin_says_what_to_do(
             assert await running.process.wait() == 1
     assert said in running.said
     assert "Traceback" not in running.said
+
+
+async def test_the_caption_screen_shows_a_room_until_it_ends(server: RedisProcess, tmp_path: Path) -> None:
+    async with serve_process(tmp_path, "--redis-url", server.url) as serving:
+        await until(lambda: serving.port, 60)
+        address = f"ws://127.0.0.1:{serving.port}"
+        async with script(tmp_path, EXAMPLES["captions.py"], "999999", "pt", address) as refused:
+            async with asyncio.timeout(90):
+                assert await refused.process.wait() == 1
+            assert refused.said.startswith("ROOM_NOT_FOUND: ")
+        async with Client(address, "en", "pt") as client:
+            room = await client.create_room(name="Ann")
+            async with script(tmp_path, EXAMPLES["captions.py"], room.code, "pt", address) as screen:
+                await until(lambda: "here: Ann" in screen.said, 60)
+                await room.close()
+                async with asyncio.timeout(90):
+                    assert await screen.process.wait() == 0, screen.said
+                assert "the host closed the room" in screen.said
 
 
 async def test_a_refused_session_is_told_in_words(server: RedisProcess, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.sdk.failures import BrokenContract, at_stage, description_of, message_of, stage_of
+from lingua_sdk.failures import BrokenContract, at_stage, description_of, message_of, stage_of
 
 SPEECH = "meet me at the station at nine"
 

@@ -6,15 +6,8 @@ from pathlib import Path
 import jwt
 import pytest
 
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.identity import (
-    BadIdentity,
-    KeyPair,
-    identity_path,
-    read_identity,
-    state_dir,
-    write_identity,
-)
+from lingua_sdk.address import BadAddress
+from lingua_sdk.identity import BadIdentity, KeyPair, identity_path, read_identity, state_dir, write_identity
 from tests.support.joining import CLUSTER, identity_of
 
 ADDRESS = "ws://127.0.0.1:5010"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lingua_scheduler.sdk.job_course import JobCourse, ended_late, following, reached
+from lingua_sdk.job_course import JobCourse, ended_late, following, reached
 
 
 def test_stages_are_those_of_the_job_that_is_followed() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
-from lingua_scheduler.sdk.access import AccessDenied
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.identity import read_identity
-from lingua_scheduler.sdk.joining import PREFIX, BadJoinString, JoinString, join
-from lingua_scheduler.sdk.watching import Refused, Unreadable
+from lingua_sdk.access import AccessDenied
+from lingua_sdk.address import BadAddress
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
+from lingua_sdk.http import Refused, Unreadable
+from lingua_sdk.identity import read_identity
+from lingua_sdk.joining import PREFIX, BadJoinString, JoinString, join
 from tests.support.access import MadeKey, guarded_scheduler, made_key
 from tests.support.fake_scheduler import fake_scheduler
 from tests.support.servers import RedisProcess

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.sdk.failures import BrokenContract
-from lingua_scheduler.sdk.loading import NoEngine, importing_beside, load_engine
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_sdk.failures import BrokenContract
+from lingua_sdk.loading import NoEngine, importing_beside, load_engine
+from lingua_sdk.pipeline import Pipeline
 from tools.docs import ROOT
 
 CLASSES = """
@@ -40,9 +40,9 @@ def test_the_example_node_is_loaded_and_not_run() -> None:
     "more",
     [
         "",
-        "from lingua_scheduler.sdk.node import Pipeline\nengine = Pipeline(Ears(), translator=Mind())",
+        "from lingua_sdk.node import Pipeline\nengine = Pipeline(Ears(), translator=Mind())",
         "if __name__ == '__main__':\n"
-        "    from lingua_scheduler.sdk.node import Node, Pipeline, run_node\n"
+        "    from lingua_sdk.node import Node, Pipeline, run_node\n"
         "    run_node(Node('ws://127.0.0.1:1', Pipeline(Ears(), translator=Mind())))",
     ],
 )

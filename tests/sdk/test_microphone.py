@@ -2,8 +2,8 @@
 
 import pytest
 
-from lingua_scheduler.sdk.audio import CHUNK_BYTES
-from lingua_scheduler.sdk.microphone import Gate, levels
+from lingua_sdk.audio import CHUNK_BYTES
+from lingua_sdk.microphone import Gate, levels
 from tests.support.tones import noise
 
 SPEECH, SILENCE = noise(3_000), noise(20)

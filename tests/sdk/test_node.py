@@ -8,26 +8,24 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 import pytest
-from multidict import CIMultiDict, CIMultiDictProxy
-from yarl import URL
 
-from lingua_scheduler.domain.guards.backoff import Backoff
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.failures import at_stage
-from lingua_scheduler.sdk.node import (
+from lingua_sdk.address import BadAddress
+from lingua_sdk.domain.backoff import Backoff
+from lingua_sdk.failures import at_stage
+from lingua_sdk.node import (
     MAX_KEPT_RESULTS,
     RECONNECTS,
     Abilities,
+    JobOutput,
     ModelNotAvailable,
     Node,
     Pipeline,
-    Translation,
     Unsupported,
     why_away,
 )
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.trouble import NotTheProtocol, UnwantedStatus
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.peers import Field, field
 from tests.support.schedulers import scheduler_on
@@ -38,11 +36,11 @@ from tests.support.waiting import until
 BOTH = ("en", "zh")
 ABLE = Abilities(recognises=BOTH, repairs=BOTH, speaks=BOTH, slots=2)
 
-Work = Callable[[JobAssign, Callable[[str], None]], Awaitable[Translation]]
+Work = Callable[[JobAssign, Callable[[str], None]], Awaitable[JobOutput]]
 
 
-async def at_once(job: JobAssign, partial: Callable[[str], None]) -> Translation:
-    return Translation(f"heard {job.utterance_index}", f"said {job.utterance_index}", b"\x01\x02")
+async def at_once(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
+    return JobOutput(f"heard {job.utterance_index}", f"said {job.utterance_index}", b"\x01\x02")
 
 
 class Engine:
@@ -55,7 +53,7 @@ class Engine:
         self.jobs: list[JobAssign] = []
         self.cancelled: list[str] = []
 
-    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         self.jobs.append(job)
         try:
             return await self.work(job, partial)
@@ -70,7 +68,7 @@ class Gate:
     def __init__(self) -> None:
         self.open = asyncio.Event()
 
-    async def __call__(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def __call__(self, job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         await self.open.wait()
         return await at_once(job, partial)
 
@@ -150,7 +148,7 @@ async def test_it_serves_a_job(peers: Field) -> None:
 async def test_many_jobs_share_its_slots(peers: Field) -> None:
     now, most = 0, 0
 
-    async def count(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def count(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         nonlocal now, most
         now += 1
         most = max(most, now)
@@ -171,7 +169,7 @@ async def test_many_jobs_share_its_slots(peers: Field) -> None:
 async def test_what_it_understands_so_far_is_shown(peers: Field) -> None:
     shown = asyncio.Event()
 
-    async def show(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def show(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         partial("hea")
         await shown.wait()
         return await at_once(job, partial)
@@ -187,8 +185,8 @@ async def test_what_it_understands_so_far_is_shown(peers: Field) -> None:
 
 
 async def test_an_engine_that_hears_nothing_says_so(peers: Field) -> None:
-    async def nothing(job: JobAssign, partial: Callable[[str], None]) -> Translation:
-        return Translation("")
+    async def nothing(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
+        return JobOutput("")
 
     async with running(peers.port, Engine(nothing)):
         await until(lambda: ready(peers))
@@ -199,7 +197,7 @@ async def test_an_engine_that_hears_nothing_says_so(peers: Field) -> None:
 
 
 async def test_a_crashing_engine_fails_one_job_and_not_the_node(server: RedisProcess) -> None:
-    async def crash(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def crash(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         if job.utterance_index == 0:
             raise ZeroDivisionError("the words nobody must see")
         return await at_once(job, partial)
@@ -587,9 +585,10 @@ async def test_a_job_that_ends_while_nobody_listens_is_reported_afterwards(sched
         await call.next("job_started")
         call.drop()
         call = await scheduler.call()
+        said = await call.next("node_register")
         gate.open.set()
         await until(lambda: node.jobs_done == 1)
-        said = await call.register()
+        await call.send({"type": "node_register_ack", "node_id": "node-1", "message": "", "status": "registering"})
         assert said["running_job_ids"] == ["job-0-1"]
         assert (await call.next("job_result"))["job_id"] == "job-0-1"
 
@@ -630,7 +629,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             longest.append(super().pause_s(failures))
             return super().pause_s(failures, 0.0)
 
-    monkeypatch.setattr("lingua_scheduler.sdk.node.RECONNECTS", Recorded(*RECONNECTS))
+    monkeypatch.setattr("lingua_sdk.node.RECONNECTS", Recorded(*RECONNECTS))
     return longest
 
 
@@ -643,11 +642,9 @@ async def test_while_nobody_listens_it_asks_less_and_less_often(pauses: list[flo
 
 
 def test_what_keeps_a_node_away_is_told_in_words() -> None:
-    asked = aiohttp.RequestInfo(URL("http://h:1"), "GET", CIMultiDictProxy(CIMultiDict()))
-    refused = aiohttp.WSServerHandshakeError(asked, (), status=503, message="Invalid response status")
-    assert why_away(refused, "h:1") == "h:1 answered HTTP 503 and opened no WebSocket"
+    assert why_away(UnwantedStatus(503), "h:1") == "h:1 answered HTTP 503 and opened no WebSocket"
     assert why_away(TimeoutError(), "h:1") == "no scheduler answers at h:1 (it is silent)"
-    assert why_away(aiohttp.ServerDisconnectedError(), "h:1").startswith("h:1 cannot be used: ")
+    assert why_away(NotTheProtocol("it hung up"), "h:1").startswith("h:1 cannot be used: ")
 
 
 async def test_after_it_was_taken_in_it_comes_back_at_once(scheduler: FakeScheduler, pauses: list[float]) -> None:
@@ -869,7 +866,7 @@ async def test_what_cannot_be_done_anywhere_fails_with_its_reason(scheduler: Fak
 
 
 async def test_the_reason_of_a_refusal_is_in_the_log_of_the_node_and_clients_get_the_code(peers: Field) -> None:
-    async def refuse(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def refuse(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         raise Unsupported("no whispering")
 
     events: list[tuple[str, str]] = []
@@ -980,7 +977,7 @@ async def test_its_log_says_that_an_async_engine_was_stopped_once(scheduler: Fak
 
 
 async def test_the_result_of_an_engine_that_cannot_be_cancelled_is_dropped(scheduler: FakeScheduler) -> None:
-    async def stubborn(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def stubborn(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         if job.job_id == "job-0-1":
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.Event().wait()
@@ -1023,7 +1020,7 @@ async def test_what_runs_already_counts_for_a_later_attempt(scheduler: FakeSched
 async def test_of_many_partials_the_latest_is_sent_and_the_last_comes_before_the_result(
     scheduler: FakeScheduler,
 ) -> None:
-    async def chatter(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def chatter(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         partial("first")
         await until(lambda: call.of("asr_partial"))
         for number in range(1000):
@@ -1127,8 +1124,8 @@ async def test_a_node_that_leaves_waits_until_its_results_have_arrived(scheduler
 
 
 async def test_what_an_engine_makes_must_be_a_translation(scheduler: FakeScheduler) -> None:
-    async def nonsense(job: JobAssign, partial: Callable[[str], None]) -> Translation:
-        return Translation("\ud800")
+    async def nonsense(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
+        return JobOutput("\ud800")
 
     async with running(scheduler.port, Engine(nonsense)):
         call = await scheduler.call()
@@ -1142,7 +1139,7 @@ async def test_of_an_exception_the_scheduler_is_told_the_stage_and_the_nearest_t
     class OwnError(LookupError):
         pass
 
-    async def break_down(job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def break_down(job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         with at_stage("translate", ["what was said"]):
             raise OwnError("what was said")
 

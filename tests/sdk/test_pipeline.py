@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk.engines import EngineRefused, ModelNotAvailable, Service, Translation, Unsupported
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_sdk.engines import EngineRefused, JobOutput, ModelNotAvailable, Service, Unsupported
+from lingua_sdk.pipeline import Pipeline
 from tests.support.toys import Ears, Knowing, Mending, Mind, Voice, job
 from tests.support.waiting import until
 
@@ -19,7 +19,7 @@ def whole(ears: Ears | None = None, voice: Voice | None = None, **more: Any) -> 
     return Pipeline(ears or Ears(), Mending(), Mind(), voice or Voice(), **more)
 
 
-async def translated(engine: Pipeline, /, **fields: Any) -> tuple[Translation, list[str]]:
+async def translated(engine: Pipeline, /, **fields: Any) -> tuple[JobOutput, list[str]]:
     partials: list[str] = []
     return await engine.translate(job(**fields), partials.append), partials
 
@@ -37,8 +37,17 @@ def test_it_can_do_what_its_engines_can_and_nothing_else() -> None:
     )
     able = pipeline.abilities()
     assert (able.recognises, able.repairs, able.speaks) == (["en", "fr"], ["en"], ["es"])
-    assert able.translates == [("en", "pt"), ("en", "es")]  # nobody here understands German
-    assert able.slots == 3
+    # No engine here understands German, but a job may bring German text.
+    assert able.translates == [("en", "pt"), ("en", "es"), ("de", "es")]
+    assert (able.slots, able.takes_text) == (3, True)
+
+
+def test_it_may_have_no_recogniser() -> None:
+    able = Pipeline(translator=Mind(("en", "pt"))).abilities()
+    assert (able.recognises, able.repairs, able.translates, able.takes_text) == ([], [], [("en", "pt")], True)
+    able = Pipeline(speaker=Voice("pt")).abilities()
+    assert (able.speaks, able.translates, able.takes_text) == (["pt"], [], True)
+    assert not Pipeline(Ears("en")).abilities().takes_text
 
 
 def test_what_it_can_do_is_asked_each_time() -> None:
@@ -97,6 +106,21 @@ async def test_stages_that_are_not_asked_for_are_left_out(
     voice = Voice("zh", "en")
     made, _ = await translated(whole(voice=voice), pipeline={left_out: False})
     assert (made.text_source, made.text_translated, voice.said) == (source, target, said)
+
+
+async def test_text_is_translated_and_spoken_without_recognition() -> None:
+    voice = Voice("zh", "en")
+    engine = Pipeline(translator=Mind(), speaker=voice)
+    text_only = {"use_asr": False, "use_semantic": False}
+    made, partials = await translated(engine, text_input="hello", audio=b"", pipeline=text_only)
+    assert made.text_source == "hello"
+    assert made.text_translated
+    assert [text for text, *_ in voice.said] == [made.text_translated]
+    assert partials == []
+    made, _ = await translated(
+        engine, text_input="hello", audio=b"", tgt_lang="en", src_lang="en", pipeline=text_only | {"use_nmt": False}
+    )
+    assert (made.text_source, made.text_translated, made.speech != b"") == ("hello", "", True)
 
 
 async def test_without_recognition_there_is_nothing_to_translate() -> None:
@@ -228,7 +252,7 @@ async def test_opus_is_decoded() -> None:
 
 async def test_opus_without_its_library_is_for_another_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "opuslib_next", None)
-    with pytest.raises(ModelNotAvailable, match=r"lingua-scheduler\[opus\]") as caught:
+    with pytest.raises(ModelNotAvailable, match=r"lingua-sdk\[opus\]") as caught:
         await translated(whole(), audio=b"\x03\x00abc", audio_format="opus")
     assert caught.value.service_id == "ears-asr"
 

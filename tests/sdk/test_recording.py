@@ -7,10 +7,10 @@ from array import array
 
 import pytest
 
-from lingua_scheduler.protocol.session import TranslationResult
-from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
-from lingua_scheduler.sdk.client import Client, paced
-from lingua_scheduler.sdk.recording import RecordedPart, parts_of, pauses_in
+from lingua_sdk.audio import CHUNK_BYTES, SAMPLE_RATE
+from lingua_sdk.client import Client, paced
+from lingua_sdk.protocol.session import TranslationResult
+from lingua_sdk.recording import RecordedPart, parts_of, pauses_in
 from tests.support.peers import Field
 from tests.support.tones import silence, tone
 

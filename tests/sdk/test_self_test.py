@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk.engines import Abilities, ModelNotAvailable, Translation
-from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.self_test import pairs_of, problems_of, try_pair
+from lingua_sdk.engines import Abilities, JobOutput, ModelNotAvailable
+from lingua_sdk.pipeline import Pipeline
+from lingua_sdk.self_test import pairs_of, problems_of, try_pair
 from tests.support.toys import Ears, Mind, Voice
 
 SAMPLE = bytes(32_000)
@@ -44,7 +44,7 @@ class Whole:
     def __init__(self, made: Any) -> None:
         self.made = made
 
-    async def translate(self, job: Any, partial: Any) -> Translation:
+    async def translate(self, job: Any, partial: Any) -> JobOutput:
         if isinstance(self.made, Exception):
             raise self.made
         return self.made  # type: ignore[no-any-return]
@@ -52,7 +52,7 @@ class Whole:
 
 async def test_an_engine_that_does_everything_is_tried_as_a_whole() -> None:
     able = Abilities(["en"], ["en"], [])
-    assert (await try_pair(Whole(Translation("a", "b")), ("en", "pt"), able, SAMPLE)).problem == ""
-    assert "must return Translation" in (await try_pair(Whole("a"), ("en", "pt"), able, SAMPLE)).problem
+    assert (await try_pair(Whole(JobOutput("a", "b")), ("en", "pt"), able, SAMPLE)).problem == ""
+    assert "must return JobOutput" in (await try_pair(Whole("a"), ("en", "pt"), able, SAMPLE)).problem
     refused = await try_pair(Whole(ModelNotAvailable("it is unloaded")), ("en", "pt"), able, SAMPLE)
     assert refused.problem == "MODEL_NOT_AVAILABLE: it is unloaded"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.checks import checked, checked_translation
-from lingua_scheduler.sdk.engines import Abilities, Translation
-from lingua_scheduler.sdk.failures import BrokenContract, stage_of
-from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.self_test import try_pair
+from lingua_sdk.audio import Audio
+from lingua_sdk.checks import checked, checked_translation
+from lingua_sdk.engines import Abilities, JobOutput
+from lingua_sdk.failures import BrokenContract, stage_of
+from lingua_sdk.pipeline import Pipeline
+from lingua_sdk.self_test import try_pair
 from tests.support.toys import Ears, Mind, Voice, job
 
 TWO = b"\x01\x00\x02\x00"
@@ -33,7 +33,7 @@ TO_DO = "; scale to -32768..32767 and convert to int16"
 )
 def test_sixteen_bit_samples_of_any_kind_become_bytes(samples: Any) -> None:
     assert checked("speak", Audio(samples, 22_050)) == Audio(TWO, 22_050)
-    assert checked_translation(Translation("a", "b", samples)).speech == TWO
+    assert checked_translation(JobOutput("a", "b", samples)).speech == TWO
     assert type(checked("speak", Audio(samples)).samples) is bytes
 
 
@@ -60,8 +60,8 @@ def test_speech_that_would_be_noise_is_refused_with_what_it_is_and_what_to_do(sa
     assert str(found.value).startswith("Audio.samples of speak() ")
     assert said in str(found.value)
     with pytest.raises(BrokenContract) as found:
-        checked_translation(Translation("a", "b", samples))
-    assert str(found.value).startswith("Translation.speech ")
+        checked_translation(JobOutput("a", "b", samples))
+    assert str(found.value).startswith("JobOutput.speech ")
 
 
 @pytest.mark.parametrize(
@@ -98,10 +98,10 @@ def test_a_sample_rate_may_be_an_integer_of_another_library() -> None:
 
 
 def test_speech_in_another_format_is_bytes_of_any_length() -> None:
-    assert checked_translation(Translation("a", "b", b"abc", "opus")).speech == b"abc"
+    assert checked_translation(JobOutput("a", "b", b"abc", "opus")).speech == b"abc"
     speech: Any = [1, 2]
-    with pytest.raises(BrokenContract, match=r"Translation.speech must be bytes, got list"):
-        checked_translation(Translation("a", "b", speech, "opus"))
+    with pytest.raises(BrokenContract, match=r"JobOutput.speech must be bytes, got list"):
+        checked_translation(JobOutput("a", "b", speech, "opus"))
 
 
 class Floating(Voice):
@@ -126,11 +126,11 @@ async def test_a_job_fails_in_speak_and_the_check_of_a_node_says_so(made: Any) -
 class Whole:
     name = "whole"
 
-    async def translate(self, job: Any, partial: Any) -> Translation:
+    async def translate(self, job: Any, partial: Any) -> JobOutput:
         speech: Any = array("f", [0.1])
-        return Translation("a", "b", speech)
+        return JobOutput("a", "b", speech)
 
 
 async def test_the_check_of_a_node_looks_at_the_speech_of_whole_engines_too() -> None:
     tried = await try_pair(Whole(), ("en", "zh"), Abilities(["en"], ["en"], ["zh"]), bytes(32_000))
-    assert "Translation.speech must be 16-bit samples, got array of float32" in tried.problem
+    assert "JobOutput.speech must be 16-bit samples, got array of float32" in tried.problem

@@ -1,6 +1,6 @@
 """What a client keeps of the audio it has sent."""
 
-from lingua_scheduler.sdk.spoken import MAX_REMEMBERED_BYTES, Spoken
+from lingua_sdk.spoken import MAX_REMEMBERED_BYTES, Spoken
 
 
 async def test_chunks_that_are_never_heard_are_remembered_up_to_a_limit() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.sdk import time_limits
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Partial
-from lingua_scheduler.sdk.node import Node, Pipeline, more_time
-from lingua_scheduler.sdk.self_test import try_pair
-from lingua_scheduler.sdk.time_limits import asking_with, current, together
 from lingua_scheduler.settings import JobSettings
+from lingua_sdk import time_limits
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import ShowPartial
+from lingua_sdk.node import Node, Pipeline, more_time
+from lingua_sdk.self_test import try_pair
+from lingua_sdk.time_limits import asking_with, current, together
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -86,7 +86,7 @@ class Patient(Ears):
         super().__init__()
         self.go_on = threading.Event()
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:
         more_time(3_600)
         self.go_on.wait(60)
         return super().recognise(audio, language, partial)

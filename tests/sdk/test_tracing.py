@@ -6,10 +6,10 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.protocol.shapes import JobPipeline
-from lingua_scheduler.sdk import tracing
-from lingua_scheduler.sdk.tracing import job_span
+from lingua_sdk import tracing
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.protocol.shapes import JobPipeline
+from lingua_sdk.tracing import job_span
 from tests.support.traces import Collected, said
 
 TRACE_ID = "0af7651916cd43dd8448eb211c80319c"

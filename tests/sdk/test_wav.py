@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.audio import SAMPLE_RATE, resampled
-from lingua_scheduler.sdk.wav import BadSound
+from lingua_sdk import wav
+from lingua_sdk.audio import SAMPLE_RATE, resampled
+from lingua_sdk.wav import BadSound
 
 
 def tone(frequency: float, seconds: float, rate: int, amplitude: float = 0.5) -> list[float]:

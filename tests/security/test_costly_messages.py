@@ -11,7 +11,7 @@ from time import perf_counter
 
 from tests.support.bare import Bare, handshake
 from tests.support.peers import FakeClient, Field, field
-from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.schedulers import ServeProcess, serve_command
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -58,7 +58,7 @@ async def slowest(client: FakeClient, first: int, while_this: Callable[[], Await
 
 async def test_h102_and_other_costly_messages_beside_a_conversation(server: RedisProcess, tmp_path: Path) -> None:
     unfinished = ("--set", f"server.max_unfinished_bytes={32 * MB}")
-    async with serve_process(tmp_path, "--redis-url", server.url, *unfinished) as process:
+    async with serve_command(tmp_path, "--redis-url", server.url, *unfinished) as process:
         await until(lambda: process.port, within_s=30)
         async with field(process.port) as peers, AsyncExitStack() as sockets:
             await peers.node()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tests.support.bare import Bare, frame, handshake
 from tests.support.peers import FakeClient, Field, field, heartbeat, registration
-from tests.support.schedulers import ServeProcess, serve_process
+from tests.support.schedulers import ServeProcess, serve_command
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -142,8 +142,8 @@ async def rivals(
     (folder / "free").mkdir()
     redis = ("--redis-url", server.url, "--set")
     async with (
-        serve_process(folder / "held", *redis, "redis.key_prefix=held", *options(held)) as holding,
-        serve_process(folder / "free", *redis, "redis.key_prefix=free", *options(free)) as freeing,
+        serve_command(folder / "held", *redis, "redis.key_prefix=held", *options(held)) as holding,
+        serve_command(folder / "free", *redis, "redis.key_prefix=free", *options(free)) as freeing,
     ):
         await until(lambda: holding.port and freeing.port, within_s=60)
         yield Rivals(holding, freeing)

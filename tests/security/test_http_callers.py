@@ -66,7 +66,8 @@ async def test_a_call_writes_nothing_into_the_socket_of_the_session_it_names(ser
         await victim.socket.next("server_heartbeat")
         assert [frame["type"] for frame in victim.socket.heard[before:]] == ["server_heartbeat"]
         # Nor does its node take the calls for utterances of the session.
-        assert [job["session_id"] for job in node.jobs].count(victim.session_id) == 1
+        assert [job["session_id"] for job in node.jobs].count(victim.known_as(node.node_id)) == 1
+        assert victim.session_id not in str(node.jobs)
 
 
 async def test_a_node_never_gets_the_same_session_and_index_from_two_calls(server: RedisProcess) -> None:

@@ -10,11 +10,11 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
-from lingua_scheduler.sdk.identity import KeyPair, NodeIdentity
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.identity import KeyPair, NodeIdentity
 from tests.support.access import MadeKey, guarded_scheduler, made_key
 from tests.support.joining import identity_of, shows
 from tests.support.peers import FakeClient, FakeNode, Socket, answer, heartbeat, registration

@@ -8,10 +8,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.logins import digest_of
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import guarded_scheduler, made_key
 from tests.support.logins import OWN_PAGE, Guarded, logging_in
 from tests.support.schedulers import scheduler_on

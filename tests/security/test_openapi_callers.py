@@ -17,8 +17,8 @@ from schemathesis.checks import not_a_server_error
 from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import status_code_conformance
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role, Scope
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import CALLERS, MadeKey, made_key, write_keys_file
 from tests.support.callers import SPEECH
 from tests.support.peers import FakeNode, Field, Frame, field, heartbeat, registration, result_of

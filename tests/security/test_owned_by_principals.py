@@ -9,8 +9,8 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.scopes import Role
-from lingua_scheduler.protocol import binary
 from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_sdk.protocol import binary
 from tests.support.callers import SPEECH
 from tests.support.http_nodes import LANGUAGES
 from tests.support.peers import FakeClient, FakeNode, Field, answer, field, heartbeat, registration, stay_silent

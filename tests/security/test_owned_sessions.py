@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from lingua_scheduler.protocol import binary
+from lingua_sdk.protocol import binary
 from tests.support.peers import FakeClient, Field, Frame, answer, field, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

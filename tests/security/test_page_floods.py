@@ -15,12 +15,12 @@ import pytest
 from lingua_scheduler.console import cached, openapi
 from lingua_scheduler.telemetry import figures
 from tests.support.peers import FakeClient, Field, field
-from tests.support.schedulers import ServeProcess, scheduler_on, serve_process
+from tests.support.schedulers import ServeProcess, scheduler_on, serve_command
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 CHEAP = "/health"
-COSTLY = ("/docs", "/openapi.json", "/asyncapi.json")
+COSTLY = ("/docs", "/docs/messages", "/openapi.json", "/asyncapi.json", "/messages.schema.json")
 BLOCK = 100
 # The CPU that an answer takes, in terms of the cheapest; the answers are up to 130 KB long.
 MOST_TIMES = 10
@@ -85,7 +85,7 @@ async def test_a_costly_page_costs_hardly_more_than_a_cheap_one(server: RedisPro
     costs_ms = {}
     # Here the flood is not held back: what counts is what a page costs.
     free = ("--set", "server.max_connection_cpu_percent=100")
-    async with serve_process(tmp_path, "--redis-url", server.url, *free) as process:
+    async with serve_command(tmp_path, "--redis-url", server.url, *free) as process:
         await until(lambda: process.port, within_s=30)
         async with field(process.port) as peers:
             await peers.node()

@@ -13,15 +13,16 @@ import msgspec
 import pytest
 
 from bench.measure import cpu_s
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
 from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.services.access.book import CredentialBook
-from lingua_scheduler.services.access.doorkeeper import Doorkeeper, Shown, Via, Visit
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.services.access.signing import signing_key_of
 from lingua_scheduler.services.access.tokens import TokenReader
+from lingua_scheduler.services.access.visits import Shown, Via, Visit
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
 from tests.support.access import MadeKey, made_key, write_keys_file
 from tests.support.field_sockets import url_of
 from tests.support.schedulers import serve_process

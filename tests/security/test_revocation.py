@@ -13,11 +13,11 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import MadeKey, guarded_scheduler, made_key
 from tests.support.http_nodes import LANGUAGES
 from tests.support.peers import (
@@ -245,7 +245,7 @@ async def test_47_running_and_waiting_jobs_of_a_revoked_client_are_cancelled(
 
         await until(lambda: {placed[0][1]["job_id"].partition(".")[0]} <= set(cancelled()))
         # The slots go to who is still wanted.
-        await until(lambda: sum(job["session_id"] == other.session_id for job in node.jobs) == 2)
+        await until(lambda: sum(job["session_id"] == other.known_as(node.node_id) for job in node.jobs) == 2)
         await until(lambda: not any(map(len, (second.scheduler._waiting, third.scheduler._waiting))))
         await until(lambda: len(node.jobs) - len(cancelled()) == 3)
         assert len(node.jobs) <= most

@@ -75,7 +75,8 @@ async def dribble(wire: Wire) -> bool:
             wire[1].write(b"x")
             await wire[1].drain()
             await asyncio.sleep(0.1)
-    except ConnectionError:
+    except (ConnectionError, RuntimeError):
+        # A RuntimeError: uvloop had closed its side when the byte was written.
         pass
     return await is_gone(wire)
 

@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from lingua_scheduler.app import Scheduler
+from lingua_scheduler.services.access import standing
 from tests.support.desks import KEYRING
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, field, result_of
 from tests.support.schedulers import scheduler_on
@@ -119,6 +122,47 @@ async def test_39_without_a_refresh_the_socket_is_closed_and_the_last_utterance_
         back = await scene.client(later, resume_token=client.ack["resume_token"], last_utterance_index=0)
         assert (back.session_id, back.ack["resumed"]) == (client.session_id, True)
         assert (await back.socket.next("translation_result"))["utterance_index"] == 1
+
+
+@pytest.mark.parametrize("announces", [True, False])
+async def test_39_a_client_that_can_refresh_and_does_not_is_closed_soon(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch, announces: bool
+) -> None:
+    monkeypatch.setattr(standing, "REFRESH_GRACE_MS", 500)
+    async with scene_on(server, grace_ms=3_600_000) as scene:
+        first, short = await scene.token(ttl_ms=600_000), await scene.token(ttl_ms=1_000)
+        if announces:
+            client = await scene.client(short["token"], refreshes_token=True)
+        else:
+            client = await scene.client(first["token"])
+            await refresh(client, short["token"])
+            await client.socket.next("token_refreshed")
+        stays = await scene.client(short["token"])
+        assert await client.socket.closed() == 4005
+        # One that never said so is not asked to do what it cannot.
+        await stays.socket.send({"type": "client_heartbeat", "session_id": stays.session_id})
+        await stays.socket.next("server_heartbeat")
+        later = (await scene.token())["token"]
+        back = await scene.client(later, resume_token=client.ack["resume_token"], refreshes_token=True)
+        assert (back.session_id, back.ack["resumed"]) == (client.session_id, True)
+
+
+async def test_38_one_that_announced_it_and_refreshes_goes_on(
+    server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standing, "REFRESH_GRACE_MS", 500)
+    async with scene_on(server, grace_ms=3_600_000) as scene:
+        short = await scene.token(ttl_ms=1_000)
+        client = await scene.client(short["token"], refreshes_token=True)
+        stays_behind = await scene.client(short["token"], refreshes_token=True)
+        await refresh(client, (await scene.token(ttl_ms=600_000))["token"])
+        await client.socket.next("token_refreshed")
+        assert await stays_behind.socket.closed() == 4005
+        await client.socket.send({"type": "client_heartbeat", "session_id": client.session_id})
+        await client.socket.next("server_heartbeat")
+        # Of the same user alone, as for any other.
+        await refresh(client, (await scene.token("eve"))["token"])
+        assert await client.socket.closed() == 4003
 
 
 async def test_who_has_no_token_that_expires_is_told_of_no_end(server: RedisProcess) -> None:

@@ -18,14 +18,14 @@ from lingua_scheduler.domain.access.logins import fresh_login
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
 from lingua_scheduler.domain.nodes.owners import Owner, Ownership
 from lingua_scheduler.domain.nodes.places import Place
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.names import Pool
+from lingua_scheduler.domain.rooms.guests import GuestCount, GuestsAt
+from lingua_scheduler.domain.rooms.rooms import AboutMember, Participant, RoomName, Stay
 from lingua_scheduler.domain.watching.chronicle import FleetMemory
 from lingua_scheduler.domain.watching.failures import FailureFilter
 from lingua_scheduler.domain.watching.handling import AlarmAction
@@ -37,8 +37,12 @@ from lingua_scheduler.store.jobs.requests import RequestClaim
 from lingua_scheduler.store.keys import FAMILIES, KeyFamily
 from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.reading import fields_of
+from lingua_scheduler.store.rooms.rooms import RoomLimits
 from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.languages import Pair
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.domain.pairing import Pairing
 from tests.domain.watching.test_chronicle import event
 from tests.domain.watching.test_failures import failure
 from tests.support.audits import ACTOR, KEYS
@@ -93,6 +97,35 @@ async def store(one_server: RedisProcess) -> AsyncIterator[Store]:
     await opened.close()
 
 
+ROOM = RoomName("default", "483920")
+ROOM_MEMBER = Participant("s-1", "i-here 1-1", AboutMember(name="Ann"), 0)
+
+
+async def change_rooms(store: Store) -> None:
+    """Whatever lies in their keys."""
+    rooms, limits = store.rooms, RoomLimits(5, KEEP_MS)
+    await rooms.create(ROOM, "id-1", "record", ROOM_MEMBER, limits)
+    await rooms.join(ROOM, ROOM_MEMBER._replace(session_id="s-2"), limits)
+    await rooms.wish(ROOM, "s-1", "s-2", wants_voice=False)
+    await rooms.move(Stay(ROOM, "id-1"), "s-2", "i-here 1-2")
+    looked = await rooms.look(ROOM)
+    if looked.room is not None:
+        await rooms.hold(looked.room, looked.room.members, "fresh", limits, has_spoken=True)
+        await store.live_rooms.note([looked.room])
+        await rooms.said(looked.room, "s-1", 0, 0, limits)
+    await rooms.update(ROOM, "s-1", "i-here 1-1", AboutMember(name="Ann"))
+    await store.live_rooms.page(0, 5)
+    await store.live_rooms.find("id-1")
+    await rooms.host(ROOM, "s-1", "unlock")
+    await rooms.leave(ROOM, "s-3", "i-here 1-2")
+    await rooms.let_guest_in(ROOM, GuestsAt("i-here", "1", {"en": GuestCount(1, 0)}), 5, limits)
+    for address in ("here", "there"):
+        await store.guesses.take(ROOM.tenant, address, 5, 5)
+    await store.guesses.give_back(ROOM.tenant, "there")
+    await rooms.note_stay("s-1", Stay(ROOM, "id-1"), KEEP_MS)
+    await rooms.stay("s-1")
+
+
 async def settle(store: Store) -> None:
     """Something honest in every family."""
     await store.versions.claim()
@@ -119,10 +152,11 @@ async def settle(store: Store) -> None:
     await store.pools.publish(term, await store.pools.build_map())
     await store.sessions.open("s-1", A, "token", "{}", KEEP_MS)
     await store.sessions.park("s-1", A, [b'{"type":"missing_result"}'], most=5, keep_ms=KEEP_MS)
+    await change_rooms(store)
     for name in ("left", "trusted"):
         await join(store, entry(name, max_jobs=50)._replace(believed_slots=8))
     await store.nodes.remove(0, HERE, "left", frozenset())
-    await store.claims.claim("n1", "a" * 32, is_bound=False)
+    await store.claims.claim("n1", "a" * 32, "acme", is_bound=False)
     await store.affinity.bind("key", "n1", 0, KEEP_MS)
     await store.failures.add([failure()], 100, KEEP_MS)
     await store.tallies.add(0, "n1", TallySums(1, 0, 5, 5), [TalliedError(1, "JOB_TIMEOUT", "j")])
@@ -136,14 +170,17 @@ async def settle(store: Store) -> None:
 
 
 async def change_logins(store: Store) -> None:
-    await store.logins.add("d1", fresh_login("k3jPq0aZ81Ty", 5), 60_000)
+    await store.logins.add("d1", fresh_login("k3jPq0aZ81Ty", 1, 5), 60_000)
+    await store.logins.add_flow("d1")
     await store.logins.add_code("d1", "k3jPq0aZ81Ty")
+    await store.pairings.add("ABCD2345", Pairing("acme", "gpu-7"))
 
 
 async def read_logins(store: Store) -> None:
     await store.logins.find("d1")
     await store.logins.keep("d1", 60_000)
     await store.logins.take_code("d1")
+    await store.logins.take_flow("d1")
 
 
 async def change_credentials(store: Store) -> None:
@@ -247,6 +284,7 @@ def readers(store: Store) -> dict[str, Callable[[], Awaitable[Any]]]:
         "session claim": lambda: store.sessions.claim("s-1", "i-other 1", "token", KEEP_MS),
         "session open": lambda: store.sessions.open("s-2", A, "token", "{}", KEEP_MS),
         "session close": lambda: store.sessions.close("s-2", A, keep_ms=60_000),
+        "rooms": lambda: change_rooms(store),
         "affinity": lambda: store.affinity.read("key"),
         "demand": lambda: store.demand.note([POOL], ["xx:yz:text"]),
         "alarms": lambda: store.alarms.note([("redis.full", 1)]),

@@ -15,11 +15,14 @@ from lingua_scheduler.domain.nodes.complaints import Complaint, ComplaintRules
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.domain.pools.selection import PoolMap
+from lingua_scheduler.domain.rooms.guests import GuestCount, GuestsAt
+from lingua_scheduler.domain.rooms.rooms import AboutMember, Participant, RoomName, Stay
 from lingua_scheduler.domain.watching.handling import KNOWN_MAX, AlarmAction
 from lingua_scheduler.domain.watching.tallies import TallySums
 from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.jobs.requests import RequestClaim
 from lingua_scheduler.store.maintenance.checkup import Checkup
+from lingua_scheduler.store.rooms.rooms import RoomLimits
 from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.sessions.sessions import Hold
 from lingua_scheduler.store.store import Store
@@ -64,7 +67,7 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.placements.release("a", Place(0, 2))
     await store.placements.release("a", Place(0, 2))
     for belongs_to, is_bound in (("a" * 32, False), ("b" * 32, False), ("b" * 32, True)):
-        await store.claims.claim("a", belongs_to, is_bound=is_bound)
+        await store.claims.claim("a", belongs_to, "acme", is_bound=is_bound)
 
     assert (await jobs.dispatch(0, order(0), RULES)).outcome == "nobody"
     await nodes.update(0, HERE, entry("n1"), frozenset())  # gone
@@ -192,7 +195,58 @@ async def everything(store: Store, clock: Clock) -> None:
     await store.requests.claim(other, claim_ms=1_000, keep_ms=60_000)  # bound
     for claim in (other, mine):  # lost, released
         await store.requests.release(claim)
+    await every_reply_about_rooms(store, clock)
     await every_reply_about_instances(store, clock)
+
+
+async def every_reply_about_rooms(store: Store, clock: Clock) -> None:
+    rooms, name, limits = store.rooms, RoomName("default", "483920"), RoomLimits(3, 60_000)
+    ann, bob, eve = (Participant(one, "a 1-1", AboutMember(), 0) for one in "abe")
+    await rooms.look(name)  # unknown
+    await rooms.join(name, bob, limits)  # unknown
+    await rooms.create(name, "1", "r", ann, limits)  # created
+    await rooms.create(name, "2", "r", bob, limits)  # taken
+    for member in (bob, bob, eve, eve._replace(session_id="f")):
+        await rooms.join(name, member, limits)  # joined, already, full
+    await rooms.wish(name, "a", "b", wants_voice=False)  # noted
+    await rooms.wish(name, "a", "z", wants_voice=False)  # unknown
+    for session in ("b", "z"):
+        await rooms.move(Stay(name, "1"), session, "b 1-1")  # moved, unknown
+        await rooms.leave(name, session, "a 1-1")  # moved, unknown
+    for host, verb in (("b", "lock"), ("a", "remove"), ("a", "lock")):
+        await rooms.host(name, host, verb, "e")  # denied, left, noted
+    await rooms.join(name, eve, limits)  # locked
+    looked = (await rooms.look(name)).room  # open
+    assert looked is not None
+    await store.live_rooms.note([looked])  # noted
+    await rooms.hold(looked, [ann], "f", limits, has_spoken=False)  # same
+    await rooms.hold(looked._replace(version=1), [ann], "f", limits, has_spoken=False)  # open
+    await rooms.hold(looked._replace(record="other"), [ann], "f", limits, has_spoken=False)  # lost, restored
+    for session, owner in (("a", "a 1-1"), ("a", "z 1-1"), ("z", "a 1-1")):
+        await rooms.update(name, session, owner, AboutMember(name="x"))  # noted, moved, unknown
+    guests = GuestsAt("i", "1", {"en": GuestCount(1, 0)})
+    await rooms.let_guest_in(name, guests, 5, limits)  # locked
+    await rooms.host(name, "a", "unlock")
+    for where, most in ((name, 5), (name, 0), (RoomName("default", "111111"), 5)):
+        await rooms.let_guest_in(where, guests, most, limits)  # noted, full, unknown
+    for session in ("a", "a", "z"):
+        await rooms.said(looked, session, 0, 0, limits)  # said, again, unknown
+    for most_each in (1, 1, 5):
+        await store.guesses.take("acme", "a", most_each, 1)  # taken, spent, guarded
+    for address in ("a", "b"):
+        await store.guesses.give_back("acme", address)  # returned, gone
+    await rooms.leave(name, "b", "b 1-1")  # left
+    clock.pass_ms(60_000)
+    await rooms.hold(looked, [ann], "f", limits, has_spoken=False)  # expired
+    await rooms.hold(looked, [ann], "f", limits, has_spoken=False)  # ended
+    await rooms.look(name)  # ended
+    await rooms.host(name, "a", "close")  # unknown
+    other = RoomName("default", "483921")
+    await rooms.create(other, "1", "r", ann, limits)
+    await rooms.leave(other, "a", "a 1-1")  # ended
+    third = RoomName("default", "483922")
+    await rooms.create(third, "1", "r", ann, limits)
+    await rooms.host(third, "a", "close")  # ended
 
 
 async def every_reply_about_instances(store: Store, clock: Clock) -> None:

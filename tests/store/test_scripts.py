@@ -1,12 +1,13 @@
 """Scripts: their signatures, their slots, and a server that forgets them."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from redis.crc import key_slot
 
 from lingua_scheduler.store import scripts
-from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.keys import LIVE_ROOM_KEYS, ROOM_KEYS, ROOM_SAID, Keys
 from lingua_scheduler.store.scripts import ScriptError, parse, read_library
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import POOL, entry, join
@@ -24,8 +25,18 @@ LONGER = {
     "node_register": (122, "many arguments and replies: more than half is the header and the bind block"),
     "shard_audit": (100, "must see everything in one call, or a change between two calls would look like a fault"),
 }
+
+
+def _of_room(part: str) -> Callable[[Keys], str]:
+    return lambda keys: (keys.room_of("acme:483920") | keys.room_said("acme:483920"))[part]
+
+
+def _of_live_rooms(part: str) -> Callable[[Keys], str]:
+    return lambda keys: keys.live_rooms[part]
+
+
 # Keys a caller hands over by name; those of the shard come by themselves.
-HANDED_OVER = {
+HANDED_OVER: dict[str, Callable[[Keys], str]] = {
     "node_key": lambda keys: keys.shard(7).node("n1"),
     "job_key": lambda keys: keys.shard(7).job("job-7-1"),
     "pool": lambda keys: keys.shard(7).pool(POOL),
@@ -64,6 +75,10 @@ HANDED_OVER = {
     "journal": lambda keys: keys.events,
     "log": lambda keys: keys.audit_log,
     "head": lambda keys: keys.audit_head,
+    **{part: _of_room(part) for part in (*ROOM_KEYS, ROOM_SAID)},
+    **{part: _of_room(part) for part in ROOM_KEYS},
+    **{part: _of_live_rooms(part) for part in LIVE_ROOM_KEYS},
+    "tries": lambda keys: keys.guesses("acme"),
     "job_keys": lambda keys: keys.shard(7).job("job-7-a"),
 }
 

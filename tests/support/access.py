@@ -12,12 +12,13 @@ import msgspec
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.credentials import Credential, Revocation
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.scopes import Role
+from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, ReadsTokens
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.schedulers import scheduler_on
 
 
@@ -41,6 +42,10 @@ def made_key(kind: KeyKind, **about: Any) -> MadeKey:
 # One of each kind that callers have.
 CALLERS: dict[str, Callable[[], MadeKey]] = {
     **{role.value: lambda role=role: made_key(KeyKind.OPERATOR, role=role) for role in Role},  # type: ignore[misc]
+    **{
+        f"{role.value} of all": lambda role=role: made_key(KeyKind.OPERATOR, role=role, tenant="*")  # type: ignore[misc]
+        for role in Role
+    },
     "client": lambda: made_key(KeyKind.CLIENT),
     "service": lambda: made_key(KeyKind.SERVICE),
     "node": lambda: made_key(KeyKind.NODE),
@@ -117,5 +122,7 @@ async def guarded_scheduler(
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
     """One at which everybody needs a key, with these in its keys file."""
     path = write_keys_file(folder / "keys.toml", *keys)
-    async with scheduler_on(url, **{"auth__mode": "required", "auth__keys_file": path} | changes) as both:
+    keyring: Keyring | None = changes.pop("keyring", None)
+    required = {"auth__mode": "required", "auth__keys_file": path}
+    async with scheduler_on(url, None, keyring, **required | changes) as both:
         yield both

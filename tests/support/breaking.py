@@ -24,6 +24,10 @@ class Proxy:
             for writer in self._writers:
                 writer.transport.abort()
 
+    def move(self, target: int) -> None:
+        """Later connections lead to another port."""
+        self._target = target
+
     def freeze(self) -> None:
         """What is open stays open, and carries nothing any more."""
         self._frozen = set(self._writers)
@@ -42,7 +46,12 @@ class Proxy:
         if self._is_cut:
             writer.transport.abort()
             return
-        there, here = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            there, here = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            # What is behind it is being restarted.
+            writer.transport.abort()
+            return
         self._writers |= {writer, here}
         await asyncio.gather(self._pump(reader, here), self._pump(there, writer))
         self._writers -= {writer, here}

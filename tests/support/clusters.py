@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 from redis.crc import key_slot
 
 from lingua_scheduler.store.servers.local_cluster import (
@@ -19,6 +20,8 @@ from lingua_scheduler.store.servers.local_cluster import (
 )
 
 MASTER_NAME = "lingua"
+# For tests of what has keys in several slots; REDIS=cluster in the environment runs all tests on one.
+ALSO_ON_A_CLUSTER = pytest.mark.parametrize("server", ["standalone", "cluster"], indirect=True)
 
 
 class Certificates(NamedTuple):

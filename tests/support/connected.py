@@ -3,8 +3,6 @@
 from typing import Any
 
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeRegister
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.peers import CloseCode, NodePeer
@@ -14,6 +12,8 @@ from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.nodes.connected import ConnectedNodes, connected_nodes
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.store.store import Store
+from lingua_sdk.protocol.node import Hardware, LanguageCapabilities, NodeRegister
+from lingua_sdk.protocol.shapes import Message
 from tests.support.schedulers import settings_with
 from tests.support.walls import Wall
 

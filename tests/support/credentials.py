@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind
+from lingua_sdk.domain.key_texts import KeyKind
 
 
 def key(name: str, **more: Any) -> Credential:

@@ -11,7 +11,7 @@ from selectors import EVENT_READ, EVENT_WRITE, DefaultSelector
 from time import monotonic
 from typing import NamedTuple
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.bare import handshake
 
 BLOCK_BYTES = 16_384

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.protocol.session import MissingResult, TranslationResult
-from lingua_scheduler.sdk.client import Client
-from lingua_scheduler.sdk.node import Abilities, Node, Translation
 from lingua_scheduler.store.store import Store
+from lingua_sdk.client import Client
+from lingua_sdk.node import Abilities, JobOutput, Node
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.protocol.session import MissingResult, TranslationResult
 from tests.support.instances import Instance
 from tests.support.peers import FakeNode, Frame, Socket, heartbeat, registration, result_of
 from tests.support.waiting import until
@@ -124,7 +124,7 @@ class Ear:
         self._on_words = on_words
         self.running = self.most_at_once = 0
 
-    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         words = recognised(job.audio)
         self._on_words(words)
         self.running += 1
@@ -133,7 +133,7 @@ class Ear:
             await asyncio.sleep(self._delay_s)
         finally:
             self.running -= 1
-        return Translation(words, words)
+        return JobOutput(words, words)
 
 
 class OurNode(Node):

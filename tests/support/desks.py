@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import MadeKey, made_key, write_keys_file
 from tests.support.schedulers import scheduler_on
 

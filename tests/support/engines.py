@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.cli.speech.engines import shelf
-from lingua_scheduler.sdk.audio import Audio, from_little_endian
+from lingua_sdk.audio import Audio, from_little_endian
 
 
 def loaded(module: str, kind: str, package: str, *arguments: Any) -> Any:

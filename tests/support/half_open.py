@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from selectors import EVENT_READ, DefaultSelector
 from time import monotonic, sleep
 
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
 
 HALF_A_HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
 # As slowly as somebody who wants to hold them open for long: a burst would be another attack.

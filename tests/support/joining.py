@@ -4,9 +4,9 @@ import time
 from typing import Any
 
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.node_claims import cluster_audience
-from lingua_scheduler.sdk.identity import KeyPair, NodeIdentity
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.identity import KeyPair, NodeIdentity
 from tests.support.credentials import key
 
 CLUSTER = cluster_audience("lingua", "lingua:v1")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from asyncio.subprocess import PIPE, STDOUT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import die_with_parent, stop
+from tests.support.desks import KEYRING
+from tests.support.forked import fork_command
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import PATIENCE_S
@@ -39,13 +42,15 @@ async def created(server: RedisProcess, *arguments: str) -> dict[str, Any]:
 
 async def ended(*arguments: str, **environment: str) -> tuple[int | None, str]:
     """As a process of its own, for commands that handle signals: how it ended, and both its outputs."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={name: value for name, value in os.environ.items() if name not in CLEAN} | environment,
-        preexec_fn=die_with_parent,
-    )
+    told = {name: value for name, value in os.environ.items() if name not in CLEAN} | environment
+    if "SSL_CERT_FILE" in environment:
+        # aiohttp reads it when it is imported, which a fork has done before.
+        words = (sys.executable, "-m", "lingua_scheduler", *arguments)
+        process = await asyncio.create_subprocess_exec(
+            *words, stdout=PIPE, stderr=STDOUT, env=told, preexec_fn=die_with_parent
+        )
+    else:
+        process = await fork_command(*arguments, stdout=PIPE, stderr=STDOUT, environment=told)
     try:
         async with asyncio.timeout(PATIENCE_S):
             output, _ = await process.communicate()
@@ -58,6 +63,13 @@ async def ended(*arguments: str, **environment: str) -> tuple[int | None, str]:
 async def guarded(server: RedisProcess) -> AsyncIterator[str]:
     """The address of a scheduler that lets no caller in without a key."""
     async with scheduler_on(server.url, auth__mode="required", auth__refresh_ms=60_000) as (scheduler, _):
+        yield f"ws://127.0.0.1:{scheduler.port}"
+
+
+@asynccontextmanager
+async def minting(server: RedisProcess) -> AsyncIterator[str]:
+    """The address of a scheduler with a cluster key, which lets no caller in without a key."""
+    async with scheduler_on(server.url, None, KEYRING, auth__mode="required") as (scheduler, _):
         yield f"ws://127.0.0.1:{scheduler.port}"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import MadeKey, guarded_scheduler, made_key
 
 # As a browser says it.

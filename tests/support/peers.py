@@ -9,6 +9,8 @@ from typing import Any
 
 import aiohttp
 
+from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
+from tests.support.leaks import LEAKS
 from tests.support.waiting import PATIENCE_S
 
 Frame = dict[str, Any]
@@ -75,8 +77,18 @@ class Socket:
             if frame.type is aiohttp.WSMsgType.TEXT:
                 message = json.loads(frame.data)
                 self.heard.append(message)
+                if LEAKS.is_watching:
+                    _search(message)
                 self._unread.put_nowait(message)
         self._unread.put_nowait(None)
+
+
+def _search(message: Frame) -> None:
+    """A client is given its own resume token once; nothing else that a peer is told has a secret in it."""
+    if message["type"] == "session_init_ack":
+        LEAKS.note("a resume token", str(message.get("resume_token")).rpartition(".")[2])
+    elif message["type"] == "error":
+        LEAKS.wrote("error to a peer", json.dumps(message))
 
 
 def registration(languages: tuple[str, ...] = ("en", "zh"), **more: Any) -> Frame:
@@ -248,6 +260,10 @@ class FakeClient:
         self.session_id = ""
         self.ack: Frame = {}
         self._seq = 0
+
+    def known_as(self, node_id: str) -> str:
+        """How a node knows the session, where the scheduler has no cluster key."""
+        return Pseudonyms(self.ack["resume_token"].encode(), self.session_id).at(node_id).session_id
 
     async def init(self, **fields: Any) -> None:
         init = {"client_version": "web-client-v1.0", "platform": "web", "src_lang": "en", "tgt_lang": "zh"}

@@ -4,8 +4,8 @@ from typing import Any, cast
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal, PrincipalKind, unauthenticated
-from lingua_scheduler.domain.access.scopes import ROLES, Needs, Role, Scope
-from lingua_scheduler.services.access.doorkeeper import Shown, Visit
+from lingua_scheduler.domain.access.scopes import Needs, Role, Scope, scopes_of
+from lingua_scheduler.services.access.visits import Shown, Visit
 
 
 def user(subject: str, tenant: str = "acme", **more: Any) -> Principal:
@@ -25,7 +25,8 @@ def node_key(key_id: str, **more: Any) -> Principal:
 
 
 def operator(role: Role, tenant: str = "*", key_id: str = "operator") -> Principal:
-    return Principal(kind=PrincipalKind.OPERATOR, scopes=ROLES[role], tenant=tenant, key_id=key_id)
+    scopes = scopes_of(role, is_for_all=tenant == "*")
+    return Principal(kind=PrincipalKind.OPERATOR, scopes=scopes, tenant=tenant, key_id=key_id)
 
 
 class FakeDoorkeeper:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import aiohttp
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.store.servers.local_cluster import free_port
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.waiting import until
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -62,13 +62,16 @@ def sample(name: str, ports: Proxy, instances: list[int], folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def proxy(name: str, instances: list[int], folder: Path) -> AsyncIterator[Proxy]:
+async def proxy(name: str, instances: list[int], folder: Path, control: Path | None = None) -> AsyncIterator[Proxy]:
+    """HAProxy takes commands at the Unix socket `control`."""
     # Debian keeps both where only root looks.
     program = shutil.which(name) or shutil.which(name, path="/usr/sbin")
     if program is None:
         pytest.skip(f"{name} is not on this machine")
     ports = Proxy(free_port(), free_port())
     config = sample(name, ports, instances, folder)
+    if control is not None:
+        config.write_text(config.read_text().replace("global\n", f"global\n    stats socket {control} level admin\n"))
     with (folder / "proxy.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *COMMANDS[name](program, config, folder), stdout=log, stderr=log, preexec_fn=die_with_parent

@@ -1,7 +1,6 @@
 """The parts of an instance that take part in a recovery, on a real store and without sockets."""
 
 from lingua_scheduler.domain.sessions.terms import Terms
-from lingua_scheduler.protocol.session import SessionInit
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.cluster.leadership import Leadership
@@ -14,6 +13,7 @@ from lingua_scheduler.services.nodes.sweeper import Sweeper
 from lingua_scheduler.services.sessions.session_records import SessionRecords
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.store.store import Store
+from lingua_sdk.protocol.session import SessionInit
 from tests.support.mail import who
 from tests.support.schedulers import settings_with
 

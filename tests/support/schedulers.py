@@ -4,21 +4,25 @@ import asyncio
 import gc
 import os
 import sys
+from asyncio.subprocess import STDOUT
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import aiohttp
 import msgspec
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry.traces import Traces
+from lingua_sdk.processes import die_with_parent, stop
+from tests.support.forked import fork_command
+from tests.support.leaks import LEAKS
 from tests.support.surprises import SURPRISES
 
 # A full collection in a process that holds all tests takes as long as several of them.
@@ -79,7 +83,7 @@ def _sweep() -> None:
 
 
 class ServeProcess:
-    """`lingua serve`, started as a person would."""
+    """`lingua serve` in a process of its own."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         self.process = process
@@ -101,26 +105,63 @@ class ServeProcess:
         return 0
 
 
+async def _note_metrics(serving: ServeProcess) -> None:
+    """Of a process that runs, and shows them without a key."""
+    if serving.process.returncode is None and serving.port:
+        within = aiohttp.ClientTimeout(total=1.0)
+        with suppress(aiohttp.ClientError, TimeoutError, OSError):
+            async with aiohttp.ClientSession(timeout=within) as http:
+                await http.get(f"http://127.0.0.1:{serving.port}/metrics")
+
+
 @asynccontextmanager
 async def serve_process(folder: Path, *arguments: str, **variables: str) -> AsyncIterator[ServeProcess]:
     """`variables` are of its environment."""
     log = folder / "serve.log"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
-    # Not the one of whoever runs the tests.
-    environment["LINGUA_PRIVACY_CLUSTER_KEY_FILE"] = str(folder / "cluster.key")
-    environment["LINGUA_AUTH_BACKUP_FILE"] = str(folder / "credentials.json")
+    with log.open("wb") as output:
+        process = await fork_command(
+            *_words(arguments), stdout=output.fileno(), stderr=STDOUT, environment=_environment(folder, variables)
+        )
+    async with _running(process, log) as serving:
+        yield serving
+
+
+@asynccontextmanager
+async def serve_command(folder: Path, *arguments: str, **variables: str) -> AsyncIterator[ServeProcess]:
+    """Started as a person would, a second of CPU time: for tests of how it starts and ends, or what it costs."""
+    log = folder / "serve.log"
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-m", "lingua_scheduler", "serve", "--port", "0", "--set", "logs.format=json", *arguments),
+            *(sys.executable, "-m", "lingua_scheduler", *_words(arguments)),
             stdout=output,
-            stderr=asyncio.subprocess.STDOUT,
-            env=environment | variables,
+            stderr=STDOUT,
+            env=_environment(folder, variables),
             preexec_fn=die_with_parent,
         )
+    async with _running(process, log) as serving:
+        yield serving
+
+
+def _words(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    return ("serve", "--port", "0", "--set", "logs.format=json", *arguments)
+
+
+def _environment(folder: Path, variables: dict[str, str]) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_"))}
+    # Not those of the person who runs the tests.
+    environment["LINGUA_PRIVACY_CLUSTER_KEY_FILE"] = str(folder / "cluster.key")
+    environment["LINGUA_AUTH_BACKUP_FILE"] = str(folder / "credentials.json")
+    return environment | variables
+
+
+@asynccontextmanager
+async def _running(process: asyncio.subprocess.Process, log: Path) -> AsyncIterator[ServeProcess]:
     serving = ServeProcess(process, log)
     try:
         yield serving
     finally:
+        if LEAKS.is_watching:
+            await _note_metrics(serving)
         await stop(process, 15.0)
         SURPRISES.look_at_log(serving.log)
+        LEAKS.wrote("log of a process", serving.log)

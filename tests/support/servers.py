@@ -6,11 +6,15 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
+from weakref import WeakSet
 
-from lingua_scheduler.processes import die_with_parent
 from lingua_scheduler.store.servers.embedded import shipped_binary
+from lingua_sdk.processes import die_with_parent
+from tests.support.leaks import LEAKS
 
 
 def binaries() -> dict[str, str | None]:
@@ -38,12 +42,17 @@ def _version(program: str) -> str:
 
 
 class RedisProcess:
+    # Those that tests have not stopped yet.
+    running: ClassVar[WeakSet["RedisProcess"]] = WeakSet()
+
     def __init__(self, binary: str, *more: str) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lingua-test-")
         self.socket = Path(self._folder.name) / "redis.sock"
         self.url = f"unix://{self.socket}"
         self.folder = Path(self._folder.name)
-        arguments = ["--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
+        # What it dumps can be searched.
+        arguments = ["--port", "0", "--unixsocket", str(self.socket), "--save", "", "--rdbcompression", "no"]
+        arguments += ["--appendonly", "no"]
         self._command = [binary, *arguments, *more, "--dir", self._folder.name, "--logfile", "redis.log"]
         self.start()
 
@@ -55,7 +64,8 @@ class RedisProcess:
         deadline = time.monotonic() + 30
         while True:
             try:
-                self.flush()
+                self.command("FLUSHALL")
+                self.running.add(self)
                 return
             except OSError:
                 if time.monotonic() > deadline or self._process.poll() is not None:
@@ -63,7 +73,20 @@ class RedisProcess:
                 time.sleep(0.005)
 
     def flush(self) -> None:
+        self.show()
         self.command("FLUSHALL")
+
+    def show(self) -> None:
+        """Have all that it holds and has written searched for secrets, before that is thrown away."""
+        if not LEAKS.is_any_noted:
+            return
+        dump = self.folder / "dump.rdb"
+        is_own = dump.exists()
+        with suppress(OSError):
+            self.command("SAVE")
+        LEAKS.wrote_files(self.folder, "Redis")
+        if not is_own:
+            dump.unlink(missing_ok=True)
 
     def command(self, *words: str) -> bytes:
         """One command, one short answer, over a connection of its own."""
@@ -79,9 +102,12 @@ class RedisProcess:
 
     def kill(self) -> None:
         """Until `start`, which finds it empty."""
+        self.running.discard(self)
         self._process.kill()
         self._process.wait()
 
     def stop(self) -> None:
+        if self in self.running:
+            self.show()
         self.kill()
         self._folder.cleanup()

@@ -9,7 +9,7 @@ import pytest
 
 import lingua_scheduler
 from lingua_scheduler.protocol.uploads import wav_of
-from lingua_scheduler.sdk import wav
+from lingua_sdk import wav
 
 SAMPLE = Path(lingua_scheduler.__file__).parent / "cli" / "assets" / "sample-en.wav"
 # Format and codec, as PyAV names them.

@@ -10,6 +10,9 @@ from typing import Any
 import msgspec
 import structlog
 
+from lingua_scheduler.telemetry import logs
+from tests.support.leaks import LEAKS
+
 # That Redis is away is the one surprise there is a plan for: these are said then, and chores fail.
 _PLANNED = ("redis.down",)
 _AWAY = ("RedisAway", "NotDone", "WritesRefused")
@@ -73,7 +76,18 @@ class _Watched(_Bound):  # type: ignore[misc]
 
     def _process_event(self, method_name: str, event: str | None, event_kw: dict[str, Any]) -> Any:
         SURPRISES.look_at(method_name, event or "", event_kw)
+        if LEAKS.is_watching:
+            said = {**self._context, **logs.add_ids(None, "", event_kw)}
+            # As logs show a failure: without its message.
+            LEAKS.wrote("log", f"{event} { {name: said[name] for name in said.keys() - {'exc_info'}} }")
         return super()._process_event(method_name, event, event_kw)
+
+
+class _Libraries(logging.Handler):
+    """What schedulers would write of a library's record: the static part of its message."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        LEAKS.wrote("log of a library", str(record.msg).partition("\n")[0])
 
 
 class _Loops(logging.Handler):
@@ -90,10 +104,13 @@ def watching() -> Iterator[None]:
     kept, handler = structlog.get_config(), _Loops(logging.ERROR)
     structlog.configure(wrapper_class=_Watched)
     logging.getLogger("asyncio").addHandler(handler)
+    libraries = _Libraries(logging.WARNING)
+    logging.getLogger().addHandler(libraries)
     try:
         yield
     finally:
         # Tasks that nobody asked for their exception tell when they are collected.
         gc.collect(1)
         logging.getLogger("asyncio").removeHandler(handler)
+        logging.getLogger().removeHandler(libraries)
         structlog.configure(**kept)

@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 from playwright.async_api import Browser, Locator, Page, ViewportSize
 
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.sdk.node import Abilities, Node, Translation
+from lingua_sdk.node import Abilities, JobOutput, Node
+from lingua_sdk.protocol.node import JobAssign
 from tests.support.waiting import PATIENCE_S
 
 # Samples as they are, without what a browser does for people's ears, and a copy of every one that was taken.
@@ -24,7 +24,7 @@ window.captured = [];
 window.AudioWorkletNode = class extends AudioWorkletNode {
   constructor(context, name, options) {
     super(context, name, options);
-    if (name === "microphone") this.port.addEventListener("message", ({ data }) => captured.push(...data.samples));
+    if (name === "lingua-capture") this.port.addEventListener("message", ({ data }) => captured.push(...data.samples));
   }
 };
 """
@@ -49,14 +49,12 @@ class Recorder:
     def audio(self) -> bytes:
         return b"".join(job.audio for job in self.jobs)
 
-    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> Translation:
+    async def translate(self, job: JobAssign, partial: Callable[[str], None]) -> JobOutput:
         self.jobs.append(job)
         number = len(self.jobs)
         partial(f"heard a part of {number}")
         await self.may_answer.wait()
-        return Translation(
-            f"heard {number}", f"<b>said</b> {number} in {job.tgt_lang}", self.speech, self.speech_format
-        )
+        return JobOutput(f"heard {number}", f"<b>said</b> {number} in {job.tgt_lang}", self.speech, self.speech_format)
 
 
 @asynccontextmanager

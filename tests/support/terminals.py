@@ -5,10 +5,11 @@ import fcntl
 import os
 import pty
 import struct
-import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tests.support.forked import fork_module
 
 
 class Terminal:
@@ -28,21 +29,15 @@ class Terminal:
     def resize(self, columns: int, lines: int) -> None:
         fcntl.ioctl(self._our_end, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
-    async def run(self, *arguments: str, **environment: str) -> asyncio.subprocess.Process:
-        """Start a program as a shell would: this is its terminal, in every way."""
-
-        def take_over() -> None:
-            os.setsid()
-            fcntl.ioctl(self.program_end, termios.TIOCSCTTY, 0)
-
+    async def run(self, module: str, *arguments: str, **environment: str) -> asyncio.subprocess.Process:
+        """As `python -m module`, as a shell would start it: this is its terminal, in every way."""
         clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, *arguments),
-            stdin=self.program_end,
-            stdout=self.program_end,
-            stderr=self.program_end,
-            env=clean | {"TERM": "xterm-256color"} | environment,
-            preexec_fn=take_over,
+        return await fork_module(
+            module,
+            arguments,
+            (self.program_end, self.program_end, self.program_end),
+            clean | {"TERM": "xterm-256color"} | environment,
+            is_on_terminal=True,
         )
 
 

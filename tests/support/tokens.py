@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText, fresh_key
 from lingua_scheduler.services.access.signing import signing_key_of
+from lingua_sdk.domain.key_texts import KeyKind, KeyText, fresh_key
 
 NOW_S = 1_800_000_000
 NOW_MS = NOW_S * 1000
@@ -36,6 +36,9 @@ class Book:
 
     def find(self, key_id: str) -> Credential | None:
         return self.credentials.get(key_id)
+
+    def all(self) -> list[Credential]:
+        return list(self.credentials.values())
 
     def issuers(self) -> Collection[Issuer]:
         return self.issued.values()

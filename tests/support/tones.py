@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lingua_scheduler.sdk.audio import CHUNK_BYTES
+from lingua_sdk.audio import CHUNK_BYTES
 
 
 def tone(hz: float, rate: int, seconds: float, amplitude: float = 9_000) -> "array[int]":

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.protocol.shapes import JobPipeline
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Partial
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import ShowPartial
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.protocol.shapes import JobPipeline
 
 ALL_STAGES = {"use_asr": True, "use_nmt": True, "use_tts": True, "use_semantic": True, "use_tone": False}
 
@@ -20,7 +20,7 @@ class Ears:
         self.work = work
         self.given: list[tuple[Audio, str]] = []
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:
         self.given.append((audio, language))
         partial(self.heard[:2])
         self.work()

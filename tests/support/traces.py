@@ -5,11 +5,19 @@ from typing import Any
 
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased, Sampler
 
 from lingua_scheduler.telemetry.traces import Traces
+from tests.support.leaks import LEAKS
+
+
+class _Searched(SpanExporter):
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        for span in spans:
+            LEAKS.wrote("trace", span.to_json(indent=None))
+        return SpanExportResult.SUCCESS
 
 
 class Collected:
@@ -18,7 +26,8 @@ class Collected:
     def __init__(self, sampler: Sampler | None = None, memory: InMemorySpanExporter | None = None) -> None:
         self.memory = memory or InMemorySpanExporter()
         self.provider = TracerProvider(sampler or ParentBased(ALWAYS_ON), Resource({}), shutdown_on_exit=False)
-        self.traces = Traces(self.provider, [SimpleSpanProcessor(self.memory)])
+        processors = [SimpleSpanProcessor(self.memory), SimpleSpanProcessor(_Searched())]
+        self.traces = Traces(self.provider, processors)
 
     @property
     def spans(self) -> list[ReadableSpan]:

@@ -6,9 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.protocol.node import AsrPartial
 from lingua_scheduler.protocol.sealing import Keyring
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.protocol.signals import AttemptAdvanced, PartialHeard
 from lingua_scheduler.services.attempts.assignments import Assignments, AttemptStep
 from lingua_scheduler.services.attempts.ending import Endings
@@ -19,6 +17,8 @@ from lingua_scheduler.services.dispatch.relay import Relay
 from lingua_scheduler.services.nodes.connected import connected_nodes
 from lingua_scheduler.services.nodes.links import NodeLinks
 from lingua_scheduler.store.store import Store
+from lingua_sdk.protocol.node import AsrPartial
+from lingua_sdk.protocol.shapes import Message
 from tests.support.connected import Ear
 from tests.support.mail import Office
 from tests.support.schedulers import settings_with

@@ -1,8 +1,8 @@
 """The socket of a node at whose other end nobody reads."""
 
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_sdk.protocol.shapes import Message
 
 
 class Wall:

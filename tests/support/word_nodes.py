@@ -6,13 +6,15 @@ import asyncio
 import os
 import sys
 import time
+from asyncio.subprocess import DEVNULL, STDOUT
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk.node import Audio, Node, Partial, Pipeline, run_node
+from lingua_sdk.node import Audio, Node, Pipeline, ShowPartial, run_node
+from lingua_sdk.processes import stop
 from tests.support.crowds import END
+from tests.support.forked import fork_module
 
 
 class Ears:
@@ -21,7 +23,7 @@ class Ears:
     def __init__(self, work_s: float) -> None:
         self._work_s = work_s
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:
         # Several sentences may have been cut as one.
         words = " ".join(part.strip(b"\0").decode() for part in audio.samples.split(END)[:-1])
         print("began", words, flush=True)
@@ -61,13 +63,8 @@ async def word_node(
 ) -> AsyncIterator[NodeProcess]:
     log = folder / f"{name}-{len(list(folder.iterdir()))}.log"
     with log.open("wb") as output:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.support.word_nodes", f"127.0.0.1:{port}", name, str(slots), str(work_s)),
-            stdout=output,
-            stderr=asyncio.subprocess.STDOUT,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-            preexec_fn=die_with_parent,
-        )
+        words = (f"127.0.0.1:{port}", name, str(slots), str(work_s))
+        process = await fork_module("tests.support.word_nodes", words, (DEVNULL, output.fileno(), STDOUT), os.environ)
     try:
         yield NodeProcess(process, log)
     finally:

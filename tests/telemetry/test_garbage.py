@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.telemetry import garbage
 from lingua_scheduler.telemetry.garbage import DEEP_EVERY_S, Tidier
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import FakeNode, Field, Frame, field, result_of, stay_silent
 from tests.support.servers import RedisProcess
 from tests.support.speech import PACKET
@@ -205,6 +205,26 @@ async def test_the_oldest_generation_stays_empty_however_much_is_made(
     assert gc.get_stats()[2]["collections"] == full
     assert len(gc.get_objects(2)) < 1_000
     assert gc.get_freeze_count() > len(kept) - 20_000
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 looks at a little of everything instead")
+async def test_a_collection_of_the_middle_generation_looks_at_few_objects(
+    tidier: tuple[Tidier, list[float], list[bool]],
+) -> None:
+    looked_at = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == garbage.MIDDLE:
+            looked_at.append(len(gc.get_objects(0)) + len(gc.get_objects(1)))
+
+    gc.callbacks.append(note)
+    try:
+        kept = [[number] for number in range(50_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert kept
+    assert len(looked_at) > 5
+    assert max(looked_at) < 5 * gc.get_threshold()[0]
 
 
 async def test_when_memory_has_grown_a_lot_nobody_waits_for_a_quiet_moment(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.protocol.uploads import SoundFormat, sniff, wav_of
-from lingua_scheduler.sdk import wav
 from lingua_scheduler.uploads.decoding import BadFile, NoLibrary, TooLong, joined, samples_of
+from lingua_sdk import wav
 from tests.support.sounds import COMPRESSED, compressed, sample_pcm16
 
 LONG_ENOUGH_MS = 60_000

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from tools.chaos.events import Evidence, Happened, Outcome, Session, Spoken, Worked
+from tools.chaos.events import Evidence, Happened, Outcome, Refused, Session, Spoken, Worked
 
 T = TypeVar("T", Spoken, Outcome)
 
@@ -79,6 +79,10 @@ PROBLEMS = {
 }
 
 
+# A frozen process that goes on does what it had to do in this time.
+AT_ONCE_S = 1.0
+
+
 def judged(seen: Evidence, max_mb: float = float("inf")) -> Verdict:
     problems: list[Problem] = []
     figures: Counter[str] = Counter(
@@ -86,6 +90,7 @@ def judged(seen: Evidence, max_mb: float = float("inf")) -> Verdict:
     )
     figures["resumed"] = sum(len(session.resumed_s) for session in seen.sessions)
     figures["broken off"] = sum(session.ended_by == "broken" for session in seen.sessions)
+    figures["refused after a freeze"] = sum(_has_just_thawed(one, seen.faults) for one in seen.refused)
     faults = _Faults(seen.faults)
     spoken, outcomes = _by_session(seen.spoken), _by_session(seen.outcomes)
     for session in seen.sessions:
@@ -266,8 +271,24 @@ def _gaps(is_heard: Sequence[bool]) -> Iterable[tuple[int, int]]:
             begin = None
 
 
+def _has_just_thawed(one: Refused, faults: Sequence[Happened]) -> bool:
+    """Whether the node was frozen until now. It then reads orders that were given up long ago together with new ones,
+    and refuses what is too much: neither side alone can tell, so the node keeps the last word on its slots."""
+    process = one.node.removeprefix("n").partition("-")[0]
+    return any(
+        fault.what == "node.freeze"
+        and fault.target == f"#{process}"
+        and fault.ended_s - AT_ONCE_S <= one.at_s <= fault.ended_s + AT_ONCE_S
+        for fault in faults
+    )
+
+
 def _oversold(seen: Evidence) -> list[Problem]:
-    problems = [Problem("oversold", one.at_s, f"{one.node} refused: {one.why}") for one in seen.refused]
+    problems = [
+        Problem("oversold", one.at_s, f"{one.node} refused: {one.why}")
+        for one in seen.refused
+        if not _has_just_thawed(one, seen.faults)
+    ]
     problems += [
         Problem("oversold", one.at_s, f"{one.node} has {one.leases} leases on {one.slots} slots in Redis")
         for one in seen.ledger

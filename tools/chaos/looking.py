@@ -21,8 +21,9 @@ LOOK_EVERY_S = 1.0
 SHARDS = 3
 # Leases linger for 30 s, sessions outlive their sockets by 30 s, a dead instance's mail is adopted after 6 s.
 QUIET_WITHIN_S = 90.0
-# What may stay when every peer has left: who wrote the data, who led, who is alive; all of a size that does not grow.
-LASTING = re.compile(r"\{(meta|pools|instances)\}:|\{shards\}:(load|room)$|\{s\d+\}:recent$")
+# What may stay when every peer has left: who wrote the data, who led, who is alive, and the audit log with its limit.
+# None of it grows.
+LASTING = re.compile(r"\{(meta|pools|instances|audit)\}:|\{shards\}:(load|room)$|\{s\d+\}:recent$")
 MAIL = re.compile(r"\{instance:([^}]+)\}:(?:inbox|adopter)$")
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import aiohttp
 
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.sdk.node import Abilities, Node, Translation
+from lingua_sdk.node import Abilities, JobOutput, Node
+from lingua_sdk.protocol.node import JobAssign
 from tests.support.field_mind import Mind
 from tests.support.field_node import FieldNode
 from tests.support.field_speech import Heard, hear
@@ -44,7 +44,7 @@ class Ear:
         self._dice = dice
         self._serial = itertools.count()
 
-    async def translate(self, job: JobAssign, _: Callable[[str], None]) -> Translation:
+    async def translate(self, job: JobAssign, _: Callable[[str], None]) -> JobOutput:
         key = f"{self._node} {next(self._serial)}"
         about = {"job": job.job_id, "attempt": job.attempt_id, "connection": 0, "slots": SLOTS}
         self._journal.write("begin", self._node, key=key, **about)
@@ -53,7 +53,7 @@ class Ear:
         finally:
             self._journal.write("end", self._node, key=key)
         text = text_of(hear(job.audio, job.audio_format))
-        return Translation(text, text)
+        return JobOutput(text, text)
 
 
 def our_node(name: str, addresses: Sequence[str], journal: Journal, dice: random.Random) -> Node:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import aiohttp
 
-from lingua_scheduler.protocol.session import MissingResult, SessionOutgoing, TranslationResult, UiEvent
-from lingua_scheduler.sdk.client import Client, SessionFailed
+from lingua_sdk.client import Client, SessionFailed
+from lingua_sdk.protocol.session import MissingResult, SessionOutgoing, TranslationResult, UiEvent
 from tests.support.field_browser import FieldBrowser, one_way
 from tests.support.field_gateway import FieldGateway
 from tests.support.field_phone import FieldPhone
-from tests.support.field_sockets import abort
 from tests.support.field_speech import hear, opus, pcm16, say
 from tests.support.peers import Frame
 from tools.chaos.events import Evidence, Incident, Outcome, Session, Span, Spoken
@@ -126,7 +125,8 @@ class _NotingClient(Client):
         await super()._resume()
 
     def cut(self) -> None:
-        abort(self._line.socket)
+        if self._line.socket is not None:
+            self._line.socket.abort()
 
 
 class SdkSpeaker(Speaker):

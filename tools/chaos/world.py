@@ -7,8 +7,8 @@ import signal
 import sys
 from pathlib import Path
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.store.servers.local_cluster import free_port
+from lingua_sdk.processes import die_with_parent, stop
 
 START_WITHIN_S = 60.0
 PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -47,11 +47,11 @@ def read_floors(path: Path = FLOORS) -> dict[str, Floor]:
     return {package: Floor(**floor) for package, floor in tomllib.loads(path.read_text("utf-8")).items()}
 
 
-def by_package(report: Mapping[str, Any], source: Path) -> dict[str, Files]:
-    """The files of each package and module directly in `source`, from coverage's JSON report."""
+def by_package(report: Mapping[str, Any], source: Path, sdk: Path | None = None) -> dict[str, Files]:
+    """The files of each package and module directly in `source`, and of all in `sdk`, from coverage's JSON report."""
     packages: dict[str, dict[str, Figure]] = defaultdict(dict)
     for path, file in report["files"].items():
-        place = Path(path).resolve().relative_to(source)
+        place = _place(Path(path).resolve(), source, sdk)
         summary = file["summary"]
         figure = Figure(
             summary["num_statements"], summary["covered_lines"], summary["num_branches"], summary["covered_branches"]
@@ -59,6 +59,13 @@ def by_package(report: Mapping[str, Any], source: Path) -> dict[str, Files]:
         if figure.lines:  # an empty __init__.py has nothing to run
             packages[place.parts[0].removesuffix(".py")][place.as_posix()] = figure
     return dict(packages)
+
+
+def _place(path: Path, source: Path, sdk: Path | None) -> Path:
+    """Of a file, in its package."""
+    if sdk is not None and path.is_relative_to(sdk):
+        return Path("sdk") / path.relative_to(sdk)
+    return path.relative_to(source)
 
 
 def total(files: Files) -> Figure:

@@ -27,6 +27,8 @@ class Project(NamedTuple):
     source: Path
     data: Path
     floors: Path
+    # The source of the SDK, whose figures are those of a package `sdk`.
+    sdk: Path | None = None
 
     def coverage(self, data: Path, *, suffix: bool | None = None) -> coverage.Coverage:
         # `__main__.py` runs only as a process of its own.
@@ -35,7 +37,7 @@ class Project(NamedTuple):
             data_suffix=suffix,
             config_file=False,
             branch=True,
-            source=[str(self.source)],
+            source=[str(one) for one in (self.source, self.sdk) if one is not None],
             omit=[str(self.source / "__main__.py")],
             concurrency="thread",
         )
@@ -88,7 +90,7 @@ class Controller:
         combined.save()
         report = self._parts / "report.json"
         combined.json_report(outfile=str(report))
-        packages = by_package(json.loads(report.read_text("utf-8")), self._project.source)
+        packages = by_package(json.loads(report.read_text("utf-8")), self._project.source, self._project.sdk)
         floors = read_floors(self._project.floors)
         is_judged = is_whole(session)
         terminal = session.config.pluginmanager.get_plugin("terminalreporter")

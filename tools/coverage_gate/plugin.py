@@ -11,7 +11,9 @@ _ROOT = Path(__file__).parent.parent.parent
 
 # Not in pytest_configure: conftest.py of the tests imports the source before that.
 # `.venv/bin/coverage html` shows the data line by line.
-_started = start(Project(_ROOT / "src" / "lingua_scheduler", _ROOT / ".coverage", FLOORS))
+_started = start(
+    Project(_ROOT / "src" / "lingua_scheduler", _ROOT / ".coverage", FLOORS, _ROOT / "lingua-sdk/src/lingua_sdk")
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,6 +33,7 @@ TRACED = {
             *("first_path", "jobs", "sessions", "node_failures", "requests", "resume", "lost_sessions", "moving"),
             *("bad_input", "bad_nodes", "carrying_on", "lost_data", "rebuilt_ledger", "refused_writes", "hard_days"),
             *("wide_nodes", "watching", "existing_nodes", "wire", "clock_jumps", "metrics", "traces"),
+            *("rooms", "room_guests", "room_messages", "room_speech"),
         )
     ),
 }

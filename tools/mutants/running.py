@@ -138,7 +138,7 @@ class Copy:
     def _environment(self) -> dict[str, str]:
         # Before the editable install, which leads to the working tree.
         # Last this tool, for a tree that has none.
-        paths = (self.root / "src", self.root, Path(__file__).parents[2])
+        paths = (self.root / "src", self.root / "lingua-sdk" / "src", self.root, Path(__file__).parents[2])
         return os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths))}
 
     def _pytest(self, *arguments: str, timeout_s: float, **variables: str) -> tuple[int | None, str]:

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import click
 
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, MAX_KEY_BYTES, AccessDenied, read_key_file
-from lingua_scheduler.sdk.address import origin_of, page_url
+from lingua_sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, MAX_KEY_BYTES, AccessDenied, read_key_file
+from lingua_sdk.address import origin_of, page_url
 
 _HEADER = "# Keys of lingua login, by address of the scheduler. To have this file is to have the keys.\n"
 # What users other than its owner may do with it.

@@ -5,9 +5,11 @@ import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import click
 import msgspec
+from msgspec import structs
 
 from lingua_scheduler.cli.audit_access import note_command
 from lingua_scheduler.cli.options import Exit, fail, load_settings
@@ -102,7 +104,7 @@ def with_store(
             if writes:
                 await store.claim_data()
             if notes is not None:
-                await note_command(store, settings, *notes)
+                await note_command(store, _with_data_beside(settings, url), *notes)
             return await look(store)
         finally:
             await store.close()
@@ -113,6 +115,14 @@ def with_store(
         fail(f"Redis at {shown(url)} cannot be reached: {error}", Exit.REDIS)
     except (StoreError, EmbeddedError) as error:
         fail(str(error), Exit.REDIS)
+
+
+def _with_data_beside(settings: Settings, url: str) -> Settings:
+    """The keys of the audit log lie beside an embedded server, also if a scheduler has named it by its socket."""
+    folder = Path(unquote(url.removeprefix("unix://"))).parent
+    if not url.startswith("unix://") or running_url(folder) != url:
+        return settings
+    return structs.replace(settings, redis=structs.replace(settings.redis, data_dir=str(folder)))
 
 
 def _settings(redis_url: str | None, data_dir: str | None, config: Path | None) -> Settings:

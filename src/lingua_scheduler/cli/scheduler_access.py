@@ -11,9 +11,10 @@ from lingua_scheduler.cli.credentials import shown_to, source_of
 from lingua_scheduler.cli.options import DEFAULT_ADDRESS, Exit, fail, load_settings
 from lingua_scheduler.configuration.data_dirs import resolved_data_dir
 from lingua_scheduler.configuration.loading import URL_VARIABLE
-from lingua_scheduler.sdk.access import PROXY_ASKS, AccessDenied
-from lingua_scheduler.sdk.address import BadAddress, socket_url
-from lingua_scheduler.sdk.watching import Failures, Refused, Trouble, get, post, trouble_of
+from lingua_sdk.access import PROXY_ASKS, AccessDenied
+from lingua_sdk.address import BadAddress, socket_url
+from lingua_sdk.http import Absent, Refused, get, post
+from lingua_sdk.trouble import Failures, Trouble, trouble_of
 
 T = TypeVar("T")
 
@@ -83,22 +84,27 @@ def address_of(folder: str) -> str:
         fail(f"the embedded Redis in {folder} cannot be used: {error}", Exit.REDIS)
     if not found:
         fail(f"no scheduler uses the embedded Redis in {folder} now; start one with: lingua serve", Exit.SCHEDULER)
-    host, _, port = found[0].rpartition(":")
-    return f"ws://{ANY_ADDRESS.get(host, host)}:{port}"
+    # With a scheme if it has TLS.
+    scheme, _, place = found[0].rpartition("://")
+    host, _, port = place.rpartition(":")
+    return f"{'wss' if scheme else 'ws'}://{ANY_ADDRESS.get(host, host)}:{port}"
 
 
-def got(url: str, path: str) -> bytes:
+def got(url: str, path: str, *, absent: str = "") -> bytes:
     """A page of the scheduler; fails as `asked` does."""
-    return asked(url, lambda: asyncio.run(get(url, path, shown_to(url))))
+    return asked(url, lambda: asyncio.run(get(url, path, shown_to(url))), absent=absent)
 
 
-def posted(url: str, path: str, body: bytes) -> bytes:
+def posted(url: str, path: str, body: bytes, *, absent: str = "") -> bytes:
     """What the scheduler answers to a JSON body; fails as `asked` does."""
-    return asked(url, lambda: asyncio.run(post(url, path, body, shown_to(url))))
+    return asked(url, lambda: asyncio.run(post(url, path, body, shown_to(url))), absent=absent)
 
 
-def asked(url: str, ask: Callable[[], T]) -> T:
-    """What the scheduler answers; every failure ends the command with one sentence that blames the right thing."""
+def asked(url: str, ask: Callable[[], T], *, absent: str = "") -> T:
+    """What the scheduler answers; every failure ends the command with one sentence that blames the right thing.
+
+    `absent` is the sentence where a name that the user gave is unknown: a mistake in the input, not of the scheduler.
+    """
     try:
         return ask()
     except BadAddress as error:
@@ -106,6 +112,8 @@ def asked(url: str, ask: Callable[[], T]) -> T:
     except AccessDenied as error:
         not_allowed(url, error)
     except Refused as error:
+        if absent and isinstance(error, Absent):
+            fail(absent, Exit.SETTINGS)
         fail(f"the scheduler at {url} refused ({error})", Exit.SCHEDULER)
     except BrokenPipeError:
         raise  # our own output

@@ -5,11 +5,30 @@ from typing import Any
 
 from lingua_scheduler.configuration.errors import SettingsError
 from lingua_scheduler.configuration.fields import shown_value
+from lingua_scheduler.domain.access.credentials import is_tenant
+from lingua_scheduler.domain.access.role_tables import read_grant
+from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.guards.origins import ANY, read_host, read_origin
+from lingua_scheduler.domain.guards.provider_urls import is_safe_url
+from lingua_scheduler.domain.rooms.relays import is_relay_url
 from lingua_scheduler.domain.watching.demand import is_listable
+from lingua_sdk.domain.languages import is_code
 
 _AROUND_AUDIO_BYTES = 8_192
+_ROLES = "auth.oidc.roles"
+# The first has no use without the second.
+_TOGETHER = (
+    ("auth.oidc.issuer", "auth.oidc.client_id"),
+    ("auth.oidc.issuer", _ROLES),
+    ("auth.proxy_user_header", _ROLES),
+    ("auth.proxy_user_header", "auth.proxy_groups_header"),
+    ("auth.proxy_user_header", "server.trusted_proxies"),
+    ("server.tls_cert_file", "server.tls_key_file"),
+    ("server.tls_key_file", "server.tls_cert_file"),
+    ("server.tls_client_ca_file", "server.tls_cert_file"),
+    ("server.client_cert_header", "server.trusted_proxies"),
+)
 
 
 def check_together(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
@@ -21,6 +40,9 @@ def check_together(values: Mapping[str, Any], origins: Mapping[str, str]) -> Non
     _check_order("requests.claim_ms", "requests.keep_ms", values, origins)
     _check_order("watch.watched_interval_ms", "watch.interval_ms", values, origins)
     _check_bodies(values, origins)
+    _check_ports(values, origins)
+    _check_people(values, origins)
+    _check_pairs(values, origins)
     for name, (is_fine, expected) in _ITEMS.items():
         _check_items(name, is_fine, expected, values, origins)
 
@@ -42,6 +64,38 @@ def _check_bodies(values: Mapping[str, Any], origins: Mapping[str, str]) -> None
             f"{body} = {values[body]} ({origins[body]}) is too small for an utterance of {audio} = {values[audio]} "
             f"({origins[audio]}) as base64; set it to at least {needed}"
         )
+
+
+def _check_ports(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """Also where the hosts differ: one of them may stand for every address."""
+    public, internal = "server.port", "server.internal_port"
+    if values[internal] and values[internal] == values[public]:
+        raise SettingsError(
+            f"{internal} = {values[internal]} ({origins[internal]}) is also {public} ({origins[public]}); "
+            "choose another, or 0 for none"
+        )
+
+
+def _check_people(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """How operators without a key log in."""
+    for name in ("auth.oidc.issuer", "auth.oidc.callback_url"):
+        if values[name] and not is_safe_url(values[name]):
+            expected = "an https address without user, query and fragment; http only on loopback"
+            raise SettingsError(f"{name} = {shown_value(values[name])} ({origins[name]}): expected {expected}")
+    for group, text in values[_ROLES].items():
+        if read_grant(text) is None:
+            expected = f"role@tenant or role@*, with one of the roles {', '.join(Role)}"
+            told = f"{shown_value(group)} = {shown_value(text)} ({origins[_ROLES]})"
+            raise SettingsError(f"{_ROLES} holds {told}: expected {expected}")
+    scopes = "auth.oidc.scopes"
+    if values["auth.oidc.issuer"] and "openid" not in values[scopes]:
+        raise SettingsError(f"{scopes} ({origins[scopes]}) lacks openid; add it")
+
+
+def _check_pairs(values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    for name, other in _TOGETHER:
+        if values[name] and not values[other]:
+            raise SettingsError(f"{name} is set ({origins[name]}) and {other} is empty; set both or none")
 
 
 def _check_items(
@@ -81,5 +135,8 @@ _ITEMS: Mapping[str, tuple[Callable[[str], bool], str]] = {
     "server.trusted_proxies": (_is_network, _NETWORK),
     "server.allow_calls_to": (_is_network, _NETWORK),
     "server.unmetered_addresses": (_is_network, _NETWORK),
+    "rooms.turn_urls": (is_relay_url, "a STUN or TURN server, e.g. turn:turn.example:3478"),
+    "pools.pivot_langs": (is_code, "a language code, e.g. en"),
+    "pools.private_only": (is_tenant, "a tenant: lower-case letters, digits and -, at most 63"),
     "pools.wanted": (is_listable, "a language pair, e.g. en:pt or en:pt:text, or the word history"),
 }

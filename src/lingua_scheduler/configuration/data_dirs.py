@@ -44,6 +44,12 @@ def credentials_path(settings: Settings) -> Path | None:
     return path.with_stem(f"{path.stem}-{hashlib.sha256(where.encode()).hexdigest()[:12]}")
 
 
+def audit_anchor_path(settings: Settings) -> Path | None:
+    """Path of the last signed head of the audit log: beside the copy of all credentials, as long as there is one."""
+    path = credentials_path(settings)
+    return None if path is None else path.with_suffix(".audit-anchor")
+
+
 def cluster_key_path(settings: Settings) -> Path | None:
     """Path of the cluster key; None if there is none, or no directory for it."""
     return _data_path(settings.privacy.cluster_key_file, settings.redis)

@@ -14,7 +14,8 @@ from lingua_scheduler.configuration.checks import check_together
 from lingua_scheduler.configuration.constants import CONSTANTS, hint_of, variable_of
 from lingua_scheduler.configuration.data_dirs import APP_DIR, xdg_data_home
 from lingua_scheduler.configuration.errors import SettingsError
-from lingua_scheduler.configuration.fields import KNOWN, fields, shown_value
+from lingua_scheduler.configuration.fields import KNOWN, SECTIONS, fields, shown_value
+from lingua_scheduler.configuration.redis_password import with_password
 from lingua_scheduler.settings import Settings
 
 FILE_NAME = "config.toml"
@@ -74,10 +75,15 @@ def load(
         values["redis.data_dir"] = str(Path(data_home, APP_DIR))
         origins["redis.data_dir"] = "environment XDG_DATA_HOME"
     check_together(values, origins)
-    tables: dict[str, dict[str, object]] = {}
+    where = origins["redis.password_file"]
+    values["redis.url"] = with_password(str(values["redis.url"]), str(values["redis.password_file"]), where)
+    tables: dict[str, Any] = {}
     for name, value in values.items():
-        section, _, key = name.partition(".")
-        tables.setdefault(section, {})[key] = value
+        *sections, key = name.split(".")
+        table = tables
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[key] = value
     return Loaded(msgspec.convert(tables, Settings), origins, tuple(hints), path, notice)
 
 
@@ -126,9 +132,18 @@ def _of_file(path: Path, hints: list[str]) -> Iterator[_Given]:
                 yield _Given(key, None, origin)
     for section, table in tables.items():
         if isinstance(table, dict) and (table or section in Settings.__struct_fields__):
-            yield from (_Given(f"{section}.{key}", value, origin) for key, value in table.items())
+            yield from _of_table(section, table, origin)
         else:
             yield _Given(section, table, origin)  # no setting has a bare name, so this is reported as unknown
+
+
+def _of_table(section: str, table: Mapping[str, Any], origin: str) -> Iterator[_Given]:
+    for key, value in table.items():
+        name = f"{section}.{key}"
+        if name in SECTIONS and isinstance(value, dict):
+            yield from _of_table(name, value, origin)
+        else:
+            yield _Given(name, value, origin)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -165,7 +180,7 @@ def _unknown(name: str, origin: str) -> SettingsError:
     for field in fields():
         label = field.variable if is_variable else field.name
         # The bare key too: the setting may have been written in the wrong section, or in none.
-        near |= {field.name.partition(".")[2]: label, field.name.replace(".", "_"): label}
+        near |= {field.name.rpartition(".")[2]: label, field.name.replace(".", "_"): label}
     spelled = name.removeprefix("LINGUA_").casefold()
     key = spelled.rpartition(".")[2]
     found = [key] if key in near else get_close_matches(spelled.replace(".", "_"), near, n=1)

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.domain.watching.handling import HandleOutcome
+from lingua_scheduler.domain.watching.handling import HandleOutcome, alarm_id
 from lingua_scheduler.protocol.http_watching import AlarmChoice, AlarmHandled, AlarmList
 from lingua_scheduler.services.watching.alarm_handling import AlarmDesk, ListedPair
-from lingua_scheduler.services.watching.snapshot import Snapshots
+from lingua_scheduler.services.watching.views import Views
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _TAG = "watching"
 _AWAY = KnownProblem(
@@ -16,14 +16,15 @@ _AWAY = KnownProblem(
 )
 
 
-def alarm_operations(desk: AlarmDesk, snapshots: Snapshots) -> Iterable[Operation]:
-    async def list_alarms(_: Call[None, None]) -> AlarmList:
-        return AlarmList(alarms=(await snapshots.read()).alarms)
+def alarm_operations(desk: AlarmDesk, views: Views) -> Iterable[Operation]:
+    async def list_alarms(call: Call[None, None]) -> AlarmList:
+        return AlarmList(alarms=(await views.read(call.principal.limited_to)).alarms)
 
     async def handle(call: Call[AlarmChoice, None]) -> AlarmHandled:
         choice = call.body
         if not f"{choice.alarm}{choice.by}".isprintable():
             raise Problem(400, ErrorCode.INVALID_MESSAGE, "alarm and by must be printable text")
+        await _check_owner(views, call.principal.limited_to, choice.alarm)
         try:
             outcome = await desk.handle(choice.alarm, choice.action, choice.for_ms, choice.by)
         except ListedPair:
@@ -31,8 +32,7 @@ def alarm_operations(desk: AlarmDesk, snapshots: Snapshots) -> Iterable[Operatio
             raise Problem(409, HttpCode.ALARM_KEPT, detail) from None
         match outcome:
             case HandleOutcome.GONE:
-                detail = f"no alarm {choice.alarm} is raised; lingua alarms lists them, and GET /v1/alarms"
-                raise Problem(404, HttpCode.UNKNOWN_ALARM, detail)
+                raise _unknown(choice.alarm)
             case HandleOutcome.FULL:
                 raise Problem(409, HttpCode.ALARM_KEPT, "too many alarms are silenced; reset some first")
         return AlarmHandled(alarm=choice.alarm, action=choice.action)
@@ -73,3 +73,19 @@ def alarm_operations(desk: AlarmDesk, snapshots: Snapshots) -> Iterable[Operatio
             ),
         ),
     )
+
+
+async def _check_owner(views: Views, tenant: str | None, name: str) -> None:
+    """An operator of one tenant handles what is about its nodes; what all feel is not its to silence."""
+    if tenant is None:
+        return
+    shown = {alarm_id(one.code, one.subject): one for one in (await views.read(tenant)).alarms}
+    if name not in shown:
+        raise _unknown(name)
+    if not shown[name].tenant:
+        raise Problem(403, HttpCode.PERMISSION_DENIED, f"{name} is for operators of all tenants to handle")
+
+
+def _unknown(name: str) -> Problem:
+    detail = f"no alarm {name} is raised; lingua alarms lists them, and GET /v1/alarms"
+    return Problem(404, HttpCode.UNKNOWN_ALARM, detail)

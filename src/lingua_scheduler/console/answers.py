@@ -10,10 +10,10 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _log = logs.get()
 
@@ -118,7 +118,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Problem as problem:
-        return _problem_response(problem)
+        return problem_response(problem)
     except RedisAway as error:
         # Where Redis is, and what it said, is for the log alone.
         _log.warning("request.unserved", request_id=request[REQUEST_ID], error=str(error))
@@ -191,7 +191,7 @@ def error_response(status: int, code: str, detail: str) -> web.Response:
     return json_response({"error": code, "detail": detail}, status)
 
 
-def _problem_response(problem: Problem) -> web.Response:
+def problem_response(problem: Problem) -> web.Response:
     response = error_response(problem.status, problem.code, problem.detail)
     if problem.retry_after_s is not None:
         response.headers["Retry-After"] = str(problem.retry_after_s)

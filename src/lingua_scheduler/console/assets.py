@@ -1,7 +1,9 @@
 """Static pages: a directory of `assets/`, served as it is, under a policy that allows no external resources."""
 
+import gzip
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -14,6 +16,8 @@ _TYPES = {
     "json": "application/json",
     "svg": "image/svg+xml",
 }
+# What is large is kept as `name.gz`, and sent like that.
+_PACKED = ".gz"
 _INDEX = "index.html"
 _HEADERS = {
     # Cached, but revalidated each time, so that after an upgrade no page mixes old and new files.
@@ -29,6 +33,7 @@ class _Asset(NamedTuple):
     body: bytes
     content_type: str
     etag: str
+    is_packed: bool = False
 
 
 def serve_folder(app: web.Application, path: str, folder: str, headers: Mapping[str, str] | None = None) -> None:
@@ -52,17 +57,16 @@ def serve_shared(app: web.Application) -> None:
 
 
 def _giver(folder: str, headers: Mapping[str, str]) -> Callable[[web.Request], Awaitable[web.Response]]:
-    assets = _read(folder)
     all_headers = {**_HEADERS, **headers}
 
     async def give(request: web.Request) -> web.Response:
-        asset = assets.get(request.match_info.get("name", _INDEX))
+        asset = _read(folder).get(request.match_info.get("name", _INDEX))
         if asset is None:
             raise web.HTTPNotFound
         if any(known.value in (asset.etag, "*") for known in request.if_none_match or ()):
             response = web.Response(status=304, headers=all_headers)
         else:
-            response = web.Response(body=asset.body, headers=all_headers)
+            response = _response(asset, request.headers.get("Accept-Encoding", ""), all_headers)
             response.content_type = asset.content_type
             response.charset = "utf-8"
         response.etag = asset.etag
@@ -71,12 +75,23 @@ def _giver(folder: str, headers: Mapping[str, str]) -> Callable[[web.Request], A
     return give
 
 
-def _read(folder: str) -> dict[str, _Asset]:
-    """All of it is a few dozen kilobytes, so it stays in memory."""
+def _response(asset: _Asset, accepted: str, headers: Mapping[str, str]) -> web.Response:
+    if not asset.is_packed:
+        return web.Response(body=asset.body, headers=headers)
+    if "gzip" in accepted:
+        return web.Response(body=asset.body, headers={**headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"})
+    # No browser asks like that.
+    return web.Response(body=gzip.decompress(asset.body), headers={**headers, "Vary": "Accept-Encoding"})
+
+
+@cache
+def _read(folder: str) -> Mapping[str, _Asset]:
+    """Read with the first request and kept, once for all schedulers of a process: most are dozens of kilobytes."""
     found = {}
     for entry in files(__package__).joinpath("assets", folder).iterdir():
-        content_type = _TYPES.get(entry.name.rpartition(".")[2])
+        name = entry.name.removesuffix(_PACKED)
+        content_type = _TYPES.get(name.rpartition(".")[2])
         if content_type is not None:
             body = entry.read_bytes()
-            found[entry.name] = _Asset(body, content_type, hashlib.sha256(body).hexdigest()[:16])
+            found[name] = _Asset(body, content_type, hashlib.sha256(body).hexdigest()[:16], name != entry.name)
     return found

@@ -10,14 +10,17 @@ from aiohttp import web
 
 from lingua_scheduler.console.operations import Call, Operation, Problem
 from lingua_scheduler.domain.access.audit import AuditOutcome, Value
+from lingua_scheduler.domain.access.principals import PrincipalKind
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.services.access.auditing import Auditor
 from lingua_scheduler.store.connection import RedisAway
+from lingua_sdk.domain.errors import ErrorCode
 
 AnyCall = Call[Any, Any]
 
-AUDITED = frozenset({Scope.FLEET_OPERATE, Scope.KEYS_WRITE})
+AUDITED = frozenset({Scope.FLEET_OPERATE, Scope.CLUSTER_OPERATE, Scope.KEYS_WRITE, Scope.TOKENS_MINT})
+# Apps and their users may do some of it to what is their own. They are many: their entries would push others out.
+_NOTED = (PrincipalKind.OPERATOR, PrincipalKind.LOCAL)
 _READS = ("GET", "HEAD")
 _VERBS = {"POST": "create", "PUT": "set", "PATCH": "change", "DELETE": "delete"}
 # Texts of a body that an entry tells. All others are left out: they may be secret, or what a person wrote.
@@ -45,8 +48,8 @@ def _audited(operation: Operation, auditor: Auditor) -> Operation:
         await auditor.note(call.principal, call.caller.address, action, thing, outcome, values, call.request_id)
 
     async def handle(call: AnyCall) -> Any:
-        if call.is_forwarded:
-            # The instance that took it has noted it.
+        # What is forwarded was noted by the instance that took it.
+        if call.is_forwarded or call.principal.kind not in _NOTED:
             return await operation.handle(call)
         try:
             await note(call, AuditOutcome.REQUESTED)
@@ -95,6 +98,8 @@ def _shown(value: Any, *, is_told: bool) -> Value | None:
         return value
     if isinstance(value, str) and is_told:
         return value or None
+    if isinstance(value, dict) and is_told:
+        return " ".join(f"{name}={text}" for name, text in value.items()) or None
     if isinstance(value, list | tuple | frozenset | set) and is_told:
         return " ".join(str(one.value if isinstance(one, Enum) else one) for one in value) or None
     return None

@@ -9,7 +9,7 @@ from typing import TypeVar
 from aiohttp import hdrs, web
 
 from lingua_scheduler.console.answers import Problem
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 B = TypeVar("B")
 

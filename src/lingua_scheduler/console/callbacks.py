@@ -4,9 +4,9 @@ import aiohttp
 
 from lingua_scheduler.console.outside import REFUSED, client_session, refusal_in
 from lingua_scheduler.domain.guards.destinations import Destinations
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.shapes import Message
 
 _log = logs.get()
 

@@ -3,13 +3,13 @@
 from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.http_dispatch import F2fDispatch, F2fDispatched, FetchedResult, ResultQuery
-from lingua_scheduler.protocol.shapes import LanguagesUsed
 from lingua_scheduler.protocol.uploads import about_file, file_in
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.http_calls import Calls
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.protocol.shapes import LanguagesUsed
 
 # What a refusal is as a status; a status that invites to come back says when.
 _STATUS = {

@@ -7,9 +7,10 @@ from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.enrolment import EnrolmentRefused, NodeIdTaken
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.protocol.http_enrolment import BanAnswer, Enrolled, EnrolRequest, JoinedNode, JoinedNodes
+from lingua_scheduler.protocol.http_enrolment import BanAnswer, JoinedNode, JoinedNodes
 from lingua_scheduler.services.access.enrolment import Enrolment
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.protocol.enrolment import Enrolled, EnrolRequest
 
 _TAG = "access"
 _UNKNOWN = KnownProblem(404, HttpCode.UNKNOWN_NODE.value, "No valid credential is for this node")
@@ -110,6 +111,7 @@ def described(one: Credential) -> JoinedNode:
         tenant=one.tenant,
         is_approved=not one.is_pending,
         is_ephemeral=one.is_ephemeral,
+        is_private=one.is_private,
         labels=one.labels,
         max_slots=one.max_slots,
         enrolled_with=one.enrolled_with,

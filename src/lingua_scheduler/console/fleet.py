@@ -5,7 +5,6 @@ from typing import Any, NoReturn
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.console.siblings import Siblings, status_of
 from lingua_scheduler.domain.access.scopes import LANGUAGES, Scope
-from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.nodes.nodes import DrainOutcome, ReleaseOutcome
 from lingua_scheduler.protocol.http import (
     DrainAnswer,
@@ -20,6 +19,7 @@ from lingua_scheduler.protocol.http import (
 )
 from lingua_scheduler.services.nodes.departures import Departures
 from lingua_scheduler.services.watching.overview import Overview
+from lingua_sdk.domain.errors import HttpCode
 
 _UNKNOWN = KnownProblem(404, HttpCode.UNKNOWN_NODE.value, "No such node")
 _TAG = "fleet"
@@ -39,7 +39,7 @@ class FleetOperations:
             Operation(
                 method="GET",
                 path="/v1/status",
-                needs=(Scope.FLEET_READ,),
+                needs=(Scope.CLUSTER_READ,),
                 tag=_TAG,
                 summary="This instance, and a summary of the fleet",
                 handle=self._status,
@@ -50,7 +50,7 @@ class FleetOperations:
                 path="/v1/nodes",
                 needs=(Scope.FLEET_READ,),
                 tag=_TAG,
-                summary="List all nodes",
+                summary="List all nodes; for an operator of one tenant, those of that tenant",
                 handle=self._nodes,
                 answer=NodeList,
             ),
@@ -134,47 +134,56 @@ class FleetOperations:
         status = await self._overview.status()
         return status if self._siblings is None else status_of(status, await self._siblings.together())
 
-    async def _nodes(self, _: Call[None, None]) -> NodeList:
-        return NodeList(nodes=await self._overview.nodes())
+    async def _nodes(self, call: Call[None, None]) -> NodeList:
+        return NodeList(nodes=await self._overview.nodes(call.principal.limited_to))
+
+    async def _check_known(self, call: Call[None, None]) -> None:
+        if await self._overview.is_unknown(call.path["node_id"], call.principal.limited_to):
+            _unknown(call)
 
     async def _node(self, call: Call[None, None]) -> NodeDetail:
-        node = await self._overview.node(call.path["node_id"])
+        node = await self._overview.node(call.path["node_id"], call.principal.limited_to)
         if node is None:
             _unknown(call)
         return node
 
     async def _drain(self, call: Call[None, None]) -> DrainAnswer:
+        await self._check_known(call)
         outcome, running = await self._departures.drain(call.path["node_id"])
-        node = None if outcome is DrainOutcome.GONE else await self._overview.node(call.path["node_id"])
+        node = None
+        if outcome is not DrainOutcome.GONE:
+            node = await self._overview.node(call.path["node_id"], call.principal.limited_to)
         if node is None:
             _unknown(call)
         return DrainAnswer(node_id=node.node_id, outcome=outcome.value, running=running, jobs=node.jobs)
 
     async def _resume(self, call: Call[None, None]) -> ResumeAnswer:
+        await self._check_known(call)
         outcome, _ = await self._departures.drain(call.path["node_id"], resume=True)
         if outcome is DrainOutcome.GONE:
             _unknown(call)
         return ResumeAnswer(node_id=call.path["node_id"], outcome=outcome.value)
 
     async def _release(self, call: Call[None, None]) -> ReleaseAnswer:
+        await self._check_known(call)
         outcome = await self._departures.release(call.path["node_id"])
         if outcome is ReleaseOutcome.GONE:
             _unknown(call)
         return ReleaseAnswer(node_id=call.path["node_id"], outcome=outcome.value)
 
     async def _evict(self, call: Call[None, None]) -> EvictAnswer:
+        await self._check_known(call)
         lost = await self._departures.evict(call.path["node_id"])
         if lost is None:
             _unknown(call)
-        return EvictAnswer(
-            node_id=call.path["node_id"], outcome="evicted", jobs=sorted(attempt.job_id for attempt in lost)
-        )
+        jobs = await self._overview.shown_jobs([attempt.job_id for attempt in lost], call.principal.limited_to)
+        return EvictAnswer(node_id=call.path["node_id"], outcome="evicted", jobs=sorted(jobs))
 
-    async def _pools(self, _: Call[None, None]) -> PoolList:
-        return await self._overview.pools()
+    async def _pools(self, call: Call[None, None]) -> PoolList:
+        return await self._overview.pools(call.principal.limited_to)
 
     async def _pool(self, call: Call[None, None]) -> PoolDetail:
-        return await self._overview.pool(call.path["src"], call.path["tgt"])
+        return await self._overview.pool(call.path["src"], call.path["tgt"], call.principal.limited_to)
 
 
 def _unknown(call: Call[Any, Any]) -> NoReturn:

@@ -8,13 +8,13 @@ from aiohttp import web
 
 from lingua_scheduler.console.operations import Call, Operation, Problem
 from lingua_scheduler.console.queries import query_of
-from lingua_scheduler.domain.access.principals import ANONYMOUS
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.domain.access.principals import ANONYMOUS, Principal
 from lingua_scheduler.domain.guards.addresses import Caller
 from lingua_scheduler.protocol.bus import ForwardedAnswer, ForwardedRequest
 from lingua_scheduler.services.cluster.forwarding import Forwarding, Unanswered, new_request_id
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _log = logs.get()
 
@@ -76,7 +76,7 @@ class Forwarder:
                 msgspec.json.encode(call.query),
                 msgspec.json.encode(call.body),
                 call.caller.address,
-                call.principal,
+                _narrowed(call.principal, operation),
             )
             answer = await self._forwarding.ask(request, wait_s(call), call.is_connected)
             match answer:
@@ -118,6 +118,11 @@ class Forwarder:
             # What the request held is not logged: it may be speech.
             _log.error("request.failed", operation=request.operation, exc_info=error)
             return _told(request, Problem(500, ErrorCode.INTERNAL_ERROR, "internal error; see the log"))
+
+
+def _narrowed(principal: Principal, operation: Operation) -> Principal:
+    """With the scopes that the operation needs: an instance of an older release cannot read a letter with others."""
+    return msgspec.structs.replace(principal, scopes=principal.scopes.intersection(operation.needs))
 
 
 def _name(operation: Operation) -> str:

@@ -9,8 +9,6 @@ from lingua_scheduler.console.forwarded import Forwarder
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.principals import Denied
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.protocol.bulk import OF_LISTS, OF_RESULTS
 from lingua_scheduler.protocol.http import (
     AttemptSays,
     JobAcked,
@@ -23,8 +21,6 @@ from lingua_scheduler.protocol.http import (
     Ok,
     PollAnswer,
 )
-from lingua_scheduler.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
-from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.attempts.peers import code_for
 from lingua_scheduler.services.attempts.work import Refusal
@@ -32,6 +28,10 @@ from lingua_scheduler.services.cluster.forwarding import Unanswered
 from lingua_scheduler.services.dispatch.progress import Progress
 from lingua_scheduler.services.nodes.http.messages import Stranger, TooFast
 from lingua_scheduler.services.nodes.http.nodes import HttpNode, HttpNodes
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.protocol.bulk import OF_LISTS, OF_RESULTS
+from lingua_sdk.protocol.node import JobAck, JobAssign, JobCancel, JobResult, NodeControl
+from lingua_sdk.protocol.shapes import JobError
 
 DEFAULT_POLL_MS = 10_000
 RETRY_AFTER_S = 5

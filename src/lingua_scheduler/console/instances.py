@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.domain.cluster.instances import is_letter_id
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.protocol.http_instances import (
     DeadLetterList,
     DeadLetterQuery,
@@ -18,6 +17,7 @@ from lingua_scheduler.services.cluster import dead_letters
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.cluster.inbox import limits_of
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
 
 _BAD_CHOICE = KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "The body names no letters, or an invalid letter id")
 
@@ -39,7 +39,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="GET",
             path="/v1/instances",
-            needs=(Scope.FLEET_READ,),
+            needs=(Scope.CLUSTER_READ,),
             tag="instances",
             summary="List all instances, alive, stopped or dead, with their inboxes",
             handle=list_instances,
@@ -48,7 +48,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="GET",
             path="/v1/dead-letters",
-            needs=(Scope.FLEET_READ,),
+            needs=(Scope.CLUSTER_READ,),
             tag="instances",
             summary="List dead letters: messages between instances that could not be handled",
             handle=list_dead_letters,
@@ -58,7 +58,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="POST",
             path="/v1/dead-letters/replay",
-            needs=(Scope.FLEET_OPERATE,),
+            needs=(Scope.CLUSTER_OPERATE,),
             tag="instances",
             summary="Replay dead letters: put them back into their inboxes",
             handle=replay,
@@ -69,7 +69,7 @@ def instance_operations(store: Store, settings: Settings) -> Iterable[Operation]
         Operation(
             method="POST",
             path="/v1/dead-letters/purge",
-            needs=(Scope.FLEET_OPERATE,),
+            needs=(Scope.CLUSTER_OPERATE,),
             tag="instances",
             summary="Delete dead letters permanently",
             handle=purge,

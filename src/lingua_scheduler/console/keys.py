@@ -3,13 +3,11 @@
 from typing import TypeVar
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
-from lingua_scheduler.domain.access.credentials import Credential
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import shown
 from lingua_scheduler.domain.access.key_wishes import KIND_NAMES, IssuerWish, KeyWish
 from lingua_scheduler.domain.access.principals import Denied
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.http_keys import (
     EndedQuery,
     IssuerList,
@@ -23,6 +21,8 @@ from lingua_scheduler.protocol.http_keys import (
     RotateWish,
 )
 from lingua_scheduler.services.access.key_desk import KeyDesk
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.domain.key_texts import shown
 
 T = TypeVar("T")
 
@@ -196,7 +196,7 @@ class KeyOperations:
 
     async def _void(self, call: Call[RevocationWish, None]) -> Revoked:
         match call.body:
-            case RevocationWish(tenant=str(tenant), subject=None, token_id=None, key_id=None):
+            case RevocationWish(tenant=str(tenant), subject=None, token_id=None, key_id=None) if tenant != ALL_TENANTS:
                 found = await self._desk.void_tenant(call.principal, tenant)
             case RevocationWish(tenant=str(tenant), subject=str(subject), token_id=None, key_id=None):
                 found = await self._desk.void_subject(call.principal, tenant, subject)
@@ -220,6 +220,13 @@ class KeyOperations:
             signs=bool(key.signing_key),
             node_id=key.node_id,
             max_slots=key.max_slots,
+            labels=key.labels,
+            is_private=key.is_private,
+            max_nodes=key.max_nodes,
+            nodes_live_ms=key.nodes_live_ms,
+            needs_approval=key.needs_approval,
+            is_ephemeral=key.is_ephemeral,
+            enrolled_with=key.enrolled_with,
             origins=list(key.origins),
             pairs=list(key.pairs),
             networks=list(key.networks),
@@ -228,6 +235,7 @@ class KeyOperations:
             expires_ms=key.expires_ms,
             revoked_ms=key.revoked_ms,
             successor=key.successor,
+            line=key.line,
             last_used_ms=self._desk.last_used_ms(key.id),
         )
 

@@ -6,8 +6,8 @@ from time import monotonic
 from typing import TypeVar
 
 from lingua_scheduler.console.answers import Problem
-from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.guards.rates import Bucket
+from lingua_sdk.domain.errors import HttpCode
 
 T = TypeVar("T")
 

@@ -4,30 +4,34 @@ from collections.abc import Iterable
 
 from aiohttp import web
 
-from lingua_scheduler.console.answers import LoginCookie, json_response
+from lingua_scheduler.console.answers import json_response
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.logins import CODE_MS
 from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind, unauthenticated
 from lingua_scheduler.domain.access.scopes import ANYTHING, OPEN, Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
-from lingua_scheduler.protocol.http_logins import LoggedIn, LoggedOut, LoginCode, LoginRequest
-from lingua_scheduler.services.access.doorkeeper import Doorkeeper, Shown, Via, Visit
+from lingua_scheduler.protocol.http_logins import LoggedIn, LoggedOut, LoginCode, LoginOffers, LoginRequest
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.services.access.logins import Logins
+from lingua_scheduler.services.access.visits import Shown, Via, Visit
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _TAG = "access"
 # Browsers take a cookie with this start only with Secure.
-_SECURE = "__Host-"
-_IN_THE_CLEAR = (
+SECURE_PREFIX = "__Host-"
+IN_THE_CLEAR = (
     "login is only possible over https, or on the computer of the scheduler; a proxy that ends TLS must be in "
     "server.trusted_proxies and send X-Forwarded-Proto"
 )
 
 
 class LoginOperations:
-    def __init__(self, logins: Logins, doorkeeper: Doorkeeper, login_ms: int) -> None:
+    """`provider` is the name of the identity provider; empty if there is none."""
+
+    def __init__(self, logins: Logins, doorkeeper: Doorkeeper, login_ms: int, provider: str = "") -> None:
         self._logins = logins
         self._doorkeeper = doorkeeper
         self._login_ms = login_ms
+        self._offers = LoginOffers(oidc=provider)
 
     @property
     def operations(self) -> Iterable[Operation]:
@@ -76,11 +80,23 @@ class LoginOperations:
                 answer=LoginCode,
                 problems=(with_key,),
             ),
+            Operation(
+                method="GET",
+                path="/v1/login/offers",
+                needs=OPEN,
+                tag=_TAG,
+                summary="How people may log in to the dashboard, besides a key",
+                handle=self._offer,
+                answer=LoginOffers,
+            ),
         )
+
+    async def _offer(self, _: Call[None, None]) -> LoginOffers:
+        return self._offers
 
     async def _log_in(self, call: Call[LoginRequest, None]) -> web.Response:
         if not call.login_cookie.name:
-            raise Problem(403, HttpCode.PERMISSION_DENIED, _IN_THE_CLEAR)
+            raise Problem(403, HttpCode.PERMISSION_DENIED, IN_THE_CLEAR)
         if bool(call.body.code) == bool(call.body.key):
             raise Problem(400, ErrorCode.INVALID_MESSAGE, 'send either "key" or "code"')
         found = await self._found(call)
@@ -94,7 +110,7 @@ class LoginOperations:
             # It is about to be overwritten, and no request could end it then.
             await self._logins.end(call.login_cookie.secret)
         response = json_response(LoggedIn(key_id=found.key_id, expires_ms=self._doorkeeper.now_ms() + self._login_ms))
-        _set(response, call.login_cookie, secret, self._login_ms // 1000)
+        set_cookie(response, call.login_cookie.name, secret, self._login_ms // 1000)
         return response
 
     async def _found(self, call: Call[LoginRequest, None]) -> Principal | Denied:
@@ -108,7 +124,7 @@ class LoginOperations:
         response = json_response(LoggedOut())
         if call.login_cookie.secret:
             await self._logins.end(call.login_cookie.secret)
-            _set(response, call.login_cookie, "", 0)
+            set_cookie(response, call.login_cookie.name, "", 0)
         return response
 
     async def _make_code(self, call: Call[None, None]) -> LoginCode:
@@ -116,14 +132,12 @@ class LoginOperations:
         if principal.kind is PrincipalKind.LOCAL:
             return LoginCode(code="", expires_ms=0)
         # Else a login could be renewed for ever without the key.
-        if principal.kind is not PrincipalKind.OPERATOR or principal.login_id:
+        if principal.kind is not PrincipalKind.OPERATOR or principal.login_id or principal.is_person:
             raise Problem(403, HttpCode.PERMISSION_DENIED, "a login code is made with an operator key")
         expires_ms = self._doorkeeper.now_ms() + CODE_MS
         return LoginCode(code=await self._logins.make_code(principal.key_id), expires_ms=expires_ms)
 
 
-def _set(response: web.Response, cookie: LoginCookie, secret: str, max_age_s: int) -> None:
-    is_secure = cookie.name.startswith(_SECURE)
-    response.set_cookie(
-        cookie.name, secret, max_age=max_age_s, path="/", secure=is_secure, httponly=True, samesite="Strict"
-    )
+def set_cookie(response: web.Response, name: str, secret: str, max_age_s: int) -> None:
+    is_secure = name.startswith(SECURE_PREFIX)
+    response.set_cookie(name, secret, max_age=max_age_s, path="/", secure=is_secure, httponly=True, samesite="Strict")

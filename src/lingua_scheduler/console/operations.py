@@ -23,11 +23,11 @@ from lingua_scheduler.console.cors import add_preflight
 from lingua_scheduler.console.queries import query_reader
 from lingua_scheduler.domain.access.principals import ANONYMOUS, Principal
 from lingua_scheduler.domain.access.scopes import OPEN, Needs
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, Caller
-from lingua_scheduler.protocol.bulk import OF_CALLERS, Bulk
-from lingua_scheduler.protocol.codec import UnreadableFrame, decode_body
 from lingua_scheduler.protocol.http import LANGUAGE, MAX_LANGUAGE_CHARS, NODE_ID
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.protocol.bulk import OF_CALLERS, Bulk
+from lingua_sdk.protocol.codec import UnreadableFrame, decode_body
 
 __all__ = ["OPERATIONS", "Call", "KnownProblem", "Operation", "Problem", "add_operations"]
 
@@ -118,6 +118,9 @@ _PARAMETERS = {
     "tgt": Parameter(LANGUAGE, MAX_LANGUAGE_CHARS, "Target language", "zh"),
     "key_id": Parameter(r"^[0-9A-Za-z]{12}$", 12, "Id of a key; `GET /v1/keys` lists them", "k3jPq0aZ81Ty"),
     "issuer_id": Parameter(r"^[0-9A-Za-z._-]{1,64}$", 64, "Id of an issuer; `GET /v1/issuers` lists them", "app-1"),
+    "room_id": Parameter(
+        r"^[0-9A-Za-z-]{1,64}$", 64, "Id of a room; `GET /v1/rooms` lists them", "9b2d6c0e-6f0e-4c55-8b0a-3f0f7a1f0a11"
+    ),
     "job_id": Parameter(r"^[A-Za-z0-9._:-]{1,128}$", 128, "Id of a job", "job-0-1a2b3c4d-1"),
 }
 _FORM_OF_FILES = "multipart/form-data"

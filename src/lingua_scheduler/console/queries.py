@@ -8,7 +8,7 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.console.bodies import invalid
-from lingua_scheduler.protocol.codec import about_the_field
+from lingua_sdk.protocol.codec import about_the_field
 
 # A credential, which the door has read.
 ACCESS_TOKEN = "access_token"

@@ -1,4 +1,7 @@
-"""The talk page: two people, two languages, one browser. It is a client like any other, at /ws/session."""
+"""The pages on which people talk: /talk, two people and one browser, and /room, many people with one each.
+
+They are clients like any other, at /ws/session.
+"""
 
 from aiohttp import web
 
@@ -15,3 +18,4 @@ _HEADERS = {
 
 def add_talk(app: web.Application) -> None:
     serve_folder(app, "/talk", "talk", _HEADERS)
+    serve_folder(app, "/room", "room", _HEADERS)

@@ -6,20 +6,23 @@ import msgspec
 
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT
-from lingua_scheduler.domain.access.grants import Grants
+from lingua_scheduler.domain.access.grants import Grant, Grants, with_implied
 from lingua_scheduler.domain.access.principals import Denied, Principal
 from lingua_scheduler.domain.access.scopes import OPEN, Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.protocol.http_keys import TALK_MS, PublicKeys, TokenCreated, TokenWish
 from lingua_scheduler.services.access.signing import TokenSigner
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _TAG = "access"
 _NEEDS = (Scope.TOKENS_MINT,)
+# What the pages /talk and /room do.
+_TALK: tuple[Grant, ...] = ("session", "room")
 _NO_KEY = (
     "this scheduler makes no tokens, because it has no cluster key to sign them with; "
     "see the setting privacy.cluster_key_file"
 )
 _NO_TENANT = "tenant is missing; a credential for all tenants must name one"
+_NO_PERSON = "tokens end with the key that made them, so they are made with a key; your login has none"
 _PROBLEMS = (
     KnownProblem(
         403,
@@ -48,18 +51,26 @@ def token_operations(signer: TokenSigner | None, wall_ms: Callable[[], int]) -> 
 
     async def mint(call: Call[TokenWish, None]) -> TokenCreated:
         wish, minter = call.body, call.principal
+        if minter.is_person:
+            raise Problem(403, HttpCode.PERMISSION_DENIED, _NO_PERSON)
         tenant = wish.tenant or minter.tenant
         if tenant == ALL_TENANTS:
             raise Problem(400, ErrorCode.INVALID_MESSAGE, _NO_TENANT)
-        grants = Grants(tenant=tenant, grants=wish.grants, pairs=wish.pairs, max_sessions=wish.max_sessions)
+        grants = Grants(
+            tenant=tenant,
+            grants=with_implied(wish.grants, wish.room),
+            pairs=wish.pairs,
+            max_sessions=wish.max_sessions,
+            room=wish.room,
+        )
         return minted(minter, wish.subject, grants, wish.ttl_ms)
 
     async def mint_for_talk(call: Call[None, None]) -> TokenCreated:
         minter = call.principal
         tenant = DEFAULT_TENANT if minter.tenant == ALL_TENANTS else minter.tenant
         # The same for every token of one login, so that the page can send a newer one.
-        subject = f"talk-{minter.key_id or minter.kind.value}"
-        return minted(minter, subject, Grants(tenant=tenant), TALK_MS)
+        subject = f"talk-{minter.key_id or minter.owner_digest or minter.kind.value}"
+        return minted(minter, subject, Grants(tenant=tenant, grants=_TALK), TALK_MS)
 
     async def keys(_: Call[None, None]) -> PublicKeys:
         return msgspec.convert({"keys": []} if signer is None else signer.jwks(), PublicKeys)
@@ -83,7 +94,7 @@ def token_operations(signer: TokenSigner | None, wall_ms: Callable[[], int]) -> 
             path="/v1/tokens/talk",
             needs=_NEEDS,
             tag=_TAG,
-            summary="Make a short-lived token for the page /talk",
+            summary="Make a short-lived token for the pages /talk and /room",
             handle=mint_for_talk,
             answer=TokenCreated,
             problems=_PROBLEMS,

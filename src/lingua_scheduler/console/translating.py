@@ -8,7 +8,6 @@ from pybase64 import b64encode_as_string
 from lingua_scheduler.console.dispatching import problem_of
 from lingua_scheduler.console.operations import Call, KnownProblem, Operation, Problem
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_translate import (
     FileState,
@@ -22,6 +21,7 @@ from lingua_scheduler.protocol.uploads import MEDIA_TYPES, WAV_TYPES, Flaw, NotD
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.translating import FileOutcome, FileTranslations, Upload
 from lingua_scheduler.settings import CallsSettings
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _JSON = "application/json"
 _HEAD_BYTES = 16
@@ -48,6 +48,7 @@ def translating(translations: FileTranslations, settings: CallsSettings) -> Oper
             call.headers,
             call.caller.meter or call.caller.address,
             call.principal,
+            query.allow_pivot,
         )
         outcome = await translations.translate(upload, call.is_connected)
         match outcome:
@@ -152,6 +153,7 @@ def _answer(outcome: FileOutcome, query: TranslateQuery) -> TranslatedFile:
             text=piece.result.text_asr or "",
             translation=piece.result.text_translated or "",
             error=piece.result.error,
+            degraded=piece.result.degraded,
             speech=piece.result.tts_audio if outcome.speech is None else None,
             speech_format=piece.result.tts_format if outcome.speech is None else None,
         )

@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from lingua_scheduler.engines.cleanup import tidy
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.checks import checked
-from lingua_scheduler.sdk.engines import Identifier, Partial, Recogniser, Repairer, Speaker, Translator
+from lingua_sdk.audio import Audio
+from lingua_sdk.checks import checked
+from lingua_sdk.engines import Identifier, Recogniser, Repairer, ShowPartial, Speaker, Translator
 
 R = TypeVar("R")
 # Told when an engine failed and another one has done its work: its name, and the kind of failure.
@@ -42,7 +42,7 @@ class Recognisers(_Several):
         super().__init__(engines, tell)
         self.languages = languages
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:
         able = (engine for engine in self._engines if language in engine.languages)
         return self._first(able, lambda engine: _text("recognise", engine.recognise(audio, language, partial)))
 

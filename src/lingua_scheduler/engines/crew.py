@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_PAIRS, MAX_TRANSLATIONS
 from lingua_scheduler.engines.catalogue import Choices, Found, Stage
 from lingua_scheduler.engines.cleanup import Cleanup
 from lingua_scheduler.engines.combined import Repairers, Speakers, Tell, Translators, recognisers
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_sdk.domain.languages import MAX_LANGUAGES, MAX_PAIRS, MAX_TRANSLATIONS
+from lingua_sdk.pipeline import Pipeline
 
 
 class Crew:

@@ -4,10 +4,11 @@ import ctypes
 import importlib
 import threading
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from lingua_scheduler.domain.pools.languages import is_code
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk.audio import Audio
+from lingua_sdk.domain.languages import is_code
 
 _SYNCHRONOUS = 2
 _DONT_EXIT = 0x8000
@@ -16,6 +17,9 @@ _UTF8 = 1
 _PREFERRED = {"en": "en-us", "pt": "pt-br", "zh": "cmn", "fr": "fr-fr"}
 # A control character would begin a command to the voice.
 _PLAIN = dict.fromkeys(range(32), " ")
+
+# Of all engines of the process: two that speak at once crash it.
+_SPEAKING = threading.Lock()
 
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 
@@ -40,9 +44,9 @@ class Espeak:
     name = "espeak"
 
     def __init__(self) -> None:
-        self._speaking = threading.Lock()
-        self._library, self._sample_rate = _opened()
-        self._voices = _voices(self._library)
+        with _SPEAKING:
+            self._library, self._sample_rate = _opened()
+            self._voices = _voices(self._library)
         self.languages: Sequence[str] = tuple(self._voices)
 
     def speak(self, text: str, language: str) -> Audio:
@@ -55,7 +59,7 @@ class Espeak:
 
         callback = _Callback(take)
         said = text.translate(_PLAIN).encode()
-        with self._speaking:
+        with _SPEAKING:
             self._library.espeak_SetSynthCallback(callback)
             if self._library.espeak_SetVoiceByName(self._voices[language].encode()) != 0:
                 raise RuntimeError(f"eSpeak no longer has a voice for {language}")
@@ -66,7 +70,9 @@ class Espeak:
         return Audio(bytes(spoken), self._sample_rate)
 
 
+@cache
 def _opened() -> tuple[Any, int]:
+    """Once in a process: to begin again frees sounds that the library's voice still uses."""
     package: Any = importlib.import_module("espeakng_loader")
     library = ctypes.CDLL(package.get_library_path())
     library.espeak_ListVoices.restype = ctypes.POINTER(ctypes.POINTER(_Voice))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lingua_scheduler.engines.sound import pcm16
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk.audio import Audio
 
 
 class Hibari:

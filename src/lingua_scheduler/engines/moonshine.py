@@ -7,8 +7,8 @@ from typing import Any
 
 from lingua_scheduler.engines.sound import floats
 from lingua_scheduler.engines.spares import Spares
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Partial, to_nobody
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import ShowPartial, to_nobody
 
 # The library's own streaming costs several times as much and fails at times. Of a long utterance the beginning is
 # recognised first, so that there is something to see; a short one is done as soon.
@@ -37,7 +37,7 @@ class Moonshine:
     def warm_up(self, slots: int) -> None:
         self._spares.prepare(slots)
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:  # noqa: ARG002 - there is only one
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:  # noqa: ARG002 - there is only one
         heard = floats(audio)
         if audio.seconds >= LONG_S and partial is not to_nobody:
             first = self._text(heard[: int(BEGINNING_S * audio.sample_rate)], audio.sample_rate)

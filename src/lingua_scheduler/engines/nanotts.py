@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk.audio import Audio
 
 VOICES = {"en": "en-US", "es": "es-ES", "fr": "fr-FR", "de": "de-DE", "it": "it-IT"}
 # At its own volume it clips, and is 10 dB louder than the other voices.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lingua_scheduler.engines.devices import Device, shown
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk.audio import Audio
 
 
 class Piper:

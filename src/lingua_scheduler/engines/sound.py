@@ -2,7 +2,7 @@
 
 from array import array
 
-from lingua_scheduler.sdk.audio import Audio, from_little_endian, to_little_endian
+from lingua_sdk.audio import Audio, from_little_endian, to_little_endian
 
 FULL_SCALE = 32_768
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from lingua_scheduler.engines.devices import Device, ctranslate2_device, shown
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Partial, to_nobody
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import ShowPartial, to_nobody
 
 # A first sentence sets the style: without it Chinese comes in either script, and without marks.
 _STYLES = {"zh": "以下是普通话的句子。"}
@@ -36,7 +36,7 @@ class Whisper:
     def warm_up(self, slots: int) -> None:  # noqa: ARG002 - all threads share the model
         self.recognise(Audio(bytes(SAMPLE_RATE * 2), SAMPLE_RATE), self.languages[0], to_nobody)
 
-    def recognise(self, audio: Audio, language: str, partial: Partial) -> str:
+    def recognise(self, audio: Audio, language: str, partial: ShowPartial) -> str:
         segments, _ = self._model.transcribe(
             _samples(audio),
             language=language,

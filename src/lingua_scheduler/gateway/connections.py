@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from time import monotonic, perf_counter, thread_time
 from types import coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
@@ -14,7 +14,8 @@ from aiohttp.web_request import BaseRequest
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.fair_queue import SLICE_S, FairQueue, Turn
-from lingua_scheduler.gateway.malformed import DiscreetHandler
+from lingua_scheduler.gateway.malformed import DiscreetHandler, forget_frames
+from lingua_scheduler.gateway.paced_transport import PacedTransport
 from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import metrics
@@ -46,9 +47,11 @@ class Connection(DiscreetHandler):
         "_headers_due",
         "_meter",
         "_next",
+        "_paced",
         "_stopping",
         "_turns",
         "caller",
+        "is_internal",
         "is_one_too_many",
         "local_address",
     )
@@ -73,37 +76,65 @@ class Connection(DiscreetHandler):
         self._answer_s = 0.0
         # The end of its rest, or its place in the queue.
         self._next: asyncio.Handle | Turn | None = None
+        # With TLS, its transport.
+        self._paced: PacedTransport | None = None
         self.caller = NOBODY
+        # Of the listener for operators.
+        self.is_internal = False
         self.local_address = ""
         # Its requests are answered with 429.
         self.is_one_too_many = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        if transport.get_extra_info("sslcontext") is not None:
+            transport = self._paced = PacedTransport(cast("asyncio.Transport", transport))
         super().connection_made(transport)
         self._headers_due = self._loop.call_later(self._header_timeout_s, self._look_for_headers)
-        peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
-        if not isinstance(peer, tuple) or not isinstance(here, tuple):
+        if self.local_address:
+            # It arrived before its TLS handshake.
             return
-        self.caller, self.local_address = self._addresses.caller(str(peer[0])), str(here[0])
+        peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        if isinstance(peer, tuple) and isinstance(here, tuple) and not self.arrive(str(peer[0]), str(here[0])):
+            self._cut("sockets")
+
+    def arrive(self, peer: str, here: str) -> bool:
+        """Take a place of the peer's address; False if it has far too many, and must be closed without an answer."""
+        self.caller, self.local_address = self._addresses.caller(peer), here
         self._meter = self.caller.meter
         place = self._addresses.enter(self._meter)
         self.is_one_too_many = place > self._addresses.max_sockets
-        if place > _HARD_FACTOR * self._addresses.max_sockets:
-            self._cut("sockets")
+        return place <= _HARD_FACTOR * self._addresses.max_sockets
 
-    def connection_lost(self, exc: BaseException | None) -> None:
+    def give_back_place(self) -> None:
+        meter, self._meter = self._meter, ""
+        self._addresses.leave(meter)
+
+    def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002 - the shape asyncio asks for
         if self._headers_due is not None:
             self._headers_due.cancel()
         if self._next is not None:
             self._next.cancel()
         self._backlog = b""
-        meter, self._meter = self._meter, ""
-        self._addresses.leave(meter)
+        if self._paced is not None:
+            self._paced.forget()
+        self.give_back_place()
         waiter, task = self._waiter, self._task_handler
-        super().connection_lost(exc)
+        # Not with the error: a writer that waits would raise it, and it would hold all frames of the writer in a cycle.
+        super().connection_lost(None)
         if task is not None and waiter is not None and waiter.done():
             # A request was read and not begun: aiohttp would begin it without what it has just thrown away.
             task.cancel()
+
+    def pause_writing(self) -> None:
+        if self._paced is not None:
+            self._paced.pause()
+        # What waited may have filled it again before aiohttp learned that there was room.
+        if not self._paused:
+            super().pause_writing()
+
+    def resume_writing(self) -> None:
+        if self._paced is None or self._paced.resume():
+            super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         valve = self._payload_parser
@@ -191,10 +222,23 @@ class Connection(DiscreetHandler):
         self, request: BaseRequest, start_time: float | None, request_handler: Callable[..., Awaitable[Any]]
     ) -> tuple[web.StreamResponse, bool]:
         """Pipelined requests are also charged for their responses; other callers wait for each response anyway."""
+        if self.transport is None:
+            # Lost in the tick before, when aiohttp could not tell this request: it would wait for its body.
+            return web.Response(), True
         self._answer_s = 0.0
-        answered: tuple[web.StreamResponse, bool] = await self._weighed(
-            super()._handle_request(request, start_time, request_handler)
-        )
+        try:
+            answered: tuple[web.StreamResponse, bool] = await self._weighed(
+                super()._handle_request(request, start_time, request_handler)
+            )
+        except ConnectionError as error:
+            # aiohttp would keep it, with the frame that has the task that it is of.
+            forget_frames(error)
+            return web.Response(), True
+        finally:
+            # Kept by the body with which it ended, and by a route that is none.
+            forget_frames(request.content.exception())
+            if isinstance(request, web.Request) and request._match_info is not None:
+                forget_frames(request._match_info.http_exception)
         if self._messages and (wait_s := self._cpu.take(self._answer_s, monotonic())):
             # To pause reading would not do: up to 32 requests wait here already.
             await asyncio.sleep(max(wait_s, LEAST_WAIT_S))
@@ -251,43 +295,3 @@ def charge(request: web.BaseRequest, cpu_s: float) -> None:
     """Let the connection of a request rest when reading that cost much."""
     if isinstance(request.protocol, Connection):
         request.protocol.charge(cpu_s)
-
-
-class _Server(web.Server):
-    def __init__(
-        self, addresses: AddressBook, turns: FairQueue, settings: ServerSettings, *arguments: Any, **options: Any
-    ) -> None:
-        super().__init__(*arguments, **options)
-        self._addresses = addresses
-        self._turns = turns
-        self._settings = settings
-
-    def __call__(self) -> web.RequestHandler:
-        return Connection(self._addresses, self._turns, self._settings, self, loop=self._loop, **self._kwargs)
-
-
-class Runner(web.AppRunner):
-    """An AppRunner whose connections have deadlines, places for each address, and one budget of time."""
-
-    __slots__ = ("_addresses", "_settings", "_turns")
-
-    def __init__(
-        self, app: web.Application, addresses: AddressBook, turns: FairQueue, settings: ServerSettings, **options: Any
-    ) -> None:
-        super().__init__(app, **options)
-        self._addresses = addresses
-        self._turns = turns
-        self._settings = settings
-
-    async def _make_server(self) -> web.Server:
-        made = await super()._make_server()
-        return _Server(
-            self._addresses,
-            self._turns,
-            self._settings,
-            made.request_handler,
-            request_factory=made.request_factory,
-            handler_cancellation=made.handler_cancellation,
-            loop=made._loop,
-            **made._kwargs,
-        )

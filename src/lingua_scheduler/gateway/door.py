@@ -7,31 +7,30 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied, Principal
+from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import ANYTHING, OPEN, Needs
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
+from lingua_scheduler.domain.access.sides import Side, served
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
-from lingua_scheduler.domain.guards.origins import HostRule, OriginRule, is_loopback
+from lingua_scheduler.domain.guards.origins import OriginRule, is_loopback
 from lingua_scheduler.gateway.connections import Connection
-from lingua_scheduler.gateway.login_cookies import (
-    FETCH_SITE,
-    LOCAL_COOKIE,
-    SECURE_COOKIE,
-    has_login,
-    is_from_here,
-    is_own_page,
-)
+from lingua_scheduler.gateway.login_cookies import FETCH_SITE, is_forwarded, is_from_here, is_own_page, name_for
+from lingua_scheduler.gateway.peer_certificates import PeerCertificates
 from lingua_scheduler.gateway.presented import TwoCredentials, UnansweredProtocol, presented
-from lingua_scheduler.services.access.doorkeeper import Doorkeeper, Visit
+from lingua_scheduler.gateway.proxy_users import ProxyUsers
+from lingua_scheduler.gateway.sides import Sides
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper
+from lingua_scheduler.services.access.visits import Visit
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _log = logs.get()
 
 SOCKETS = ("/ws/session", "/ws/node")
+_LOGINS = ("/v1/login", "/v1/logout", "/v1/login/oidc", "/v1/login/oidc/callback")
 # Connections that last, and what costs a question to Redis without a credential: limited per address and second.
-KNOCKS = (*SOCKETS, "/v1/node/register", "/v1/login")
+KNOCKS = (*SOCKETS, "/v1/node/register", *_LOGINS)
 # What a page of another site must not hold open, even if it cannot read the response.
 STREAMS = ("/v1/watch",)
 _SAFE = (hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS)
@@ -48,11 +47,12 @@ _REFUSED = metrics.by(
     "handshakes",
     "credentials",
     "undeclared",
+    "elsewhere",
     "unauthenticated",
     "not_permitted",
     "failures",
 )
-_REASON_OF = {401: "unauthenticated", 403: "not_permitted", 429: "failures"}
+_REASON_OF = {400: "credentials", 401: "unauthenticated", 403: "not_permitted", 429: "failures"}
 _HELD = web.RequestKey("place_held", str)
 _PRINCIPAL = web.RequestKey("principal", Principal)
 
@@ -76,20 +76,19 @@ class Door:
         addresses: AddressBook,
         doorkeeper: Doorkeeper,
         needs_of: NeedsOf,
+        users: ProxyUsers,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
+        self._users = users
         self._doorkeeper = doorkeeper
         self._needs_of = needs_of
-        self._hosts = HostRule(settings.allowed_hosts, settings.host)
-        self.listens_on([settings.host])
+        self.sides = Sides(settings)
         self._origins = OriginRule(settings.allowed_origins)
         self._addresses = addresses
         self._has_told_of_own = self._has_told_of_other = False
-
-    def listens_on(self, addresses: list[str]) -> None:
-        """While listening only on loopback, only loopback names are accepted."""
-        self._hosts.is_local = all(map(is_loopback, addresses))
+        # None: no certificates of callers are read.
+        self.certificates: PeerCertificates | None = None
 
     def caller(self, request: web.BaseRequest) -> Caller:
         connection = request.protocol
@@ -112,7 +111,7 @@ class Door:
         """None if the request is admitted; call `leave` when it has ended."""
         headers, caller = request.headers, self.caller(request)
         host = headers.get(hdrs.HOST)
-        if not self._hosts.admits(host, _local_address(request)):
+        if not self.sides.admit_host(request, host):
             detail = (
                 f"unknown host {_shown(host)}; if it names this scheduler, add it to the setting server.allowed_hosts"
             )
@@ -123,12 +122,12 @@ class Door:
             refused = self._judge_page(request, caller)
             if refused is not None:
                 return refused
-        if request.method not in _SAFE and has_login(request) and not is_own_page(request):
-            detail = "only pages of this scheduler may change something with the cookie of a login"
+        if request.method not in _SAFE and self._users.acts(request) and not is_own_page(request):
+            detail = "only pages of this scheduler may change something with a login"
             return _refuse("origin", 403, HttpCode.ORIGIN_NOT_ALLOWED, detail, caller)
         refused = self._judge_address(request, path, caller)
         if refused is None:
-            refused = await self._judge_credential(request, path, caller)
+            refused = await self._judge_route(request, path, caller)
             if refused is not None:
                 # `leave` is only called for a request that was admitted.
                 self.leave(request)
@@ -141,9 +140,7 @@ class Door:
 
     def login_cookie(self, request: web.BaseRequest) -> str:
         """Name of the cookie that may carry a login; empty if it would cross a network that others can read."""
-        if request.secure or self._is_forwarded_securely(request):
-            return SECURE_COOKIE
-        return LOCAL_COOKIE if is_from_here(request) else ""
+        return name_for(request, self._addresses)
 
     def renewed(self, principal: Principal, token: str, address: str, needs: Needs) -> Principal | Denied:
         """Who is at an open socket, by the newer token that it sent."""
@@ -190,11 +187,28 @@ class Door:
             request[_HELD] = caller.meter
         return None
 
-    async def _judge_credential(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
+    async def _judge_route(self, request: web.Request, path: str, caller: Caller) -> RejectedRequest | None:
         needs = self._needs(request, path)
         if needs is None:
             detail = f"{path} does not declare what its callers need, so no caller may use it"
             return _refuse("undeclared", 403, HttpCode.PERMISSION_DENIED, detail, caller)
+        side = self.sides.of(request)
+        here = served(side, path, needs)
+        # Only a caller who could use it learns that it is served elsewhere.
+        refused = await self._judge_credential(request, path, caller, here or needs)
+        if refused is not None:
+            return refused
+        if not here:
+            other = "public port" if side is Side.INTERNAL else "internal port (server.internal_port)"
+            return _refuse("elsewhere", 404, HttpCode.NOT_FOUND, f"{path} is served at the {other} only", caller)
+        if side is Side.PUBLIC and self.principal(request).kind is PrincipalKind.OPERATOR:
+            detail = "keys of operators count at the internal port only (server.internal_port)"
+            return _refuse("elsewhere", 403, HttpCode.PERMISSION_DENIED, detail, caller)
+        return None
+
+    async def _judge_credential(
+        self, request: web.Request, path: str, caller: Caller, needs: Needs
+    ) -> RejectedRequest | None:
         try:
             shown = (
                 presented(request, is_socket=path in SOCKETS, cookie=self._cookie(request)) if needs != OPEN else None
@@ -204,7 +218,10 @@ class Door:
             return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, detail, caller)
         except UnansweredProtocol as error:
             return _refuse("credentials", 400, ErrorCode.INVALID_MESSAGE, str(error), caller)
-        visit = Visit(caller.address, _origin(request), self._is_local(request))
+        user = self._users.find(request) if path not in SOCKETS else None
+        certificate = self.certificates.find(request) if self.certificates is not None else None
+        is_local, is_behind = self._is_local(request), self.sides.is_local and is_forwarded(request)
+        visit = Visit(caller.address, _origin(request), is_local, user, certificate, is_behind)
         if shown is not None and self._doorkeeper.has_forgotten(shown):
             # A question to Redis, which costs more than all of the above.
             if not self._addresses.knock(caller.meter, self._clock()):
@@ -226,19 +243,12 @@ class Door:
 
     def _is_local(self, request: web.Request) -> bool:
         """From this computer, to a loopback address, and not through a proxy: its callers may be anywhere."""
-        if not self._hosts.is_local or not is_from_here(request):
+        if not self.sides.is_local or not is_from_here(request) or self._users.is_named(request):
             return False
         return _origin(request) is None or self.admits_page(request)
 
     def _cookie(self, request: web.Request) -> str:
         return self.login_cookie(request) if hdrs.COOKIE in request.headers else ""
-
-    def _is_forwarded_securely(self, request: web.BaseRequest) -> bool:
-        connection, schemes = request.protocol, request.headers.getall(hdrs.X_FORWARDED_PROTO, ())
-        if not schemes or not isinstance(connection, Connection):
-            return False
-        is_https = all(scheme.strip().lower() == "https" for scheme in ",".join(schemes).split(","))
-        return is_https and self._addresses.is_proxy(connection.caller.address)
 
     def _too_often(self, caller: Caller) -> RejectedRequest:
         detail = f"{caller.address} connects too often (server.handshakes_per_address_s); try again later"
@@ -284,8 +294,3 @@ def _origin(request: web.Request) -> str | None:
 
 def _shown(header: str | None) -> str:
     return (header or "")[:_MAX_SHOWN_CHARS]
-
-
-def _local_address(request: web.Request) -> str:
-    connection = request.protocol
-    return connection.local_address if isinstance(connection, Connection) else ""

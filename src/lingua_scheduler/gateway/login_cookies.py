@@ -2,6 +2,7 @@
 
 from aiohttp import hdrs, web
 
+from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.domain.guards.origins import is_loopback, is_same_origin, read_host
 from lingua_scheduler.gateway.connections import Connection
 
@@ -26,12 +27,31 @@ def has_login(request: web.BaseRequest) -> bool:
     return hdrs.COOKIE in request.headers and not request.cookies.keys().isdisjoint((SECURE_COOKIE, LOCAL_COOKIE))
 
 
+def is_forwarded(request: web.BaseRequest) -> bool:
+    return any(name in request.headers for name in _PROXY_HEADERS)
+
+
 def is_from_here(request: web.BaseRequest) -> bool:
     """From this computer, to a loopback name, and not through a proxy: its callers may be anywhere."""
     connection, headers = request.protocol, request.headers
     if not isinstance(connection, Connection) or not is_loopback(connection.caller.address):
         return False
-    if any(name in headers for name in _PROXY_HEADERS):
+    if is_forwarded(request):
         return False
     host = headers.get(hdrs.HOST)
     return host is None or ((named := read_host(host)) is not None and is_loopback(named.host))
+
+
+def name_for(request: web.BaseRequest, addresses: AddressBook) -> str:
+    """Name of the cookie that may carry a login; empty if it would cross a network that others can read."""
+    if request.secure or _is_forwarded_securely(request, addresses):
+        return SECURE_COOKIE
+    return LOCAL_COOKIE if is_from_here(request) else ""
+
+
+def _is_forwarded_securely(request: web.BaseRequest, addresses: AddressBook) -> bool:
+    connection, schemes = request.protocol, request.headers.getall(hdrs.X_FORWARDED_PROTO, ())
+    if not schemes or not isinstance(connection, Connection):
+        return False
+    is_https = all(scheme.strip().lower() == "https" for scheme in ",".join(schemes).split(","))
+    return is_https and addresses.is_proxy(connection.caller.address)

@@ -14,6 +14,11 @@ _DETAIL = "the request is not valid HTTP\n"
 class DiscreetHandler(web.RequestHandler):
     __slots__ = ()
 
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._messages:
+            forget_frames(getattr(self._messages[-1][0], "exc", None))
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -30,3 +35,11 @@ class DiscreetHandler(web.RequestHandler):
             _CUT["malformed"].inc()
         elif not (isinstance(error, ConnectionError) and (self.transport is None or self.transport.is_closing())):
             super().log_exception(*told, **more)
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """The frames in which it was raised hold what was read, the connection, and the error: a cycle that only a full
+    garbage collection frees. A flood of such requests would fill the memory before one is due."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__

@@ -10,28 +10,12 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from lingua_scheduler.clock import wall_ms
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import AdvanceOutcome, Attempt
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
 from lingua_scheduler.gateway.socket_pump import Frame, Manners, Sockets, refuse
 from lingua_scheduler.gateway.valve import WEIGHED_BYTES, SocketRates
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.bulk import OF_NODES, Bulk
-from lingua_scheduler.protocol.codec import UnreadableFrame
-from lingua_scheduler.protocol.node import (
-    AsrPartial,
-    JobAck,
-    JobResult,
-    JobStarted,
-    NodeError,
-    NodeHeartbeat,
-    NodeHeartbeatAck,
-    NodeIncoming,
-    NodeRegister,
-    NodeRegisterAck,
-)
 from lingua_scheduler.protocol.node_dialogue import NodeDialogue
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Refusal
@@ -45,6 +29,22 @@ from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.bulk import OF_NODES, Bulk
+from lingua_sdk.protocol.codec import UnreadableFrame
+from lingua_sdk.protocol.node import (
+    AsrPartial,
+    JobAck,
+    JobResult,
+    JobStarted,
+    NodeError,
+    NodeHeartbeat,
+    NodeHeartbeatAck,
+    NodeIncoming,
+    NodeRegister,
+    NodeRegisterAck,
+)
 
 _log = logs.get()
 

@@ -12,11 +12,11 @@ from aiohttp import web
 
 from lingua_scheduler.domain.access.principals import ANONYMOUS
 from lingua_scheduler.gateway.frame_tap import FrameTap
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.shapes import Message
 
 _TEXT = 0x81  # a whole text frame
 _PING = b"\x89\x00"
@@ -190,6 +190,12 @@ class Outbox:
             metrics.PARTIALS_DROPPED.inc()
             return True
         return self.post_frame(codec.encode(message), message.may_wait)
+
+    def post_encoded(self, message: Message, payload: bytes) -> bool:
+        if message.may_be_dropped and self._transport.get_write_buffer_size() > _SLOW_BYTES:
+            metrics.PARTIALS_DROPPED.inc()
+            return True
+        return self.post_frame(payload, message.may_wait)
 
     def post_frame(self, payload: bytes, may_wait: bool = False) -> bool:
         transport = self._transport

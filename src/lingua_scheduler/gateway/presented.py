@@ -2,7 +2,7 @@
 
 from aiohttp import hdrs, web
 
-from lingua_scheduler.services.access.doorkeeper import Shown, Via
+from lingua_scheduler.services.access.visits import Shown, Via
 
 # What a browser offers, which can send no other header with a handshake: `lingua.v1, lingua.auth.<token>`.
 PROTOCOL = "lingua.v1"

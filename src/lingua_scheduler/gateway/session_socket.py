@@ -9,19 +9,29 @@ from aiohttp import web
 from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.access.principals import Denied
 from lingua_scheduler.domain.access.scopes import Needs, Scope
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.door import Door
 from lingua_scheduler.gateway.outbox import Outbox
+from lingua_scheduler.gateway.room_frames import ROOM_MESSAGES, RoomFrames
 from lingua_scheduler.gateway.socket_pump import Frame, Manners, Sockets, refuse
 from lingua_scheduler.gateway.valve import SocketRates
-from lingua_scheduler.protocol import binary, codec
-from lingua_scheduler.protocol.bulk import OF_CLIENTS
-from lingua_scheduler.protocol.codec import UnreadableFrame
-from lingua_scheduler.protocol.session import (
+from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.services.attempts.work import Refusal
+from lingua_scheduler.services.nodes.pairings import Pairings, WrongCode
+from lingua_scheduler.services.sessions.intake import Intake
+from lingua_scheduler.services.sessions.sessions import Session, Sessions
+from lingua_scheduler.services.sessions.terms import languages_used
+from lingua_scheduler.settings import SessionsSettings
+from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.pairing import Pairing
+from lingua_sdk.protocol import binary, codec
+from lingua_sdk.protocol.bulk import OF_CLIENTS
+from lingua_sdk.protocol.codec import UnreadableFrame
+from lingua_sdk.protocol.session import (
     AudioChunk,
     ClientHeartbeat,
-    RoomError,
     ServerHeartbeat,
     SessionClose,
     SessionCloseAck,
@@ -34,14 +44,6 @@ from lingua_scheduler.protocol.session import (
     TtsStarted,
     Utterance,
 )
-from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.services.attempts.work import Refusal
-from lingua_scheduler.services.sessions.intake import Intake
-from lingua_scheduler.services.sessions.sessions import Session, Sessions
-from lingua_scheduler.services.sessions.terms import languages_used
-from lingua_scheduler.settings import SessionsSettings
-from lingua_scheduler.store.connection import RedisAway
-from lingua_scheduler.telemetry import metrics
 
 PROTOCOL_VERSION = "1.0"
 NEEDS: Needs = (Scope.SESSION_OPEN,)
@@ -66,6 +68,7 @@ _REFUSED = metrics.DOOR_REFUSALS.labels("sessions")
 _THROTTLED = metrics.THROTTLED.labels("session")
 _IDLE_SOCKETS = metrics.IDLE_CLOSED.labels("socket")
 # Chunks first: there are more of them than of all others.
+_WAITS = (SessionInit, *ROOM_MESSAGES)
 _OF_A_SESSION = (AudioChunk, Utterance, ClientHeartbeat, SessionClose, TtsStarted, TtsPlayEnded)
 
 
@@ -90,6 +93,8 @@ class SessionSocket:
         self.max_per_socket = settings.max_per_socket
         self.opens_per_s = settings.max_opens_per_s
         self.most = OF_CLIENTS._replace(size=settings.max_message_bytes)
+        self.rooms: RoomFrames | None = None
+        self.pairings: Pairings | None = None
         self._rates = SocketRates(settings.max_frames_per_s, settings.max_bytes_per_s, BURST_S)
 
     async def handle(self, request: web.Request) -> web.WebSocketResponse:
@@ -117,6 +122,9 @@ class SessionSocket:
         return socket
 
     async def open(self, outbox: Outbox, message: SessionInit) -> Session | None:
+        if message.refreshes_token and outbox.principal.subject and not outbox.principal.is_refreshing:
+            # Of a token alone: a key cannot be renewed.
+            self._sockets.renew(outbox, outbox.principal, is_refreshing=True)
         here = self._find_by_token(outbox, message)
         if here is not None and self.is_held(here):
             await self._openings.let_go_if_taken(here, outbox)
@@ -179,13 +187,12 @@ class SessionSocket:
     def _handle_other(self, outbox: Outbox, message: SessionIncoming) -> None:
         """What is of no session."""
         if not isinstance(message, TokenRefresh):
-            outbox.post(RoomError(code="INTERNAL_ERROR", message="this scheduler does not support rooms"))
             return
         found = self._door.renewed(outbox.principal, message.token, outbox.address, NEEDS)
         if isinstance(found, Denied):
             outbox.close(CloseCode.UNAUTHENTICATED, found.detail)
             return
-        self._sockets.renew(outbox, found)
+        self._sockets.renew(outbox, found, is_refreshing=True)
         outbox.post(TokenRefreshed(expires_at_ms=found.expires_ms))
 
     def handle_binary(self, outbox: Outbox, data: bytes) -> Session:
@@ -246,19 +253,34 @@ class SessionSocket:
                 return None
             outbox.post(self._ack(outbox, known, message, is_resumed=True))
             known.resume(outbox, message.last_utterance_index)
+            if self.rooms is not None:
+                await self.rooms.resumed(known, message.last_room_seq)
             if self._sessions.find(known.session_id) is None:
                 # It was closed already; the acknowledgement was lost with the socket.
                 outbox.post(SessionCloseAck(session_id=known.session_id))
                 return None
             return known
-        session = await self._openings.open(outbox, message)
+        pairing, complaint = await self._pairing(outbox, message)
+        session = await self._openings.open(outbox, message, pairing)
         if isinstance(session, Refusal):
             self._turn_away(outbox, session)
             return None
         ack = self._ack(outbox, session, message)
         ack.unserved = await self._openings.unserved(session)
         outbox.post(ack)
+        if complaint:
+            # After the acknowledgement: the session is open, without the node.
+            refuse(outbox, "session", complaint, ErrorCode.INVALID_PAIRING_CODE)
         return session
+
+    async def _pairing(self, outbox: Outbox, message: SessionInit) -> tuple[Pairing | None, str]:
+        """The private node that the session is paired with, or what is wrong with its code."""
+        if self.pairings is None or not message.pairing_code:
+            return None, ""
+        try:
+            return await self.pairings.redeem(message.pairing_code, outbox.meter), ""
+        except WrongCode as wrong:
+            return None, str(wrong)
 
     def _turn_away(self, outbox: Outbox, refusal: Refusal) -> None:
         """Closed if it may come back with the same request, which the browser page does after a close alone."""
@@ -267,7 +289,7 @@ class SessionSocket:
             outbox.close(CloseCode.TRY_LATER, refusal.message[:100])
 
     def _ack(self, outbox: Outbox, session: Session, init: SessionInit, *, is_resumed: bool = False) -> SessionInitAck:
-        used = self._openings.languages.used(session.terms)
+        used = self._openings.languages.used(session.terms, session.whose)
         return SessionInitAck(
             session_id=session.session_id,
             message="session resumed" if is_resumed else "session created",
@@ -294,6 +316,7 @@ class _Talk:
         "_guesses",
         "_handler",
         "_idle_looks",
+        "_initialised",
         "_latest",
         "_manners",
         "_opens",
@@ -309,18 +332,20 @@ class _Talk:
         self._guesses: set[str] = set()
         self._opens = Bucket(handler.opens_per_s, OPENS_BURST_S * handler.opens_per_s)
         self._idle_looks = 0
+        # The session that room messages are of.
+        self._initialised: Session | None = None
         self._timer: asyncio.TimerHandle | None = None
         # A message that was read and has to wait for its turn, and the frame it came in.
         self._latest: tuple[bytes, SessionIncoming] | None = None
         self.spoke_for: dict[str, Session] = {}
 
     def take_at_once(self, data: bytes, is_text: bool) -> bool:
-        """Handle a message that needs no await; False for `session_init`."""
+        """Handle a message that needs no await; False for `session_init` and those about rooms."""
         session = None
         try:
             if is_text:
                 message = codec.decode_session(data, self._handler.most)
-                if isinstance(message, SessionInit) or (not self.spoke_for and self._may_be_elsewhere(message)):
+                if isinstance(message, _WAITS) or (not self.spoke_for and self._may_be_elsewhere(message)):
                     self._latest = data, message
                     return False
                 session = self._handler.handle_message(self._outbox, message)
@@ -342,7 +367,10 @@ class _Talk:
             elif isinstance(message := self._read(frame.data), SessionInit):
                 if self._has_room():
                     await self._wait_to_open()
-                    session = await self._handler.open(self._outbox, message)
+                    session = self._initialised = await self._handler.open(self._outbox, message)
+            elif isinstance(message, ROOM_MESSAGES):
+                if self._handler.rooms is not None:
+                    await self._handler.rooms.take(self._outbox, self._initialised, message)
             elif self._may_be_elsewhere(message):
                 if await self._handler.adopt(self._outbox, message.session_id):
                     session = self._handler.handle_message(self._outbox, message)

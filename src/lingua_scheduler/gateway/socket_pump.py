@@ -8,10 +8,10 @@ from time import monotonic
 from typing import NamedTuple, TypeVar
 from weakref import WeakSet
 
+import msgspec
 from aiohttp import WebSocketError, WSMsgType, web
 
 from lingua_scheduler.domain.access.principals import ANONYMOUS, Denied, Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.accepted import Accepted
 from lingua_scheduler.gateway.fair_queue import FairQueue
@@ -19,13 +19,14 @@ from lingua_scheduler.gateway.frame_tap import AtOnce
 from lingua_scheduler.gateway.outbox import CLOSE_TIMEOUT_S, Flusher, Outbox, Unread
 from lingua_scheduler.gateway.presented import PROTOCOL
 from lingua_scheduler.gateway.valve import RUN_FRAMES, WEIGHED_BYTES, Commons, SocketRates, Unfinished
-from lingua_scheduler.protocol.bulk import Bulk
-from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.attempts.peers import CloseCode, code_for
 from lingua_scheduler.settings import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.bulk import Bulk
+from lingua_sdk.protocol.shapes import ErrorMessage
 
 _log = logs.get()
 
@@ -137,10 +138,10 @@ class Sockets:
             tap.on_ping = tap.on_pong = socket.before_close = None
             socket.valve.close()
 
-    def renew(self, outbox: Outbox, principal: Principal) -> None:
-        """Its peer has shown a newer credential."""
-        outbox.principal = principal
-        self._live.renew(outbox.ticket, principal)
+    def renew(self, outbox: Outbox, principal: Principal, *, is_refreshing: bool) -> None:
+        """Its peer has shown a newer credential, or says that it will."""
+        outbox.principal = msgspec.structs.replace(principal, is_refreshing=is_refreshing)
+        self._live.renew(outbox.ticket, outbox.principal)
 
     def manners(self, socket: Accepted, outbox: Outbox, side: str) -> "Manners":
         return Manners(socket, outbox, side, self._settings.max_bad_frames_per_min)

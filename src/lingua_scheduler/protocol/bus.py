@@ -5,8 +5,10 @@ from typing import TypeAlias, get_args
 import msgspec
 
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.jobs.attempts import Attempt
+from lingua_scheduler.domain.rooms.feeds import RoomUtterance
+from lingua_scheduler.domain.rooms.history import PastLine
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 
 class BusMessage(msgspec.Struct, frozen=True, tag_field="kind"):
@@ -107,7 +109,116 @@ class ForwardedAnswer(BusMessage, frozen=True, omit_defaults=True, tag="forwarde
         return True
 
 
-AnyMessage: TypeAlias = Assign | AttemptLost | Finished | CancelAttempt | ForwardedRequest | ForwardedAnswer
+class RoomChanged(BusMessage, frozen=True, tag="room_changed"):
+    """To an instance that has members of a room: look at it. It says no more, so it may come late or twice."""
+
+    room: str
+
+    @property
+    def lane(self) -> str:
+        return self.room
+
+
+class RoomFrame(BusMessage, frozen=True, tag="room_frame"):
+    """To the instance that has a member's socket: a WebRTC frame from another member, encoded for the receiver.
+
+    A lost one would leave two browsers without a connection, and it has their addresses in it: so it is a letter.
+    """
+
+    room: str
+    sender: str
+    receiver: str
+    frame: bytes
+
+    @property
+    def lane(self) -> str:
+        return self.room
+
+    @property
+    def carries_speech(self) -> bool:
+        """Addresses are not kept with dead letters either."""
+        return True
+
+
+class _InRoom(BusMessage, frozen=True):
+    """A code may be another room's by now, an id is not."""
+
+    room: str
+    room_id: str
+
+    @property
+    def lane(self) -> str:
+        return self.room
+
+
+class RoomSpoken(_InRoom, frozen=True, tag="room_spoken"):
+    """To an instance of a room: a member has ended an utterance, and its outcomes follow."""
+
+    utterance: RoomUtterance
+
+
+class RoomSaid(_InRoom, frozen=True, omit_defaults=True, tag="room_said"):
+    """To an instance that has listeners of a language: the outcome of an utterance, encoded for clients."""
+
+    utterance: RoomUtterance
+    language: str
+    frame: bytes
+    # For this listener alone, who missed it.
+    listener: str = ""
+
+    @property
+    def carries_speech(self) -> bool:
+        return True
+
+
+class RoomMissed(_InRoom, frozen=True, tag="room_missed"):
+    """To the instances of a room: a listener came back to the sender, and has everything up to `seq`."""
+
+    seq: int
+    listener: str
+    language: str
+
+
+class RoomWritten(_InRoom, frozen=True, tag="room_written"):
+    """To an instance that has members or guests of a room: a text message, encoded for its readers."""
+
+    frame: bytes
+
+    @property
+    def carries_speech(self) -> bool:
+        return True
+
+
+class RoomPastAsked(_InRoom, frozen=True, tag="room_past_asked"):
+    """To an instance that has members of a room: what was said lately? The sender has its first one."""
+
+
+class RoomPastTold(_InRoom, frozen=True, tag="room_past_told"):
+    """The answer."""
+
+    lines: list[PastLine]
+
+    @property
+    def carries_speech(self) -> bool:
+        return True
+
+
+AnyMessage: TypeAlias = (
+    RoomSpoken
+    | RoomSaid
+    | RoomMissed
+    | RoomChanged
+    | RoomFrame
+    | RoomWritten
+    | RoomPastAsked
+    | RoomPastTold
+    | Assign
+    | AttemptLost
+    | Finished
+    | CancelAttempt
+    | ForwardedRequest
+    | ForwardedAnswer
+)
 KINDS = frozenset(str(message.__struct_config__.tag) for message in get_args(AnyMessage))
 
 encode = msgspec.msgpack.Encoder().encode

@@ -8,10 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.domain.watching.picture import Level
-from lingua_scheduler.protocol.node import JobAssign, JobCancel, NodeControl
-from lingua_scheduler.protocol.pairs import EXPECTED
-from lingua_scheduler.protocol.pairs import SCHEMA as PAIRS_SCHEMA
-from lingua_scheduler.protocol.shapes import BootId, Count, JobError, Name, Names, Number, Text
+from lingua_sdk.protocol.node import JobAssign, JobCancel, NodeControl
+from lingua_sdk.protocol.pairs import EXPECTED
+from lingua_sdk.protocol.pairs import SCHEMA as PAIRS_SCHEMA
+from lingua_sdk.protocol.shapes import BootId, Count, JobError, Name, Names, Number, Text
 
 NODE_ID = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 LANGUAGE = r"^[a-z]{2,3}(-([A-Za-z0-9]-)?[A-Za-z0-9]{2,8})*$"
@@ -74,6 +74,7 @@ class NodeAbout(Answer, kw_only=True):
         _told("Number of pairs if it is a wide node (more than 256 pairs), else 0; /v1/pools names the languages"),
     ]
     level: Annotated[Level | None, _told("The verdict on it: notice, warning or critical; null when it is well")]
+    private_to: Annotated[str, _told("The only tenant whose jobs it gets; empty if it gets those of all", "acme")]
 
 
 class NodeLanguages(Answer, kw_only=True):
@@ -171,14 +172,26 @@ class WidePool(Answer, kw_only=True):
     nodes: Annotated[int, _told("Number of nodes that serve all of them")]
 
 
+class PrivatePools(Answer, kw_only=True):
+    """As in the list of all pools, of the private nodes of one tenant."""
+
+    pairs: dict[str, dict[str, int]]
+    wide: list[WidePool]
+
+
 class PoolList(Answer, kw_only=True):
     pairs: Annotated[
         dict[str, dict[str, int]],
         _told(
-            "Nodes that accept jobs, per pair, for speech and for text; pairs that only wide nodes serve are in `wide`"
+            "Nodes that accept jobs, per pair, for speech and for text; pairs that only wide nodes serve are in "
+            "`wide`. None for a caller of a tenant that uses its private nodes alone (`pools.private_only`)"
         ),
     ]
     wide: Annotated[list[WidePool], _told("Wide nodes (more than 256 pairs each), grouped by their languages")]
+    private: Annotated[dict[str, PrivatePools], _told("By tenant; a caller of one tenant is told of its own alone")]
+    tenant: Annotated[
+        str, _told("Whose jobs the caller's are: what serves them is `pairs`, and `private` of this tenant")
+    ]
     leader: Annotated[str | None, _told("The leader: the instance that builds the pool map; null if there is none")]
     version: Annotated[int, _told("Version of the published pool map; 0 if there is none")]
     generated_by: str
@@ -192,6 +205,7 @@ class PoolMember(Answer, kw_only=True):
     max_jobs: int
     held: int
     free: int | None
+    private_to: Annotated[str, _told("The only tenant whose jobs it gets; empty if it gets those of all")]
 
 
 class PoolDetail(Answer, kw_only=True):
@@ -226,6 +240,12 @@ class EvictAnswer(Answer, kw_only=True):
     node_id: str
     outcome: Annotated[str, _told("Always evicted", "evicted")]
     jobs: Annotated[list[str], _told("Number of jobs it was running; they are retried on other nodes")]
+
+
+class PairingAnswer(Answer, kw_only=True):
+    node_id: str
+    code: Annotated[str, _told("For `pairing_code` of one `session_init`", "K7QW2MZA")]
+    valid_ms: Annotated[int, _told("How long it can be used, once", 300_000)]
 
 
 # Nodes that are driven over HTTP
@@ -280,6 +300,9 @@ class NodeRegistration(NodeSays, kw_only=True):
     node_id: Annotated[NodeId | None, _told("Absent = the scheduler assigns one", "node-http-1")] = None
     version: Annotated[Name, _told("Version of the node's software")] = ""
     platform: Name = "http"
+    text_input: Annotated[
+        bool | None, _told("True = the node also takes jobs that bring text (`text_input`) instead of audio", True)
+    ] = None
 
 
 class NodeBeat(NodeSays, kw_only=True):

@@ -22,3 +22,6 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     is_login: bool = False
     # The setting auth.mode: in mode off, callers need no credential wherever they are.
     auth_mode: str = ""
+    # Of a token for one room: its code, and whether it may only listen there.
+    room_code: str = ""
+    is_listener: bool = False

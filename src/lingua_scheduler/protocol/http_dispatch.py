@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lingua_scheduler.protocol.shapes import Count, LanguagesUsed, Shape
+from lingua_sdk.protocol.shapes import Count, Degraded, LanguagesUsed, Shape
 
 _Name = Annotated[str, Meta(min_length=1, max_length=128)]
 _Key = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -16,13 +16,15 @@ _Rate = Annotated[int, Meta(ge=8_000, le=192_000)]
 class DispatchOptions(Shape, kw_only=True):
     """`require_tts: false` requests text only; `strict` accepts only the preferred node.
 
-    `timeout_ms` limits the wait for a node, not the time the node takes; 0 = do not wait."""
+    `timeout_ms` limits the wait for a node, not the time the node takes; 0 = do not wait. `allow_pivot: false`
+    refuses a translation by way of a third language."""
 
     require_tts: bool | None = None
     preferred_node_id: _Name | None = None
     strict: bool | None = None
     affinity_key: _Key | None = None
     timeout_ms: Annotated[int, Meta(ge=0, le=60_000)] | None = None
+    allow_pivot: bool | None = None
 
 
 class F2fDispatch(Shape, kw_only=True):
@@ -73,3 +75,4 @@ class FetchedResult(Shape, kw_only=True):
     tts_audio: str | None = None
     tts_format: str | None = None
     error: ResultError | None = None
+    degraded: Annotated[Degraded | None, Meta(description="What was given up because no node does all of it")] = None

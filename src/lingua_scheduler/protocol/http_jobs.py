@@ -84,6 +84,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     # How many nodes there were of each verdict; the list below may be shorter.
     counts: dict[str, int] = {}
     candidates: list[CandidateView] = []
+    # Of one of several jobs of an utterance: which rung of the ladder, and the jobs before it.
+    ladder: str = ""
 
 
 class JobExplanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.domain.access.credentials import END, TENANT
-from lingua_scheduler.domain.access.grants import MAX_SUBJECT_CHARS, Grant, Pair
+from lingua_scheduler.domain.access.grants import MAX_SUBJECT_CHARS, Grant, Pair, RoomGrant
 from lingua_scheduler.protocol.http import Answer
 
 DAY_MS = 86_400_000
@@ -15,6 +15,7 @@ MINUTE_MS = 60_000
 TALK_MS = 10 * MINUTE_MS
 
 _TenantName = Annotated[str, Meta(pattern=TENANT)]
+_TenantOrAll = Annotated[str, Meta(pattern=rf"^\*{END}|{TENANT}")]
 _Subject = Annotated[str, Meta(min_length=1, max_length=MAX_SUBJECT_CHARS)]
 _TokenId = Annotated[str, Meta(min_length=1, max_length=128)]
 _SignatoryId = Annotated[str, Meta(pattern=rf"^[0-9A-Za-z._-]{{0,64}}{END}")]
@@ -42,6 +43,13 @@ class KeyView(Answer, kw_only=True):
     signs: Annotated[bool, _told("Whether it may sign tokens itself")]
     node_id: str
     max_slots: int
+    labels: Annotated[dict[str, str], _told("Of nodes, and of enrolment keys for their nodes", {"region": "eu"})]
+    is_private: Annotated[bool, _told("Of nodes, and of enrolment keys for their nodes: only jobs of the tenant")]
+    max_nodes: Annotated[int, _told("Of enrolment keys: so many nodes may join; 0 = any number")]
+    nodes_live_ms: Annotated[int, _told("Of enrolment keys: nodes must join again after so long; 0 = never")]
+    needs_approval: bool
+    is_ephemeral: bool
+    enrolled_with: Annotated[str, _told("Of a node that joined: id of the enrolment key; it cannot be rotated")]
     origins: list[str]
     pairs: list[str]
     networks: list[str]
@@ -50,6 +58,9 @@ class KeyView(Answer, kw_only=True):
     expires_ms: _AtMs
     revoked_ms: _AtMs
     successor: Annotated[str, _told("Id of the key that replaced it")]
+    line: Annotated[
+        str, _told("Of nodes: id of the first of the keys that were rotated into it, whose node ids it has")
+    ]
     last_used_ms: Annotated[int, _told("At the instance that answers; 0 = not since it started")]
 
 
@@ -102,8 +113,13 @@ class IssuerList(Answer, kw_only=True):
 class RevocationWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of a tenant, of a subject of a tenant, or of one token."""
 
-    tenant: Annotated[_TenantName | None, _told("Alone: all its keys and tokens", "acme")] = None
-    subject: Annotated[_Subject | None, _told("All tokens of this user of the tenant", "user-7")] = None
+    tenant: Annotated[
+        _TenantOrAll | None, _told("Alone: all its keys and tokens; with a subject, `*` for a role in all", "acme")
+    ] = None
+    subject: Annotated[
+        _Subject | None,
+        _told("All tokens of this user of the tenant, and all logins of an operator without a key", "user-7"),
+    ] = None
     token_id: Annotated[_TokenId | None, _told("`jti` of a token")] = None
     key_id: Annotated[
         _SignatoryId | None,
@@ -118,9 +134,19 @@ class Revoked(Answer, kw_only=True):
 class TokenWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subject: Annotated[_Subject, _told("The app's name for its user; it means nothing to the scheduler", "user-7")]
     tenant: Annotated[_TenantName | None, _told("By default that of the caller")] = None
-    grants: Annotated[tuple[Grant, ...], Meta(min_length=1, max_length=8)] = ("session",)
+    grants: Annotated[
+        tuple[Grant, ...],
+        Meta(
+            min_length=1,
+            max_length=8,
+            description="session = WebSocket, dispatch = HTTP, room = rooms; room includes session",
+        ),
+    ] = ("session",)
     pairs: Annotated[tuple[Pair, ...], Meta(max_length=64, description="zh:en or *:fr; none = as the caller's")] = ()
     max_sessions: Annotated[int, Meta(ge=0, le=1_000_000, description="At the same time; 0 = as the caller's")] = 0
+    room: Annotated[
+        RoomGrant | None, _told("The only room it may join, and whether to speak there; includes the grant `room`")
+    ] = None
     ttl_ms: Annotated[
         int, Meta(ge=1000, le=366 * DAY_MS, description="At most `auth.max_token_ms`, and no longer than the caller's")
     ] = 15 * MINUTE_MS

@@ -34,3 +34,9 @@ class LoginCode(msgspec.Struct, frozen=True, kw_only=True):
 
     code: str
     expires_ms: int
+
+
+class LoginOffers(msgspec.Struct, frozen=True, kw_only=True):
+    """`oidc` names the identity provider of `GET /v1/login/oidc`; empty if there is none."""
+
+    oidc: str

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from lingua_scheduler.protocol.http_dispatch import ResultError
-from lingua_scheduler.protocol.shapes import Count, LanguagesUsed, Shape
+from lingua_sdk.protocol.shapes import Count, Degraded, LanguagesUsed, Shape
 
 MAX_WAIT_MS = 600_000
 
@@ -17,6 +17,9 @@ class TranslateQuery(Shape, kw_only=True):
     src: Annotated[str, Meta(max_length=35, description="Language spoken", examples=["en"])]
     tgt: Annotated[str, Meta(max_length=35, description="Language to translate into", examples=["de"])]
     speech: Annotated[bool, Meta(description="`false` asks for text only, which more nodes can serve")] = True
+    allow_pivot: Annotated[
+        bool, Meta(description="`false` refuses a translation by way of a third language (`pools.pivot_langs`)")
+    ] = True
     timeout_ms: Annotated[
         Annotated[int, Meta(ge=1, le=MAX_WAIT_MS)] | None,
         Meta(description="Maximum time to wait for the translation; default and limit: `calls.translate_timeout_ms`"),
@@ -35,6 +38,7 @@ class TranslatedUtterance(Shape, kw_only=True):
     text: str = ""
     translation: str = ""
     error: ResultError | None = None
+    degraded: Annotated[Degraded | None, Meta(description="What was given up because no node does all of it")] = None
     speech: Annotated[
         str | None, Meta(description="Its speech as the node sent it, base64; only if the speech could not be joined")
     ] = None

@@ -10,6 +10,7 @@ from lingua_scheduler.domain.watching.picture import Alarm, Event, Moment
 
 HOUR_MS = 3_600_000
 MAX_BY_CHARS = 64
+MAX_PAIRS_CHARS = 600
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +25,11 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
 
 class EventsQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=500)] = 100
+
+
+class ScalingQuery(msgspec.Struct, frozen=True, kw_only=True):
+    # src:tgt, several with commas between them; empty: all.
+    pair: Annotated[str, Meta(max_length=MAX_PAIRS_CHARS, examples=["en:zh,zh:en"])] = ""
 
 
 class AlarmList(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The dialogue of a node's connection: which messages are legal when, and which may be handled out of turn; sans-IO."""
 
-from lingua_scheduler.protocol.node import (
+from lingua_sdk.protocol.node import (
     AsrPartial,
     JobAck,
     JobResult,

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple, get_args
 
 import msgspec
 
-from lingua_scheduler.protocol.node import NodeIncoming, NodeOutgoing
-from lingua_scheduler.protocol.session import SessionIncoming, SessionOutgoing
-from lingua_scheduler.protocol.shapes import Message
+from lingua_sdk.protocol.node import NodeIncoming, NodeOutgoing
+from lingua_sdk.protocol.session import SessionIncoming, SessionOutgoing
+from lingua_sdk.protocol.shapes import Message
 
 Document = dict[str, Any]
 
@@ -71,10 +71,21 @@ _BINARY_FRAMES = {
 @cache
 def asyncapi(version: str) -> bytes:
     """The whole document as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(_document(version)), indent=2) + b"\n"
+    return _indented(document(version))
 
 
-def _document(version: str) -> Document:
+@cache
+def json_schema(version: str) -> bytes:
+    """The text frames alone, for validators: a definition for each message, and one for each direction."""
+    return _indented(_json_schema(document(version)))
+
+
+def _indented(written: Document) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(written), indent=2) + b"\n"
+
+
+def document(version: str) -> Document:
+    """The AsyncAPI document."""
     messages: Document = {}
     payloads, shapes = _schemas()
     for channel in _CHANNELS:
@@ -94,6 +105,44 @@ def _document(version: str) -> Document:
         },
         "components": {"messages": messages, "schemas": shapes},
     }
+
+
+def _json_schema(described: Document) -> Document:
+    messages = described["components"]["messages"]
+    definitions = described["components"]["schemas"] | {
+        name: message["payload"] for name, message in messages.items() if not _is_binary(message)
+    }
+    for name, operation in described["operations"].items():
+        named = [ref["$ref"].removeprefix("#/channels/").replace("/messages/", ".") for ref in operation["messages"]]
+        definitions[name] = {
+            "title": operation["summary"],
+            "anyOf": [{"$ref": f"#/components/schemas/{one}"} for one in named if not _is_binary(messages[one])],
+        }
+    info = described["info"]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"urn:lingua-scheduler:messages:{info['version']}",
+        "title": f"WebSocket messages of {info['title']} {info['version']}",
+        "$defs": _moved(definitions),
+        "anyOf": [{"$ref": f"#/$defs/{name}"} for name in described["operations"]],
+    }
+
+
+def _moved(schema: Any) -> Any:
+    """The same with references into `$defs`."""
+    match schema:
+        case {"$ref": str(ref), **rest}:
+            return {"$ref": ref.replace("#/components/schemas/", "#/$defs/")} | _moved(rest)
+        case dict():
+            return {name: _moved(part) for name, part in schema.items()}
+        case list():
+            return [_moved(part) for part in schema]
+        case _:
+            return schema
+
+
+def _is_binary(message: Document) -> bool:
+    return "x-layout" in message
 
 
 def _schemas() -> tuple[dict[type[Message], Document], Document]:

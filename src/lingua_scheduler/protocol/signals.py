@@ -99,6 +99,13 @@ class LoginEnded(msgspec.Struct, frozen=True, tag="login_ended"):
     login_id: str
 
 
+class RoomEvent(msgspec.Struct, frozen=True, tag="room_event"):
+    """To an instance that has readers in a room: a caption, or that a member speaks, as its clients get it."""
+
+    room: str
+    frame: str
+
+
 class RequestWithdrawn(msgspec.Struct, frozen=True, tag="request_withdrawn"):
     """To the instance to which an HTTP request was forwarded: its caller has left."""
 
@@ -117,6 +124,7 @@ Signal = (
     | AskHolder
     | HolderSays
     | RequestWithdrawn
+    | RoomEvent
     | CredentialsChanged
     | LoginEnded
 )

@@ -22,10 +22,10 @@ from redis.exceptions import (
 )
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.store.wire import Wire
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.backoff import Backoff
 
 T = TypeVar("T")
 Argument = str | bytes | int | float

@@ -32,6 +32,12 @@ SHARD_KEYS = {
 }
 
 
+ROOM_KEYS = ("facts", "members", "joined", "holders", "wishes", "guests")
+# What its scripts about speech use besides.
+ROOM_SAID = "said"
+LIVE_ROOM_KEYS = ("listed", "opened", "named")
+
+
 class ShardKeys:
     """The keys of one shard; names are built once because every dispatch needs them."""
 
@@ -97,6 +103,7 @@ class Keys:
         self.signals = f"{prefix}:signals"
         self.version = f"{prefix}:{{meta}}:version"
         self.alarms = f"{prefix}:{{meta}}:alarms"
+        self.live_rooms = {part: f"{prefix}:{{rooms}}:{part}" for part in LIVE_ROOM_KEYS}
         self.credentials = f"{prefix}:{{auth}}:keys"
         self.issuers = f"{prefix}:{{auth}}:issuers"
         self.revocations = f"{prefix}:{{auth}}:void"
@@ -125,8 +132,14 @@ class Keys:
     def login(self, digest: str) -> str:
         return f"{self._prefix}:{{auth}}:login:{digest}"
 
+    def login_flow(self, digest: str) -> str:
+        return f"{self._prefix}:{{auth}}:flow:{digest}"
+
     def login_code(self, digest: str) -> str:
         return f"{self._prefix}:{{auth}}:code:{digest}"
+
+    def pairing(self, digest: str) -> str:
+        return f"{self._prefix}:{{auth}}:pair:{digest}"
 
     def mail(self, instance: str, stream: str) -> str:
         """A stream of an instance: its `inbox`, or what it could not handle, `dead`."""
@@ -162,6 +175,21 @@ class Keys:
     def parked(self, session_id: str) -> str:
         return f"{self._prefix}:{{session:{session_id}}}:parked"
 
+    def stay(self, session_id: str) -> str:
+        return f"{self._prefix}:{{session:{session_id}}}:stay"
+
+    def room_of(self, name: str) -> dict[str, str]:
+        """The keys of a room, as scripts name them."""
+        base = f"{self._prefix}:{{room:{name}}}"
+        return {part: f"{base}:{part}" for part in ROOM_KEYS}
+
+    def room_said(self, name: str) -> dict[str, str]:
+        base = f"{self._prefix}:{{room:{name}}}"
+        return {part: f"{base}:{part}" for part in ("facts", "members", ROOM_SAID)}
+
+    def guesses(self, tenant: str) -> str:
+        return f"{self._prefix}:{{rooms:{tenant}}}:guesses"
+
     def past(self, node_id: str) -> str:
         """Of a node that left."""
         return f"{self._prefix}:{{node:{node_id}}}:past"
@@ -182,6 +210,9 @@ ASIDE = "unreadable"
 TABLE = (
     KeyDoc("…:{s7}:node:<id>", "hash", "profile of a node: its capabilities, pools and state"),
     KeyDoc("…:{s7}:pool:<src>:<tgt>:<facet>", "set", "ids of the nodes that serve the pair, with speech or text only"),
+    KeyDoc(
+        "…:{s7}:pool:<src>:<tgt>:<facet>@<tenant>", "set", "ids of the nodes that do so and are private to the tenant"
+    ),
     KeyDoc(
         "…:{s7}:pool:*:<digest>:text", "set", "ids of the wide nodes (more than 256 pairs) that serve the same pairs"
     ),
@@ -205,7 +236,7 @@ TABLE = (
     KeyDoc(
         "…:{node:<id>}:claim",
         "string",
-        "digest of the principal a node id belongs to, if its node showed a credential; expires a day after it left",
+        "digest and tenant of the principal a node id belongs to, if it has a credential; expires a day after it left",
     ),
     KeyDoc(
         "…:{s7}:owners", "hash", "node → epoch, instance, connection, announced features: 1 if it acknowledges jobs"
@@ -289,6 +320,45 @@ TABLE = (
         "reconnects "
         "or the grace period ends",
     ),
+    KeyDoc(
+        "…:{session:<id>}:stay",
+        "string",
+        "of a session that is in a room: the room, the latest utterance before it came, and of a guest its wishes; "
+        "found when it is resumed; expires",
+    ),
+    KeyDoc(
+        "…:{room:<tenant>:<code>}:facts",
+        "hash",
+        "a room: its id, version, when a member last joined or spoke (ms, Redis's clock), whether it is locked; after "
+        "its end, for a while, why it ended; expires",
+    ),
+    KeyDoc(
+        "…:{room:<tenant>:<code>}:members",
+        "hash",
+        "session → name, languages and wishes of a member as JSON; expires with the room, as the following do",
+    ),
+    KeyDoc("…:{room:<tenant>:<code>}:joined", "zset", "session → when it joined (microseconds, Redis's clock)"),
+    KeyDoc("…:{room:<tenant>:<code>}:holders", "hash", "session → the instance that has its socket, and its hold"),
+    KeyDoc("…:{room:<tenant>:<code>}:wishes", "hash", "session → whose voice it wants to hear or not"),
+    KeyDoc("…:{room:<tenant>:<code>}:said", "zset", "session and utterance → its number in the room; the latest 512"),
+    KeyDoc(
+        "…:{rooms}:listed",
+        "zset",
+        "id of a room → until when it is in the list of live rooms (ms, Redis's clock); renewed by the instances that "
+        "have members of it; expires, as the following do",
+    ),
+    KeyDoc("…:{rooms}:opened", "zset", "id of a room → when it was opened (ms, Redis's clock)"),
+    KeyDoc("…:{rooms}:named", "hash", "id of a room → its tenant and code"),
+    KeyDoc(
+        "…:{room:<tenant>:<code>}:guests",
+        "hash",
+        "instance and incarnation → how many guests it has, in all and of each language; who they are is not written",
+    ),
+    KeyDoc(
+        "…:{rooms:<tenant>}:guesses",
+        "hash",
+        "digest of an address → wrong room codes that it named in this minute, and those of all; bounded; expires",
+    ),
     KeyDoc("…:{meta}:version", "string", "version of the data; a release that does not support it refuses to start"),
     KeyDoc(
         "…:{meta}:alarms",
@@ -326,9 +396,20 @@ TABLE = (
     KeyDoc(
         "…:{auth}:login:<digest>",
         "string",
-        "a login to the dashboard, by the digest of its cookie, as JSON: its key and its end; expires when unused",
+        "a login to the dashboard, by the digest of its cookie, as JSON: its key or person, and its end; expires when "
+        "unused",
+    ),
+    KeyDoc(
+        "…:{auth}:flow:<digest>",
+        "string",
+        "a login that has begun at an identity provider, by the digest of its cookie; expires after 10 min",
     ),
     KeyDoc("…:{auth}:code:<digest>", "string", "a one-time login code, by its digest → its key; expires after 60 s"),
+    KeyDoc(
+        "…:{auth}:pair:<digest>",
+        "string",
+        "a pairing code, by its digest → tenant and private node; expires after 5 min",
+    ),
     KeyDoc("…:{affinity:<digest>}", "string", "shard and node that last served an affinity key of a tenant; expires"),
     KeyDoc(
         "…:{request:<digest>}",

@@ -7,13 +7,13 @@ import msgspec
 from lingua_scheduler.domain.access.credentials import Credential, Revocation, is_revocation_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.logins import Login
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, Machine
 from lingua_scheduler.domain.pools.pools import Languages
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 _SHARD = re.compile(r"\d{1,4}", re.ASCII)
 _INSTANCE = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
-_POOL = re.compile(r"[^\s:]+:[^\s:]+:(?:speech|text)")
+_POOL = re.compile(r"[^\s:@]+:[^\s:@]+:(?:speech|text)(?:@[a-z0-9][a-z0-9-]{0,62})?")
 _PAST = re.compile(
     r"(?:\d{1,7} \d{1,9} \d{1,7})?\|(?:\d{1,19}(?:\.\d+)?)?\|(?:[ox]* \d{1,18} \d{1,18})?(?:\|[0-9a-f]{40})?", re.ASCII
 )
@@ -38,10 +38,16 @@ class StoredProfile(msgspec.Struct):
     machine: Machine = Machine()
     languages: Languages = Languages()
     reports_jobs: bool = False
+    # Of its credential; empty in what a release before wrote.
+    tenant: str = ""
+    # It takes jobs that bring text.
+    text_input: bool = False
+    is_private: bool = False
 
 
 _PROFILE = msgspec.json.Decoder(StoredProfile)
 _CREDENTIAL = msgspec.json.Decoder(Credential)
+_TENANT, _PRIVATE_TENANT = '"tenant":"', '"tenant":"@'
 _ISSUER = msgspec.json.Decoder(Issuer)
 _REVOCATION = msgspec.json.Decoder(Revocation)
 _LOGIN = msgspec.json.Decoder(Login)
@@ -116,7 +122,7 @@ def is_digest(text: str) -> bool:
 
 
 def is_pool(text: str) -> bool:
-    """src:tgt:facet, or a wide pool's name."""
+    """src:tgt:facet, or a wide pool's name; of a private pool with @tenant."""
     return _POOL.fullmatch(text) is not None and is_text(text)
 
 
@@ -130,10 +136,21 @@ def profile_of(text: str | None) -> StoredProfile | None:
 
 def credential_of(key_id: str, text: str | bytes) -> Credential | None:
     try:
-        found = _CREDENTIAL.decode(text)
+        written = text.decode() if isinstance(text, bytes) else text
+        plain = written.replace(_PRIVATE_TENANT, _TENANT, 1)
+        found = _CREDENTIAL.decode(plain)
     except DECODE_ERRORS:
         return None
-    return found if found.id == key_id else None
+    return found if found.id == key_id and found.is_private == (plain != written) else None
+
+
+def written_credential(one: Credential) -> Credential:
+    """As it is written: the tenant of a private node has an @ before it.
+
+    An instance that does not know private nodes can then read no such key, and refuses the node. If it ignored the mark
+    and let the node in, the node would get jobs of all tenants.
+    """
+    return msgspec.structs.replace(one, tenant=f"@{one.tenant}") if one.is_private else one
 
 
 def issuer_of(issuer_id: str, text: str | bytes) -> Issuer | None:

@@ -37,6 +37,8 @@ WRONG_NUMBER = "wrong number of arguments"
 _CALL = re.compile(r"redis\.p?call\(([^,)]*)")
 _COMMAND = re.compile(r"'([A-Z]+)'")
 _INNER = re.compile(r"redis\.p?call\('([A-Z]+)', '([A-Z]+)'")
+# How many words after its name a command takes, as servers have accepted it: asked first at the next server.
+_accepted_words: dict[str, int] = {}
 # Commands that are made of commands, each with a right of its own.
 CONTAINERS = frozenset({"CLUSTER", "MEMORY", "SCRIPT", "XGROUP", "XINFO"})
 
@@ -78,18 +80,23 @@ async def missing(line: ServerLine, library: Mapping[str, Script], key_prefix: s
     refused: dict[str, str] = {}
     names = sorted(commands(library) - NOT_ASKED_FOR - OPTIONAL)
     fillers = [key, *["0"] * MOST_WORDS]
-    for count in range(MOST_WORDS):
-        asked = [line.prepare_call(*name.split("|"), *fillers[:count]) for name in names]
+    for count in (None, *range(MOST_WORDS)):
+        counts = [_accepted_words.get(name, 0) if count is None else count for name in names]
+        asked = [
+            line.prepare_call(*name.split("|"), *fillers[:words]) for name, words in zip(names, counts, strict=True)
+        ]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         uncounted = []
-        for name, answer in zip(names, answers, strict=True):
+        for name, words, answer in zip(names, counts, answers, strict=True):
             if isinstance(answer, NoPermissionError):
                 refused[name.lower()] = str(answer)
             elif isinstance(answer, RedisError):
                 if WRONG_NUMBER in str(answer):
                     uncounted.append(name)
+                    continue
             elif isinstance(answer, BaseException):
                 raise answer
+            _accepted_words[name] = words
         names = uncounted
     await line.prepare_call("DISCARD")
     return [name for name, reason in refused.items() if not _is_about_keys(reason)] or (["keys"] if refused else [])

@@ -9,13 +9,13 @@ from typing import TypeVar
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
 from lingua_scheduler.clock import LEAST_WAIT_S, SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.maintenance.versions import refusal
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.access.audit import AuditStore
 from lingua_scheduler.store.access.credentials import CredentialStore
 from lingua_scheduler.store.access.logins import LoginStore
+from lingua_scheduler.store.access.pairings import PairingStore
 from lingua_scheduler.store.cluster.inbox import BATCHED as INBOX_BATCHES
 from lingua_scheduler.store.cluster.inbox import Inboxes
 from lingua_scheduler.store.cluster.instances import Instances
@@ -40,6 +40,9 @@ from lingua_scheduler.store.nodes.tallies import Tallies
 from lingua_scheduler.store.pools.demand import DemandRecord
 from lingua_scheduler.store.pools.pools import Pools
 from lingua_scheduler.store.pools.surveys import Surveys
+from lingua_scheduler.store.rooms.guesses import RoomGuesses
+from lingua_scheduler.store.rooms.live_rooms import LiveRooms
+from lingua_scheduler.store.rooms.rooms import RoomStore
 from lingua_scheduler.store.servers.addresses import (
     CLUSTER,
     SENTINEL,
@@ -56,6 +59,7 @@ from lingua_scheduler.store.versions import Versions
 from lingua_scheduler.store.watching.chronicle import ChronicleStore
 from lingua_scheduler.store.watching.failures import FailureHistory
 from lingua_scheduler.store.watching.known_alarms import KnownAlarms
+from lingua_sdk.domain.backoff import Backoff
 
 T = TypeVar("T")
 
@@ -119,6 +123,9 @@ class Store:
         self.instances = Instances(self.line, keys, scripts, unreadable)
         self.inboxes = Inboxes(self.line, keys, scripts, max_pending)
         self.sessions = SessionStore(self.line, keys, scripts)
+        self.rooms = RoomStore(self.line, keys, scripts, unreadable)
+        self.live_rooms = LiveRooms(self.line, keys, scripts, unreadable)
+        self.guesses = RoomGuesses(keys, scripts)
         self.requests = Requests(keys, scripts)
         self.tallies = Tallies(self.line, keys, scripts, unreadable)
         self.looks = Looks(self.line, keys, unreadable)
@@ -129,6 +136,7 @@ class Store:
         self.audit = AuditStore(self.line, keys, scripts, unreadable)
         self.credentials = CredentialStore(self.line, keys, scripts, unreadable)
         self.logins = LoginStore(self.line, keys, scripts, unreadable)
+        self.pairings = PairingStore(self.line, keys, scripts, unreadable)
         self.versions = Versions(self.line, keys, scripts)
 
     async def open(self, *, wait: bool = False, on_wait: Callable[[str], None] | None = None) -> None:

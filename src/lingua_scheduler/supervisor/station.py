@@ -3,11 +3,11 @@
 import asyncio
 import random
 
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.supervisor.listeners import Listeners
 from lingua_scheduler.supervisor.worker import Launch, Word, Worker
 from lingua_scheduler.telemetry import departed, logs
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.backoff import Backoff
 
 _log = logs.get()
 

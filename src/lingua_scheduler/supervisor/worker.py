@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.processes import die_with_parent, stop
 from lingua_scheduler.supervisor.listeners import Listeners
+from lingua_sdk.processes import die_with_parent, stop
 
 
 class Word(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +29,7 @@ class Launch(NamedTuple):
     run_dir: Path
     start_limit_s: float | None  # None: it may wait for Redis for ever
     stop_grace_s: float
+    internal_sockets: int = 0  # the last so many sockets of a worker are those of the internal port
 
 
 class Worker:
@@ -42,10 +43,12 @@ class Worker:
     @classmethod
     async def start(cls, number: int, listeners: Listeners, launch: Launch) -> "Worker":
         descriptors = [listener.fileno() for listener in listeners]
+        public = len(descriptors) - launch.internal_sockets
+        options = [("--listen-fd" if at < public else "--internal-fd", one) for at, one in enumerate(descriptors)]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "lingua_scheduler", "serve", *launch.arguments),
             *("--worker", str(number), "--run-dir", str(launch.run_dir)),
-            *(word for descriptor in descriptors for word in ("--listen-fd", str(descriptor))),
+            *(word for option, descriptor in options for word in (option, str(descriptor))),
             stdin=DEVNULL,
             stdout=PIPE,
             pass_fds=descriptors,

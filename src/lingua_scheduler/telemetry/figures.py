@@ -19,9 +19,13 @@ COMBINED: Mapping[str, Callable[[float, float], float]] = {
     "lingua_pair_nodes": max,
     "lingua_pair_slots": max,
     "lingua_pair_free_slots": max,
+    "lingua_wanted_slots": max,
+    "lingua_fleet_wanted_slots": max,
     "lingua_node_quarantined": max,
     "lingua_verdict": max,
     "lingua_snapshot_age_seconds": max,
+    # Each worker loads the certificate for itself.
+    "lingua_tls_certificate_expires_timestamp_seconds": min,
 }
 
 

@@ -68,6 +68,54 @@ def by(counter: Counter, *values: str) -> dict[str, Counter]:
 NODES = Gauge("lingua_nodes_connected", "Nodes connected to this instance", registry=REGISTRY)
 SOCKETS = Gauge("lingua_sockets_open", "Open WebSockets by side", ["side"], registry=REGISTRY)
 SESSIONS = Gauge("lingua_sessions_open", "Sessions held by this instance", registry=REGISTRY)
+ROOMS = Gauge("lingua_rooms_open", "Rooms with members at this instance", registry=REGISTRY)
+ROOM_MEMBERS = Gauge("lingua_room_members", "Members of rooms at this instance", registry=REGISTRY)
+ROOM_GUESTS = Gauge("lingua_room_guests", "Guests of rooms at this instance", registry=REGISTRY)
+ROOM_ENTRIES = Counter(
+    "lingua_room_entries", "Attempts to create or join a room, by outcome", ["outcome"], registry=REGISTRY
+)
+ROOM_GUESSES_REFUSED = Counter(
+    "lingua_room_guesses_refused", "Room codes that were not looked at after too many wrong ones", registry=REGISTRY
+)
+ROOM_SIGNALS = Counter(
+    "lingua_room_signals", "WebRTC frames between members, by what became of them", ["outcome"], registry=REGISTRY
+)
+ROOM_UTTERANCES = Counter(
+    "lingua_room_utterances",
+    "Utterances in rooms: fanned out, refused (too many jobs of the room), failed (Redis away)",
+    ["outcome"],
+    registry=REGISTRY,
+)
+ROOM_DELIVERIES = Counter(
+    "lingua_room_deliveries",
+    "Outcomes for listeners in rooms: sent, missed (the listener was away), late, lost (they never came)",
+    ["outcome"],
+    registry=REGISTRY,
+)
+ROOM_SPEECH_LOST = Counter(
+    "lingua_room_speech_lost",
+    "Results sent as text alone to existing pages, because their speech cannot be converted to PCM16",
+    registry=REGISTRY,
+)
+ROOM_TEXTS = Counter(
+    "lingua_room_messages", "Text messages in rooms, by what became of them", ["outcome"], registry=REGISTRY
+)
+ROOM_CAPTIONS = Counter(
+    "lingua_room_captions",
+    "Recognised words of members, and when they speak, shown to others, by what became of them",
+    ["outcome"],
+    registry=REGISTRY,
+)
+ROOM_LAG = Histogram(
+    "lingua_room_lag_seconds",
+    "Time from the end of speech in a room to its delivery in a language; languages beyond the first 50 are `other`",
+    ["language"],
+    buckets=(0.25, 0.5, 1, 1.5, 2, 3, 5, 8, 15, 30),
+    registry=REGISTRY,
+)
+ROOMS_RESTORED = Counter(
+    "lingua_rooms_restored", "Rooms that Redis had lost and that were written again", registry=REGISTRY
+)
 SESSIONS_RESTORED = Counter(
     "lingua_session_records_restored",
     "Records of live sessions that Redis had lost and that were restored",
@@ -146,10 +194,33 @@ CONNECTIONS_CUT = Counter(
     ["reason"],
     registry=REGISTRY,
 )
+TLS_EXPIRES = Gauge(
+    "lingua_tls_certificate_expires_timestamp_seconds",
+    "When the TLS certificate in use expires, in seconds since 1970; 0 = the port has no TLS",
+    registry=REGISTRY,
+)
+TLS_RELOADS = Counter(
+    "lingua_tls_reloads",
+    "Changed TLS files that were loaded, or could not be used, by outcome",
+    ["outcome"],
+    registry=REGISTRY,
+)
 OVERFLOWS = Counter("lingua_outbox_overflows", "Sockets closed because the peer reads too slowly", registry=REGISTRY)
 PARTIALS_DROPPED = Counter(
     "lingua_partials_dropped",
     "Partial results dropped because there were too many or the client read too slowly",
+    registry=REGISTRY,
+)
+RUNGS = Counter(
+    "lingua_job_rungs",
+    "Utterances for a language that were not one whole job: split, by a pivot language, or without speech",
+    ["rung"],
+    registry=REGISTRY,
+)
+RECOGNITIONS_SHARED = Counter(
+    "lingua_recognitions_shared",
+    "Utterances that were recognised once for several languages, by what came of it",
+    ["outcome"],
     registry=REGISTRY,
 )
 OVERTAKEN = Counter(
@@ -252,6 +323,15 @@ PAIR_NODES = Gauge(
 )
 PAIR_SLOTS = Gauge("lingua_pair_slots", "Slots of those nodes", ["src", "tgt"], registry=REGISTRY)
 PAIR_FREE_SLOTS = Gauge("lingua_pair_free_slots", "Free slots of those nodes", ["src", "tgt"], registry=REGISTRY)
+WANTED_SLOTS = Gauge(
+    "lingua_wanted_slots",
+    "Slots that the load of a language pair calls for (docs/scaling.md); pairs share slots: do not add them up",
+    ["src", "tgt"],
+    registry=REGISTRY,
+)
+FLEET_WANTED_SLOTS = Gauge(
+    "lingua_fleet_wanted_slots", "Slots that the load of all language pairs calls for together", registry=REGISTRY
+)
 NODE_QUARANTINED = Gauge(
     "lingua_node_quarantined",
     "Quarantined nodes of the whole fleet by name, at most 20; the others are counted as other",

@@ -3,10 +3,10 @@
 import math
 from operator import mul
 
-from lingua_scheduler.protocol.audio import SilenceLevels, listen
 from lingua_scheduler.protocol.uploads import SAMPLE_RATE, Piece
-from lingua_scheduler.sdk.audio import from_little_endian
-from lingua_scheduler.sdk.recording import AFTER_SPEECH_MS, BEFORE_SPEECH_MS, pauses_in
+from lingua_sdk.audio import from_little_endian
+from lingua_sdk.protocol.audio import SilenceLevels, listen
+from lingua_sdk.recording import AFTER_SPEECH_MS, BEFORE_SPEECH_MS, pauses_in
 
 _BYTES_A_MS = SAMPLE_RATE * 2 // 1000
 _FRAME_MS = 20

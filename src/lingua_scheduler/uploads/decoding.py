@@ -5,8 +5,8 @@ import io
 from typing import Any
 
 from lingua_scheduler.protocol.uploads import SAMPLE_RATE, SoundFormat, wav_of
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.decoding import CannotDecode, decode
+from lingua_sdk import wav
+from lingua_sdk.decoding import CannotDecode, decode
 
 # The name of FFmpeg's demuxer, so that no other one is tried: some of them open further files and addresses.
 _DEMUXERS = {SoundFormat.OGG: "ogg", SoundFormat.WEBM: "matroska", SoundFormat.MP3: "mp3", SoundFormat.MP4: "mov"}

@@ -22,6 +22,7 @@ from lingua_scheduler.services.access.audit_key_files import audit_keys
 from lingua_scheduler.services.access.auditing import Auditor
 from lingua_scheduler.store.store import Store
 from tests.support.audits import ACTOR
+from tests.support.desks import desk_on
 from tests.support.servers import RedisProcess
 
 SECRET = b"s" * 32
@@ -182,6 +183,39 @@ def test_after_redis_was_emptied_anchors_tell_what_is_missing(
     assert lingua(server, "verify", "--key-file", str(key_file)).exit_code == 0
     result = lingua(server, "verify", "--key-file", str(key_file), "--anchors", str(log))
     assert (result.exit_code, "entries 3 to 10 (missing)" in result.output) == (BROKEN, True)
+
+
+def test_after_redis_was_emptied_the_memory_of_this_machine_tells_that_there_was_more(
+    server: RedisProcess, tmp_path: Path
+) -> None:
+    async def serve_and_change() -> None:
+        changes: Any = {
+            "auth__backup_file": "credentials.json",
+            "redis__data_dir": str(tmp_path),
+            "redis__url": server.url,
+        }
+        async with desk_on(server.url, tmp_path, **changes) as desk:
+            for _ in range(3):
+                await desk.made("admin", kind="service", tenant="acme")
+        # The leader signs the head before it stops.
+
+    asyncio.run(serve_and_change())
+    (tmp_path / "cluster.key").write_text((b"1" * 32).hex())
+    (tmp_path / "cluster.key").chmod(0o600)
+    arguments = ("verify", "--data-dir", str(tmp_path))
+    whole = lingua(server, *arguments)
+    assert (whole.exit_code, "the audit log is unbroken" in whole.output) == (0, True), whole.output
+    server.flush()
+    emptied = lingua(server, *arguments)
+    assert emptied.exit_code == BROKEN, emptied.output
+    assert "the log is shorter than it was: this machine remembers entry" in emptied.output
+    told = json.loads(lingua(server, *arguments, "--json").stdout)
+    assert (told["good"], told["entries"], told["faults"][0]["kind"]) == (False, 0, "missing")
+    # Without a memory it cannot be known.
+    for file in tmp_path.glob("*.audit-anchor"):
+        file.unlink()
+    forgotten = lingua(server, *arguments)
+    assert (forgotten.exit_code, "the log is empty" in forgotten.output) == (0, True)
 
 
 def test_a_known_loss_can_be_left_behind(server: RedisProcess, written: list[AuditEntry], key_file: Path) -> None:

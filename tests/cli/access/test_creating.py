@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.access.signing import signing_key_of
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
 from tests.support.keyed import created, keys, lingua
 from tests.support.servers import RedisProcess
 
@@ -72,7 +72,8 @@ async def test_an_address_for_a_peer_that_takes_only_one(
         (("--kind", "node", "--role", "admin"), "--role is for --kind operator"),
         (("--kind", "node", "--origin", "https://a"), "--origin is for --kind client"),
         (("--kind", "client", "--signs"), "--signs is for --kind service"),
-        (("--kind", "client", "--slots", "1"), "--slots is for --kind node"),
+        (("--kind", "client", "--slots", "1"), "--slots is for --kind node or enrol"),
+        (("--kind", "client", "--private"), "--private is for --kind node or enrol"),
         (("--kind", "client", "--tenant", "*"), "--tenant '*' is for operators"),
         (("--kind", "client", "--tenant", "Big Co"), "cannot be a tenant"),
         (("--kind", "client", "--pair", "zh"), "is not a language pair"),
@@ -129,8 +130,11 @@ async def test_without_overlap_the_old_key_ends_at_once(server: RedisProcess, st
     assert (await keys(server, "rotate", old["id"], "--overlap", "0s")).exit_code == 0
     assert (await kept(store, old["id"])).revoked_ms
     refused = await keys(server, "rotate", old["id"])
-    assert (refused.exit_code, "has ended" in refused.stderr) == (SETTINGS, True)
-    assert "there is no key" in (await keys(server, "rotate", "abcdefghijkl")).stderr
+    assert (refused.exit_code, "was replaced by" in refused.stderr) == (SETTINGS, True)
+    ended = await created(server, "--kind", "client")
+    assert (await keys(server, "revoke", ended["id"])).exit_code == 0
+    assert "has ended; create another key" in (await keys(server, "rotate", ended["id"])).stderr
+    assert "in Redis; lingua keys list shows them" in (await keys(server, "rotate", "abcdefghijkl")).stderr
 
 
 async def test_an_overlap_does_not_make_a_key_live_longer(server: RedisProcess, store: Store) -> None:

@@ -5,7 +5,7 @@ import pytest
 from lingua_scheduler.cli.access.credentials import KINDS, described, key_id_of, me, state_of
 from lingua_scheduler.cli.options import Failure
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 
 KEY = fresh_key(KeyKind.SERVICE)
 KNOWN = Credential(id=KEY.id, kind=KEY.kind, digest=KEY.digest, signing_key="ab" * 32, expires_ms=1000)

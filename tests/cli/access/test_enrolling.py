@@ -2,9 +2,9 @@
 
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
-from lingua_scheduler.sdk.joining import JoinString
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
+from lingua_sdk.joining import JoinString
 from tests.support.keyed import created, keys
 from tests.support.servers import RedisProcess
 
@@ -57,7 +57,7 @@ async def test_what_makes_no_sense_is_refused(server: RedisProcess, arguments: t
 
 
 async def test_a_node_that_joined_has_no_key_to_rotate(server: RedisProcess, store: Store) -> None:
-    from lingua_scheduler.sdk.identity import KeyPair
+    from lingua_sdk.identity import KeyPair
     from tests.support.joining import joined_credential
 
     node = joined_credential(KeyPair())

@@ -98,7 +98,7 @@ async def test_instances_fit_on_a_terminal_and_no_name_is_cut(server: RedisProce
     await store.instances.join(who(name)._replace(address="192.168.100.100:15010"), 6_000)
     await store.close()
     with terminal() as screen:
-        arguments = ("-m", "lingua_scheduler", "instances", "--redis-url", server.url)
+        arguments = ("lingua_scheduler", "instances", "--redis-url", server.url)
         process = await screen.run(*arguments, NO_COLOR="1")
         assert await asyncio.wait_for(process.wait(), 30) == 0
         await until(lambda: "192.168" in screen.shown)

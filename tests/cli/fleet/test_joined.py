@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
-from lingua_scheduler.sdk.identity import KeyPair
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.identity import KeyPair
 from tests.support.access import MadeKey, guarded_scheduler, made_key
 from tests.support.keyed import lingua
 from tests.support.servers import RedisProcess

@@ -6,8 +6,8 @@ import pytest
 
 from lingua_scheduler.cli.load import crowd
 from lingua_scheduler.cli.load.crowd import Crowd, Plan, probe
-from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
-from lingua_scheduler.sdk.client import Failed
+from lingua_sdk.audio import CHUNK_BYTES, SAMPLE_RATE
+from lingua_sdk.client import Failed
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
 from tests.support.peers import Field, Frame, field, stay_silent
 from tests.support.schedulers import scheduler_on
@@ -66,7 +66,7 @@ async def test_who_gets_no_answer_is_counted_when_the_wait_is_over(
 
 
 async def test_a_lost_session_is_counted_and_opened_anew(server: RedisProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lingua_scheduler.sdk.client.RESUME_WITHIN_S", 0.0)
+    monkeypatch.setattr("lingua_sdk.client.RESUME_WITHIN_S", 0.0)
     monkeypatch.setattr(crowd, "RECONNECT_S", 0.05)
     async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
         await peers.node(max_concurrent_jobs=50)

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import signal
-import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,8 @@ import pytest
 
 from lingua_scheduler.cli.load import load as command
 from lingua_scheduler.cli.options import Failure
-from lingua_scheduler.sdk.audio import SAMPLE_RATE
+from lingua_sdk.audio import SAMPLE_RATE
+from tests.support.forked import fork_command
 from tests.support.peers import FakeNode, Field, Frame, result_of, stay_silent
 from tests.support.terminals import Terminal, terminal
 from tests.support.tones import tone, write_wav
@@ -37,9 +37,7 @@ async def fail(node: FakeNode, job: Frame) -> None:
 
 
 async def started(*arguments: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "load", *arguments), stdout=PIPE, stderr=PIPE
-    )
+    return await fork_command("load", *arguments, stdout=PIPE, stderr=PIPE)
 
 
 async def ended(process: Process) -> tuple[int | None, str, str]:
@@ -55,7 +53,7 @@ async def loaded(port: int, *arguments: str) -> tuple[int | None, str, str]:
 async def shown_on(screen: Terminal, port: int, sound: str) -> Process:
     """Ten utterances a second for an hour, unless it is stopped."""
     options = ("--rate", "10", "--seconds", "3600", "--audio", sound)
-    return await screen.run("-m", "lingua_scheduler", "load", f"ws://127.0.0.1:{port}", *options)
+    return await screen.run("lingua_scheduler", "load", f"ws://127.0.0.1:{port}", *options)
 
 
 async def test_speakers_are_translated_and_the_result_is_json(peers: Field, sound: str) -> None:

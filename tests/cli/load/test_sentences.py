@@ -3,7 +3,7 @@
 import pytest
 
 from lingua_scheduler.cli.load.sentences import MOST_KEPT, Sentences
-from lingua_scheduler.sdk.results import Failed, Translation
+from lingua_sdk.results import Failed, Translation
 
 
 def translation(index: int) -> Translation:

@@ -5,7 +5,7 @@ import pytest
 from lingua_scheduler.cli.load.crowd import Plan
 from lingua_scheduler.cli.load.sheet import MOST_LISTED, State, line, sheet
 from lingua_scheduler.cli.load.tally import LoadTally
-from lingua_scheduler.sdk.client import Failed, Gap, Translation
+from lingua_sdk.client import Failed, Gap, Translation
 
 NARROW = 60
 PLAN = Plan("wss://translate.example.com", "en", "zh", 2_000, 0.0, 86_400, 5.0, b"")

@@ -3,7 +3,7 @@
 import pytest
 
 from lingua_scheduler.cli.load.tally import MOST_REASONS, LoadTally, Percentiles
-from lingua_scheduler.sdk.client import Failed, Gap, NoText, Translation
+from lingua_sdk.client import Failed, Gap, NoText, Translation
 
 RESULT = Translation(0, "hello", "你好")
 

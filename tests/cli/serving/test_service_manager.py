@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.cli.serving.service_manager import ServiceManager
-from tests.support.schedulers import serve_process
+from tests.support.schedulers import serve_command
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
@@ -83,7 +83,7 @@ async def test_a_scheduler_says_that_it_is_ready_alive_and_stopping(
     server: RedisProcess, listener: Listener, tmp_path: Path
 ) -> None:
     told = {"NOTIFY_SOCKET": listener.address, "WATCHDOG_USEC": "200000"}
-    async with serve_process(tmp_path, "--redis-url", server.url, **told) as scheduler:
+    async with serve_command(tmp_path, "--redis-url", server.url, **told) as scheduler:
         await until(lambda: listener.heard.count("WATCHDOG=1") >= 2, within_s=60)
         assert scheduler.port
         scheduler.process.terminate()
@@ -95,7 +95,7 @@ async def test_a_scheduler_says_that_it_is_ready_alive_and_stopping(
 async def test_a_supervisor_says_when_its_workers_are_replaced(server: RedisProcess, tmp_path: Path) -> None:
     listener = Listener(str(tmp_path / "notify"))
     told = {"NOTIFY_SOCKET": listener.address}
-    async with serve_process(tmp_path, "--redis-url", server.url, "--workers", "2", **told) as scheduler:
+    async with serve_command(tmp_path, "--redis-url", server.url, "--workers", "2", **told) as scheduler:
         await until(lambda: listener.changes == ["READY=1"], within_s=60)
         scheduler.process.send_signal(signal.SIGHUP)
         await until(lambda: listener.changes == ["READY=1", "RELOADING=1", "READY=1"], within_s=60)

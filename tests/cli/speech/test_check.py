@@ -134,7 +134,7 @@ def test_that_loading_takes_long_is_said_first(tmp_path: Path) -> None:
 
 
 def with_voice(path: Path, speech: str) -> Path:
-    voice = "\nfrom lingua_scheduler.sdk.node import Audio\nclass Voice:\n    languages = ['pt']\n"
+    voice = "\nfrom lingua_sdk.node import Audio\nclass Voice:\n    languages = ['pt']\n"
     voice += f"    def speak(self, text, language):\n        return Audio({speech})\n"
     path.write_text(path.read_text("utf-8") + voice, "utf-8")
     return path

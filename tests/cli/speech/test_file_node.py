@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
-from lingua_scheduler.sdk.engines import Abilities
-from lingua_scheduler.sdk.node import Node
+from lingua_sdk.engines import Abilities
+from lingua_sdk.node import Node
 
 SETTINGS, ENGINES = 2, 7
 CLASSES = """
@@ -25,7 +25,7 @@ class Voice:
     languages = ["pt"]
     def speak(self, text, language): ...
 """
-PIPELINE = "\nfrom lingua_scheduler.sdk.node import *\nengine = Pipeline(Ears(), None, Mind(), Voice(){slots})\n"
+PIPELINE = "\nfrom lingua_sdk.node import *\nengine = Pipeline(Ears(), None, Mind(), Voice(){slots})\n"
 RUN = PIPELINE + "run_node(Node('ws://127.0.0.1:1', engine))\n"
 
 
@@ -134,9 +134,7 @@ def test_a_model_that_cannot_be_loaded_ends_the_node(tmp_path: Path, served: lis
 
 @pytest.mark.parametrize("options", [(), ("--check",)])
 def test_why_a_pair_is_text_only_is_said(tmp_path: Path, served: list[Abilities], options: tuple[str, ...]) -> None:
-    code = CLASSES.replace(
-        "...", "\n        from lingua_scheduler.sdk.node import Audio\n        return Audio(bytes(32000))"
-    )
+    code = CLASSES.replace("...", "\n        from lingua_sdk.node import Audio\n        return Audio(bytes(32000))")
     shown = node(tmp_path, code, *options)
     assert shown.exit_code == 0, shown.output
     assert "text only (no voice speaks es; Voice speaks pt)" in shown.output

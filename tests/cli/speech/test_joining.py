@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-import sys
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import LOCAL
 from lingua_scheduler.domain.access.scopes import Role
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk.client import Client, Translation
-from lingua_scheduler.sdk.joining import JoinString
+from lingua_sdk.client import Client, Translation
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.joining import JoinString
+from lingua_sdk.processes import stop
 from tests.support.access import MadeKey, guarded_scheduler, made_key
+from tests.support.forked import fork_command
 from tests.support.keyed import CLEAN, ended
 from tests.support.servers import RedisProcess
 from tests.support.waiting import PATIENCE_S, until
@@ -41,11 +42,12 @@ class Place:
     @asynccontextmanager
     async def node(self, *arguments: str, **environment: str) -> AsyncIterator[list[str]]:
         """`lingua node`; its words so far."""
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "lingua_scheduler", "node", "--engine", "sim", "--delay-ms", "1", *arguments),
-            stderr=asyncio.subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name not in CLEAN} | self.home | environment,
-            preexec_fn=die_with_parent,
+        clean = {name: value for name, value in os.environ.items() if name not in CLEAN}
+        process = await fork_command(
+            *("node", "--engine", "sim", "--delay-ms", "1", *arguments),
+            stdout=DEVNULL,
+            stderr=PIPE,
+            environment=clean | self.home | environment,
         )
         said: list[str] = []
 

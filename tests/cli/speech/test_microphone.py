@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.microphone import RECORDERS
+from lingua_sdk import wav
+from lingua_sdk.microphone import RECORDERS
+from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import FakeNode, Field, Frame, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -219,7 +219,7 @@ async def test_the_installed_package_is_asked_first(peers: Field, tmp_path: Path
 @pytest.mark.parametrize(
     ("device", "script", "words"),
     [
-        (NO_LIBRARY, None, "no recorder is installed; pip install 'lingua-scheduler[microphone]'"),
+        (NO_LIBRARY, None, "no recorder is installed; pip install 'lingua-sdk[microphone]'"),
         (
             NO_LIBRARY,
             "#!/bin/sh\necho 'audio open error: No such device' >&2; exit 1",

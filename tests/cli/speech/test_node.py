@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import Choices, EnginePart
-from lingua_scheduler.sdk.audio import Audio
+from lingua_sdk.audio import Audio
 
 SETTINGS, ENGINES = 2, 7
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine
-from lingua_scheduler.sdk.engines import Abilities, Translation, to_nobody
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_sdk.engines import Abilities, JobOutput, to_nobody
+from lingua_sdk.pipeline import Pipeline
 from tests.support.toys import Ears, Mind, Voice, job
 
 
 class Whole:
     name = "whole"
 
-    async def translate(self, job: Any, partial: Any) -> Translation:
-        return Translation(job.src_lang)
+    async def translate(self, job: Any, partial: Any) -> JobOutput:
+        return JobOutput(job.src_lang)
 
 
 @pytest.mark.parametrize(("slots", "said"), [(None, 3), (6, 6)])

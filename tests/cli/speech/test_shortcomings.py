@@ -6,8 +6,8 @@ import pytest
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine
 from lingua_scheduler.cli.speech.shortcomings import why_nothing, why_text_only
-from lingua_scheduler.sdk.engines import Abilities, Translation
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_sdk.engines import Abilities, JobOutput
+from lingua_sdk.pipeline import Pipeline
 from tests.support.toys import Ears, Mending, Mind, Voice
 
 
@@ -26,8 +26,8 @@ class Silent(Mind):
 class Whole:
     name = "whole"
 
-    async def translate(self, job: Any, partial: Any) -> Translation:
-        return Translation(job.src_lang)
+    async def translate(self, job: Any, partial: Any) -> JobOutput:
+        return JobOutput(job.src_lang)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import pytest
 
 from lingua_scheduler.cli.options import Exit
 from lingua_scheduler.cli.speech.translate import why_missing
-from lingua_scheduler.protocol.session import MissingResult
-from lingua_scheduler.sdk import wav
+from lingua_sdk import wav
+from lingua_sdk.protocol.session import MissingResult
+from tests.support.forked import fork_command
 from tests.support.peers import FakeNode, Field, Frame, answer, field, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -34,11 +35,11 @@ def arguments(peers: Field, folder: Path, *more: str) -> list[str]:
     sound = folder / "speech.wav"
     wav.write(sound, noise(3_000) * 10)
     pair = ("--from", "en", "--to", "zh", "--fast", "--url", f"ws://127.0.0.1:{peers.port}")
-    return [sys.executable, "-m", "lingua_scheduler", "translate", str(sound), *pair, *more]
+    return ["translate", str(sound), *pair, *more]
 
 
 async def run(words: list[str]) -> tuple[int | None, str, str]:
-    process = await asyncio.create_subprocess_exec(*words, stdout=PIPE, stderr=PIPE)
+    process = await fork_command(*words, stdout=PIPE, stderr=PIPE)
     out, err = await process.communicate()
     return process.returncode, out.decode(), err.decode()
 
@@ -59,7 +60,7 @@ async def test_on_a_terminal_partial_text_is_shown_while_it_is_recognised(server
     async with place(server) as peers:
         await peers.node(understand)
         with terminal() as screen:
-            process = await screen.run(*arguments(peers, tmp_path)[1:])
+            process = await screen.run("lingua_scheduler", *arguments(peers, tmp_path))
             await until(lambda: "good morning" in screen.shown, 30, "the partial text on the screen")
             seen.set()
             await until(lambda: "said s-" in screen.shown, 30, "the translation on the screen")

@@ -8,11 +8,11 @@ import pytest
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine
 from lingua_scheduler.cli.speech.trial import Trial, Trials, allowed_ms
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Abilities, Translation
-from lingua_scheduler.sdk.node import more_time
-from lingua_scheduler.sdk.pipeline import Pipeline
 from lingua_scheduler.settings import JobSettings
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import Abilities, JobOutput
+from lingua_sdk.node import more_time
+from lingua_sdk.pipeline import Pipeline
 from tests.support.toys import Ears, Mind, Voice
 
 JOB = JobSettings(timeout_base_ms=15_000, timeout_factor=2.0, timeout_max_ms=20_000, deadline_ms=50_000)
@@ -49,7 +49,7 @@ class Whole:
         return await self.made(job)
 
     async def made(self, job: Any) -> Any:
-        return Translation("a", "b", bytes(16_000))
+        return JobOutput("a", "b", bytes(16_000))
 
 
 ABLE = Abilities(["en"], ["en"], ["pt"])

@@ -18,7 +18,8 @@ from click.testing import CliRunner
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.cli.watching.events import Wanted, moment
 from lingua_scheduler.domain.watching.picture import Level
-from lingua_scheduler.processes import die_with_parent, stop
+from lingua_sdk.processes import stop
+from tests.support.forked import fork_command
 from tests.support.terminals import terminal
 from tests.support.waiting import until
 from tests.support.watched import AT_MS, Watched, event, watched
@@ -29,12 +30,7 @@ LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  (notice|warning|critical) +(
 
 @asynccontextmanager
 async def events(scheduler: Watched, *arguments: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "events", "--url", scheduler.url, *arguments),
-        stdout=PIPE,
-        stderr=PIPE,
-        preexec_fn=die_with_parent,
-    )
+    process = await fork_command("events", "--url", scheduler.url, *arguments, stdout=PIPE, stderr=PIPE)
     try:
         yield process
     finally:
@@ -188,7 +184,7 @@ async def test_colour_is_for_terminals_that_want_it(environment: dict[str, str],
     async with watched() as scheduler:
         scheduler.events = [event("pair.lost", "en:zh", Level.CRITICAL)]
         with terminal() as screen:
-            arguments = ("-m", "lingua_scheduler", "events", "--once", "--url", scheduler.url)
+            arguments = ("lingua_scheduler", "events", "--once", "--url", scheduler.url)
             process = await screen.run(*arguments, **environment)
             assert await code_of(process) == 0
             await until(lambda: "en:zh" in screen.shown)

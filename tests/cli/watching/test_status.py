@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from rich.cells import cell_len
 
 from lingua_scheduler.cli.main import main
-from lingua_scheduler.domain.watching.picture import Level, Picture
+from lingua_scheduler.cli.watching.status import screen
+from lingua_scheduler.domain.watching.picture import Level, Picture, RoomsLook
 from tests.support.watched import AT_MS, Watched, alarm, instance, moment, node, pair, picture, watched
 
 SCHEDULER, CRITICAL = 5, 6
@@ -66,6 +67,15 @@ async def test_people_see_at_once_that_all_is_well() -> None:
         "s1, version 0.1.0",
     ):
         assert words in text
+
+
+async def test_private_nodes_are_counted_apart() -> None:
+    nodes = [node("n1"), node("n2", is_private=True), node("n3", is_private=True)]
+    text = await shown(picture(nodes=nodes, pairs=[pair(nodes=1, hangs_on="n1")], now=moment(slots_total=4)))
+    for words in ("of 4 public slots taken", "1 served by public nodes", "nodes      3 (2 private): 3 ready"):
+        assert words in text
+    # There is one public node, and every pair depends on it.
+    assert "thin" not in text
 
 
 @pytest.mark.parametrize("arguments", [(), ("--nodes",)])
@@ -166,3 +176,11 @@ async def test_the_example_of_the_help_is_true() -> None:
         await shown(picture(alarms=[alarm("leader.none", Level.WARNING, text="Nobody leads.")]), "--json")
     )
     assert [one["text"] for one in made["alarms"]] == ["Nobody leads."]
+
+
+def test_rooms_have_a_line_while_there_are_some() -> None:
+    rooms = RoomsLook(rooms=2, members=5, guests=1, languages={"en": 3, "ja": 2}, lag_p95_ms={"ja": 1_400.0})
+    lines = [line.plain for line in screen(picture(rooms=rooms), AT_MS, 80, 40, "lingua node")]
+    assert "rooms      2 with 5 members and 1 guest: en 3, ja 2 (p95 1.4 s)" in lines
+    without = [line.plain for line in screen(picture(), AT_MS, 80, 40, "lingua node")]
+    assert not any(line.startswith("rooms") for line in without)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.forked import fork_command
 from tests.support.terminals import Terminal, terminal
 from tests.support.waiting import until
 from tests.support.watched import Watched, node, watched
@@ -21,13 +22,11 @@ SHOW_CURSOR = "\x1b[?25h"
 
 
 async def top(screen: Terminal, scheduler: Watched, *arguments: str, **environment: str) -> Process:
-    return await screen.run("-m", "lingua_scheduler", "top", "--url", scheduler.url, *arguments, **environment)
+    return await screen.run("lingua_scheduler", "top", "--url", scheduler.url, *arguments, **environment)
 
 
 async def piped(url: str, *arguments: str) -> Process:
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "lingua_scheduler", "top", "--url", url, *arguments), stdout=PIPE, stderr=PIPE
-    )
+    return await fork_command("top", "--url", url, *arguments, stdout=PIPE, stderr=PIPE)
 
 
 async def code_of(process: Process) -> int | None:

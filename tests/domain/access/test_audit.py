@@ -22,8 +22,8 @@ from lingua_scheduler.domain.access.audit import (
     placed,
     read_entry,
 )
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.audits import ACTOR, chain, texts
 
 

@@ -19,8 +19,8 @@ from lingua_scheduler.domain.access.credentials import (
     tenant_name,
     token_name,
 )
-from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
+from lingua_scheduler.domain.access.scopes import OF_ALL_TENANTS, ROLES, Role, Scope
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.credentials import key
 
 times = st.integers(0, 10**15 - 1)
@@ -76,8 +76,8 @@ def test_the_earlier_end_counts(expires_ms: int, revoked_ms: int, ended_ms: int)
 def test_the_scopes_of_each_kind() -> None:
     found = {kind: key("a", kind=kind).scopes for kind in KeyKind}
     assert found == {
-        KeyKind.CLIENT: {"session:open"},
-        KeyKind.SERVICE: {"session:open", "dispatch:call", "tokens:mint"},
+        KeyKind.CLIENT: {"session:open", "room:create", "room:join"},
+        KeyKind.SERVICE: {"session:open", "dispatch:call", "room:create", "room:join", "tokens:mint"},
         KeyKind.NODE: {"node:register"},
         KeyKind.ENROLMENT: {"node:enrol"},
         KeyKind.OPERATOR: set(),
@@ -87,8 +87,9 @@ def test_the_scopes_of_each_kind() -> None:
 
 @pytest.mark.parametrize("role", Role)
 def test_an_operator_has_the_scopes_of_its_role_and_no_other_kind_has(role: Role) -> None:
-    assert key("a", kind=KeyKind.OPERATOR, role=role).scopes == ROLES[role]
-    assert key("a", kind=KeyKind.CLIENT, role=role).scopes == {Scope.SESSION_OPEN}
+    assert key("a", kind=KeyKind.OPERATOR, role=role, tenant="*").scopes == ROLES[role]
+    assert key("a", kind=KeyKind.OPERATOR, role=role).scopes == ROLES[role] - OF_ALL_TENANTS
+    assert key("a", kind=KeyKind.CLIENT, role=role).scopes == {Scope.SESSION_OPEN, Scope.ROOM_CREATE, Scope.ROOM_JOIN}
 
 
 def changed(**more: object) -> bytes:

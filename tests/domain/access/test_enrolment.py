@@ -16,7 +16,7 @@ from lingua_scheduler.domain.access.enrolment import (
     joined_before,
     may_join,
 )
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.credentials import key
 
 NOW_MS = 1_800_000_000_000
@@ -95,3 +95,8 @@ def test_a_key_ends_soon_after_its_last_node_has_joined() -> None:
     one = joined_node(limited)
     assert after(limited, [one], NOW_MS).expires_ms == NOW_MS + USED_UP_MS
     assert after(enrolment(max_nodes=2, expires_ms=NOW_MS + 1), [one], NOW_MS).expires_ms == NOW_MS + 1
+
+
+def test_a_node_is_private_if_the_key_it_joins_with_is() -> None:
+    assert joined_node(enrolment(is_private=True)).is_private
+    assert not joined_node(enrolment()).is_private

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.access.grants import Grants, are_within
+from lingua_scheduler.domain.access.grants import Grant, Grants, RoomGrant, are_within, with_implied
 from lingua_scheduler.domain.access.scopes import Scope
 
 
@@ -22,7 +22,25 @@ def test_a_token_that_says_nothing_may_open_sessions() -> None:
 def test_each_grant_is_a_scope() -> None:
     assert grants(grants=["dispatch"]).scopes == {Scope.DISPATCH_CALL}
     assert grants(grants=["session", "dispatch"]).scopes == {Scope.SESSION_OPEN, Scope.DISPATCH_CALL}
+    assert grants(grants=["room"]).scopes == {Scope.ROOM_CREATE, Scope.ROOM_JOIN}
+    assert grants(grants=["room"], room={"code": "483920"}).scopes == {Scope.ROOM_JOIN}
     assert grants(grants=[]).scopes == set()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "room", "given"),
+    [
+        (("session",), None, ("session",)),
+        (("dispatch",), None, ("dispatch",)),
+        (("room",), None, ("session", "room")),
+        (("dispatch", "room", "session"), None, ("session", "dispatch", "room")),
+        (("session",), RoomGrant(code="483920"), ("session", "room")),
+    ],
+)
+def test_rooms_are_entered_from_a_session(
+    wanted: tuple[Grant, ...], room: RoomGrant | None, given: tuple[Grant, ...]
+) -> None:
+    assert with_implied(wanted, room) == given
 
 
 @pytest.mark.parametrize("pair", ["zh:en", "*:fr", "zh-Hans-CN:*", "*:*"])

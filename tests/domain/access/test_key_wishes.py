@@ -7,10 +7,10 @@ import pytest
 
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.key_wishes import KIND_NAMES, KINDS, IssuerWish, KeyWish, excess, may_see
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
+from lingua_sdk.domain.key_texts import KeyKind
 
 
 def operator(tenant: str = "acme", role: Role = Role.ADMIN) -> Principal:
@@ -34,6 +34,12 @@ def test_every_kind_has_a_name() -> None:
         ({"kind": "service", "act_for": ["*"], "signs": True}, ""),
         ({"kind": "node", "node_id": "gpu-7", "max_slots": 4}, ""),
         ({"kind": "client", "origins": ["https://app.example"], "pairs": ["*:fr"]}, ""),
+        ({"kind": "node", "labels": {"region": "eu"}}, ""),
+        ({"kind": "enrol", "labels": {"owner": "ada"}, "max_slots": 4, "max_nodes": 3, "needs_approval": True}, ""),
+        ({"kind": "enrol", "is_ephemeral": True, "nodes_live_ms": 1000}, ""),
+        ({"kind": "client", "labels": {"region": "eu"}}, "labels is for keys of kind node or enrol"),
+        ({"kind": "node", "needs_approval": True}, "needs_approval is for keys of kind enrol"),
+        ({"kind": "node", "max_nodes": 2}, "max_nodes is for keys of kind enrol"),
         ({"kind": "operator"}, "an operator needs a role: viewer, operator, admin, auditor"),
         ({"kind": "service", "role": "admin"}, "role is for keys of kind operator"),
         ({"kind": "client", "act_for": ["beta"]}, "act_for is for keys of kind service"),
@@ -58,6 +64,9 @@ def test_a_wish_that_contradicts_itself_is_told(wish: dict[str, Any], fault: str
         {"kind": "service", "act_for": ["a/b"]},
         {"kind": "node", "node_id": "-"},
         {"kind": "client", "pairs": ["zh"]},
+        {"kind": "node", "labels": {"Region": "eu"}},
+        {"kind": "node", "labels": {"region": "<img src=x>"}},
+        {"kind": "enrol", "max_nodes": -1},
         {"kind": "client", "expires_in_ms": -1},
     ],
 )

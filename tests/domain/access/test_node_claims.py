@@ -8,12 +8,12 @@ import pytest
 
 from lingua_scheduler.domain.access.claims import LEEWAY_MS, BadToken, ExpiredToken
 from lingua_scheduler.domain.access.node_claims import (
-    MAX_NODE_TOKEN_S,
     NodeTokenClaims,
     check_node_claims,
     cluster_audience,
     read_node_claims,
 )
+from lingua_sdk.domain.vocabulary import MAX_NODE_TOKEN_S
 
 NOW_S = 1_800_000_000
 HERE = cluster_audience("lingua", "lingua:v1")

@@ -1,6 +1,9 @@
 """So many a second: what waits, and what is left out."""
 
-from lingua_scheduler.domain.guards.rates import Bucket, Budget, Paces
+import pytest
+
+from lingua_scheduler.domain.guards import rates
+from lingua_scheduler.domain.guards.rates import Bucket, Budget, MinuteAllowances, Paces
 
 
 def test_a_burst_within_the_reserve_need_not_wait() -> None:
@@ -45,3 +48,15 @@ def test_each_thing_has_a_pace_of_its_own_and_the_oldest_is_forgotten() -> None:
     assert paces.may_show("a", 1.6)
     assert paces.may_show("c", 1.6)
     assert len(paces._budgets) == 2
+
+
+def test_each_name_has_so_many_a_minute_and_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates, "MAX_KNOWN", 2)
+    allowances = MinuteAllowances(2)
+    assert [allowances.take("a", 0.0) for _ in range(3)] == [True, True, False]
+    assert (allowances.has("a", 0.0), allowances.has("b", 0.0)) == (False, True)
+    assert allowances.has("a", 60.0)
+    assert all(allowances.take("", 0.0) for _ in range(9))
+    for name in ("b", "c"):
+        allowances.take(name, 60.0)
+    assert [allowances.take("a", 60.0) for _ in range(3)] == [True, True, False]

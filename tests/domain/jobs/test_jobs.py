@@ -4,7 +4,6 @@ from itertools import product
 
 import pytest
 
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs.jobs import (
     ENDED,
     LIVE,
@@ -16,6 +15,7 @@ from lingua_scheduler.domain.jobs.jobs import (
     move,
     target_of,
 )
+from lingua_sdk.domain.errors import RETRYABLE, ErrorCode
 
 # The whole table, written out by hand: state → event → state. What is not here is not legal.
 _ENDINGS = {"finish": "DONE", "find_no_text": "NO_TEXT", "lose_attempt": "RETRYING"}

@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import known_reason
 from lingua_scheduler.domain.jobs.quarantine import Mark, mark_of
+from lingua_sdk.domain.errors import RETRYABLE, ErrorCode
+from lingua_sdk.domain.losses import known_reason
 
 NO_FAULT = {"NODE_OVERLOADED", "MODEL_NOT_AVAILABLE", "WS_DISCONNECTED"}
 

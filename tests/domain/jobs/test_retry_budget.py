@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.errors import RETRYABLE
 from lingua_scheduler.domain.jobs.retry_budget import RetryBudget, pause_s
+from lingua_sdk.domain.errors import RETRYABLE
 
 AT_ONCE = ("NODE_OVERLOADED", "MODEL_NOT_AVAILABLE", "WS_DISCONNECTED")
 

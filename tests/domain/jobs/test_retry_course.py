@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
-from lingua_scheduler.domain.jobs.losses import OTHER, REASONS, Loss
 from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
 from lingua_scheduler.domain.jobs.retry_course import (
     MAX_RESTARTS,
@@ -35,6 +33,8 @@ from lingua_scheduler.domain.jobs.retry_steps import (
     Renew,
     Renewal,
 )
+from lingua_sdk.domain.errors import RETRYABLE, ErrorCode
+from lingua_sdk.domain.losses import OTHER, REASONS, Loss
 
 STALE, EXHAUSTED = DispatchOutcome.STALE, DispatchOutcome.EXHAUSTED
 DEADLINE_S = 100.0

@@ -3,8 +3,8 @@
 import pytest
 
 from lingua_scheduler.domain.nodes.nodes import Features, LoadLimits, MachineLoad, NodeState, Profile
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.pools import Languages
+from lingua_sdk.domain.languages import Pair
 
 PROFILE = Profile(
     declared=Languages(),

@@ -20,3 +20,9 @@ def test_every_verdict_has_words(verdict: CandidateVerdict) -> None:
 )
 def test_a_job_needs_only_the_services_of_its_pool(pool: str, services: set[str]) -> None:
     assert set(services_for(pool)) == services
+
+
+def test_a_job_that_brings_text_needs_no_recognition() -> None:
+    assert services_for("text/zh:en:text") == ("nmt",)
+    assert services_for("text/zh:en:speech") == ("nmt", "tts")
+    assert services_for("text/en:en:speech") == ("tts",)

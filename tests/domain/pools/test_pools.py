@@ -4,15 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
-from lingua_scheduler.domain.pools.names import Facet, Pool, is_wide
+from lingua_scheduler.domain.pools.names import Facet, Pool, is_wide, private_name, public_name, tenant_of
 from lingua_scheduler.domain.pools.pools import (
     Admission,
     Languages,
     membership_of,
     missing_abilities,
+    private_membership,
     why_unpooled,
 )
+from lingua_sdk.domain.languages import MAX_PAIRS, Pair
+from tests.support.fleet import wide_languages
 
 
 def able(asr: str = "", semantic: str = "", tts: str = "", translations: str | None = None) -> Languages:
@@ -283,3 +285,21 @@ def test_a_node_in_no_pool_is_told_which_list_is_missing(
     admission: Admission, node: Languages, sentence: str | None
 ) -> None:
     assert why_unpooled(node, admission, "{}_langs") == sentence
+
+
+@pytest.mark.parametrize("languages", [able("en zh", "en zh", "en zh"), wide_languages()], ids=["narrow", "wide"])
+@pytest.mark.parametrize("takes_text", [False, True], ids=["speech", "text"])
+def test_a_private_node_is_in_pools_of_its_tenant_alone(languages: Languages, takes_text: bool) -> None:
+    public = membership_of(languages, Admission.STRICT, takes_text=takes_text)
+    private = private_membership(public, "acme")
+    assert {tenant_of(pool) for pool in private.pools} == {"acme"}
+    assert {public_name(pool) for pool in private.pools} == public.pools
+    assert private.definition == public.definition
+    for pool in ("en:zh:speech", "zh:en:text", *(["text/zh:en:text"] if takes_text else [])):
+        assert pool in public.serves
+        assert pool not in private.serves
+        assert private_name(pool, "acme") in private.serves
+        assert private_name(pool, "beta") not in private.serves
+        assert private_name(pool, "acme") not in public.serves
+    assert len(private.serves) == len(public.serves) == len(list(private.serves))
+    assert {tenant_of(pool) for pool in private.serves} == {"acme"}

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
 from lingua_scheduler.domain.pools.names import Facet, Pool, is_wide
 from lingua_scheduler.domain.pools.pools import (
     Admission,
@@ -16,6 +15,7 @@ from lingua_scheduler.domain.pools.pools import (
     reach_of,
 )
 from lingua_scheduler.domain.pools.reach import SPEECH, TEXT, Reach, Served, reach_named, readable, wide_pool
+from lingua_sdk.domain.languages import MAX_PAIRS, Pair
 
 EVERY = [f"a{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lingua_scheduler.domain.pools import selection
 from lingua_scheduler.domain.pools.pools import Admission, reach_of
+from lingua_scheduler.domain.pools.reach import wide_pool
 from lingua_scheduler.domain.pools.selection import PoolMap
 from tests.support.fleet import wide_codes, wide_languages
 
@@ -156,3 +157,27 @@ def test_all_of_several_pools_are_served_or_not(monkeypatch: pytest.MonkeyPatch)
         assert not pool_map.serves_all((POOL, "empty"))
         assert not pool_map.serves_all(("fr:de:text",))
     assert len(pool_map._all_served) <= 3
+
+
+def test_private_nodes_are_in_the_map_of_their_tenant_alone() -> None:
+    reach = reach_of(wide_languages(), Admission.STRICT)
+    wide = wide_pool(reach.encoded())
+    counts = {POOL: {0: 2}, f"{POOL}@acme": {1: 3}, "ko:pt:text@acme": {0: 0}, f"{wide}@beta": {2: 1}}
+    found = PoolMap(counts, {f"{wide}@beta": reach})
+    assert set(found.private) == {"acme", "beta"}
+    assert found.nodes_of(POOL) == {0: 2}
+    assert found.shard_order(POOL, 0.5) == [0]
+    assert (found.wide, found.wide_in(2, (POOL,))) == ({}, ())
+    assert f"{POOL}@acme" not in found
+    acme, beta = found.private["acme"], found.private["beta"]
+    assert (acme.shard_order(POOL, 0.5), acme.private) == ([1], {})
+    assert beta.wide_in(2, (POOL,)) == (wide,)
+    assert beta.nodes_of(POOL) == {2: 1}
+    # What is published is all of it, and is read back as the same.
+    assert found.definitions == {f"{wide}@beta": reach.encoded()}
+    assert found.counts == {pool: {shard: n for shard, n in shards.items() if n} for pool, shards in counts.items()}
+
+
+def test_a_fleet_without_private_nodes_has_no_maps_of_tenants() -> None:
+    assert PoolMap({POOL: {0: 2}}).private == {}
+    assert PoolMap({f"{POOL}@acme": {0: 0}}).private == {}

@@ -5,7 +5,8 @@ import pytest
 from lingua_scheduler.domain.pools.lookup import ServedTags
 from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.sessions.matching import matched
-from lingua_scheduler.domain.sessions.terms import TWO_WAY_AUTO, PipelineTerms, Terms
+from lingua_scheduler.domain.sessions.terms import PipelineTerms, Terms
+from lingua_sdk.domain.vocabulary import TWO_WAY_AUTO
 
 
 def found(terms: Terms, *served: str) -> Terms | None:

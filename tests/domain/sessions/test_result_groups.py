@@ -86,7 +86,7 @@ def test_speech_within_the_window_continues_what_was_said_in_the_group() -> None
     assert groups.context(NOW_MS) is None
     part = groups.next_part("good morning", NOW_MS)
     groups.next_part("how are you", NOW_MS + 100)
-    assert groups.context(NOW_MS + 200) == Context(part.group_id, 2, "good morning how are you")
+    assert groups.context(NOW_MS + 200) == Context(part.group_id, 2, "good morning how are you", None)
     assert groups.context(NOW_MS + 100 + WINDOW_MS) is None
 
 
@@ -113,3 +113,14 @@ def test_what_is_remembered_of_a_group_is_bounded_and_keeps_its_end() -> None:
     assert context is not None
     assert len(context.text) == MAX_CONTEXT_CHARS
     assert context.text.endswith(" end")
+
+
+def test_the_words_before_are_those_of_one_node() -> None:
+    groups = Groups("s-1")
+    for text, node_id in (("one", "a"), ("two", "a")):
+        part = groups.next_part(text, NOW_MS, node_id)
+    assert groups.context(NOW_MS) == Context(part.group_id, 2, "one two", "a")
+    assert groups.next_part("three", NOW_MS, "b").group_id == part.group_id
+    assert groups.context(NOW_MS) == Context(part.group_id, 3, "three", "b")
+    groups.next_part("four", NOW_MS, "a")
+    assert groups.context(NOW_MS) == Context(part.group_id, 4, "four", "a"), "not what was said two parts ago"

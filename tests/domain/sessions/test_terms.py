@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.pools.languages import is_code
-from lingua_scheduler.domain.sessions.terms import MAX_AUTO_LANGS, TWO_WAY_AUTO, PipelineTerms, Terms
+from lingua_scheduler.domain.sessions.terms import MAX_AUTO_LANGS, PipelineTerms, Terms
+from lingua_sdk.domain.languages import is_code
+from lingua_sdk.domain.vocabulary import TWO_WAY_AUTO
 
 TEXT_ONLY = PipelineTerms(use_tts=False)
 TWO_WAY = Terms("auto", "en", mode=TWO_WAY_AUTO, lang_a="zh", lang_b="en")

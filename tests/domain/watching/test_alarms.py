@@ -58,6 +58,10 @@ C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
         ({"wanted": ["en:fr:speech", "en:zh:speech"]}, [("pair.lost", C, "en:fr")]),
         ({"wanted": ["en:ko:speech", "en:zh:speech"]}, [("pair.unserved", W, "en:ko")]),
         ({"wanted": ["en:ko:speech"], "served_by": {"en:ko": ""}}, [("pair.lost", C, "en:ko")]),
+        ({"needed_in_rooms": {"en:zh:text": 2}}, []),
+        ({"needed_in_rooms": {"en:ko:text": 2, "zh:ko:text": 1}}, [("room.language_unserved", W, "ko")]),
+        ({"needed_in_rooms": {"en:fr:text": 1, "xx:fr:text": 1}}, [("room.language_unserved", C, "fr")]),
+        ({"needed_in_rooms": {"en:fr:text": 1}, "nodes": [], "pairs": []}, [("nodes.none", C, "")]),
         ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:text"]}, []),
         ({"pairs": [pair(nodes=0)], "wanted": ["en:zh:speech"]}, [("pair.lost", C, "en:zh")]),
         ({"pairs": [FULL], "waiting": {"en:zh:speech": 3}}, [("pair.full", W, "en:zh")]),
@@ -66,6 +70,7 @@ C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
         ({"pairs": [THIN]}, [("pair.thin", N, "en:zh")]),
         ({"pairs": [pair("en:en", nodes=1, hangs_on="n1")]}, []),
         ({"pairs": [THIN], "nodes": [node("n1")]}, []),
+        ({"pairs": [THIN], "nodes": [node("n1"), node("n2", is_private=True)]}, []),
         ({"nodes": [node("n1"), node("n2", state="quarantined")]}, [("node.quarantined", W, "n2")]),
         ({"nodes": [node("n1"), node("n2", state="probation")]}, []),
         ({"instances": [instance(), instance("i2", is_alive=False)]}, [("instance.dead", W, "i2")]),
@@ -82,6 +87,15 @@ C, W, N = Level.CRITICAL, Level.WARNING, Level.NOTICE
             {"expiring": {"lk_sv_a": 60_000, "lk_cl_b": 0}},
             [("key.expiring", W, "lk_cl_b"), ("key.expiring", W, "lk_sv_a")],
         ),
+        (
+            {"guessing": {"beta": 70, "acme": 60}},
+            [("rooms.guessing", W, "acme"), ("rooms.guessing", W, "beta")],
+        ),
+        (
+            {"certificates": {"i1": AT_MS + 1, "i2": AT_MS}},
+            [("certificate.expiring", C, "i2"), ("certificate.expiring", W, "i1")],
+        ),
+        ({"refused_certificates": ["i1", "i2"]}, [("certificate.refused", W, "")]),
         ({"unreadable": ["leases", "seen"]}, [("data.unreadable", W, "")]),
         ({"jobs_ended": 100, "jobs_failed": 6}, [("jobs.failing", C, "")]),
         ({"jobs_ended": 100, "jobs_failed": 5}, [("jobs.failing", W, "")]),
@@ -345,9 +359,9 @@ def test_who_was_alone_once_is_not_the_last_when_others_came_and_nobody_is_remem
 
 def test_every_alarm_there_may_be_is_known_and_explained() -> None:
     source = inspect.getsource(alarms_module)
-    assert set(re.findall(r'"([a-z]+\.[a-z]+)", [Ll]evel', source)) == CODES
+    assert set(re.findall(r'"([a-z]+\.[a-z_]+)", [Ll]evel', source)) == CODES
     page = (DOCS / "watching.md").read_text("utf-8").partition("## Alarms")[2].partition("## Events")[0]
-    assert set(re.findall(r"^\| `([a-z]+\.[a-z]+)`", page, re.MULTILINE)) == CODES
+    assert set(re.findall(r"^\| `([a-z]+\.[a-z_]+)`", page, re.MULTILINE)) == CODES
 
 
 @pytest.mark.parametrize(

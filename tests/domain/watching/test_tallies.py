@@ -2,7 +2,6 @@
 
 import pytest
 
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.watching.tallies import (
     STEP_MS,
     STEPS,
@@ -14,6 +13,7 @@ from lingua_scheduler.domain.watching.tallies import (
     is_failure,
     tally_of,
 )
+from lingua_sdk.domain.losses import Loss
 
 NOW_MS = 100 * STEP_MS + 7
 

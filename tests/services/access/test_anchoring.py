@@ -1,13 +1,14 @@
 """The leader signs the head of the audit log after enough entries or enough time, if nothing is wrong with it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from lingua_scheduler.domain.access.audit import AuditEntry, AuditNote
-from lingua_scheduler.domain.access.audit_anchors import statement
-from lingua_scheduler.services.access.anchoring import ANCHOR_S, Anchors
+from lingua_scheduler.domain.access.audit import AuditEntry, AuditHead, AuditNote
+from lingua_scheduler.domain.access.audit_anchors import Anchor, statement
+from lingua_scheduler.services.access.anchoring import ANCHOR_S, AnchorMemory, Anchors
 from lingua_scheduler.services.access.auditing import Auditor
 from lingua_scheduler.store.store import Store
 from tests.support.audits import ACTOR, KEYS, OTHER_KEYS
@@ -23,7 +24,7 @@ class Scene:
         self.now_s = 0.0
         self.is_leading = True
         self.auditor = Auditor(store.audit, KEYS, "i-1")
-        self.anchors = Anchors(store.audit, KEYS, EVERY, lambda: self.is_leading, lambda: self.now_s)
+        self.anchors = Anchors(store.audit, KEYS, EVERY, lambda: self.is_leading, clock=lambda: self.now_s)
 
     async def write(self, count: int) -> AuditEntry:
         for _ in range(count):
@@ -126,3 +127,33 @@ async def test_entries_of_a_key_that_the_leader_lacks_are_told_and_not_signed(sc
     await Auditor(scene.store.audit, OTHER_KEYS, "i-2").write(NOTE)
     scene.now_s += ANCHOR_S
     assert [event["event"] for event in await scene.look()] == ["audit.unverified"]
+
+
+async def test_the_furthest_anchor_is_kept_in_a_file(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "credentials.audit-anchor"
+    memory = AnchorMemory(path)
+    assert memory.read() is None
+    auditor = Auditor(store.audit, KEYS, "i-1")
+    anchors = Anchors(store.audit, KEYS, 1, lambda: True, memory)
+    for _ in range(3):
+        last = await auditor.write(NOTE)
+    await anchors.look()
+    kept = memory.read()
+    assert kept is not None
+    assert kept.head == last.head
+    assert KEYS.is_signed(kept.key_id, statement(kept.head), kept.signature)
+    assert path.stat().st_mode & 0o077 == 0
+    # A shorter log, as after a loss, does not hide that there was a longer one.
+    await memory.keep(Anchor(AuditHead(1, "0" * 64), kept.key_id, kept.signature))
+    assert memory.read() == kept
+    await memory.keep(Anchor(AuditHead(9, "0" * 64), kept.key_id, kept.signature))
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+    assert (memory.read() or kept).head.seq == 9
+
+
+async def test_a_memory_that_cannot_be_written_is_told_and_stops_nothing(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    memory = AnchorMemory(tmp_path / "file" / "anchor")
+    with capture_logs() as logged:
+        await memory.keep(Anchor(AuditHead(1, "0" * 64), "k", "s"))
+    assert [event["event"] for event in logged] == ["audit.anchor_unwritten"]

@@ -14,6 +14,7 @@ from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.services.access.backup import Backup
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.credentials import key
 
 KNOWN = CredentialSet(
@@ -47,6 +48,14 @@ async def test_only_its_owner_may_read_it(path: Path) -> None:
         os.umask(before)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_the_draft_is_written_beside_the_copy(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A folder for temporary files may be on another file system, from where nothing can be renamed into place."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    assert await Backup(path).write(KNOWN)
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
@@ -105,3 +114,11 @@ async def test_instances_that_write_at_the_same_time_leave_a_whole_copy(path: Pa
     await asyncio.gather(*(Backup(path).write(KNOWN) for _ in range(10)))
     assert await Backup(path).read() == KNOWN
     assert list(path.parent.iterdir()) == [path]
+
+
+async def test_a_private_key_is_read_back_as_it_was(path: Path) -> None:
+    known = CredentialSet({"n": key("n", kind=KeyKind.NODE, tenant="acme", is_private=True)})
+    known = CredentialSet({one.id: one for one in known.credentials.values()})
+    assert await Backup(path).write(known)
+    assert await Backup(path).read() == known
+    assert b'"@acme"' in path.read_bytes()

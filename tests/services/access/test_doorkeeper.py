@@ -6,20 +6,22 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.access.credentials import Revocation, tenant_name
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText, fresh_key
+from lingua_scheduler.domain.access.node_certificates import PeerCertificate
 from lingua_scheduler.domain.access.principals import (
     ANONYMOUS,
     LOCAL,
     Denied,
     Principal,
     PrincipalKind,
+    holder_of,
     token_expired,
     unauthenticated,
 )
 from lingua_scheduler.domain.access.scopes import LANGUAGES, OPEN, Needs, Role, Scope
 from lingua_scheduler.services.access import doorkeeper as module
-from lingua_scheduler.services.access.doorkeeper import Doorkeeper, NoKeys, Shown, Via, Visit, require_keys
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.services.access.doorkeeper import Doorkeeper
+from lingua_scheduler.services.access.visits import Shown, Via, Visit
+from lingua_sdk.domain.key_texts import KeyKind, KeyText, fresh_key
 from tests.support.access import CALLERS, FakeBook, MadeKey, Times, doorkeeper_of, made_key
 
 HERE = Visit("127.0.0.1", None, is_local=True)
@@ -253,6 +255,9 @@ class Tokens:
         self.answer = answer
         self.read_at: list[tuple[str, int]] = []
 
+    def knows(self, _text: str) -> bool:
+        return False
+
     def read(self, text: str, now_ms: int) -> Principal | Denied:
         self.read_at.append((text, now_ms))
         return self.answer
@@ -280,17 +285,18 @@ def guess_for(key: MadeKey) -> str:
     return str(KeyText.parse(key.text)._replace(secret=fresh_key(KeyKind.CLIENT).secret))
 
 
-def test_after_twenty_wrong_secrets_an_address_must_wait_and_the_key_works_elsewhere(times: Times) -> None:
+def test_after_twenty_wrong_secrets_wrong_ones_must_wait_and_the_right_one_works(times: Times) -> None:
     key, other = made_key(KeyKind.CLIENT), made_key(KeyKind.CLIENT)
     keeper = doorkeeper_of(FakeBook(key, other), times)
     assert tries(keeper, guess_for(key), THERE) == [401] * 20 + [429]
-    found = denied(keeper.admit(shown(key), THERE, SPEAK))
+    found = denied(keeper.admit(shown(guess_for(key)), THERE, SPEAK))
     assert (found.status, found.code, found.retry_after_s) == (429, "RATE_LIMITED", 61)
-    admitted(keeper.admit(shown(key), THERE._replace(address="203.0.113.8"), SPEAK))
-    # Others behind the same address have other keys.
-    admitted(keeper.admit(shown(other), THERE, SPEAK))
-    times.now_s += 60
     admitted(keeper.admit(shown(key), THERE, SPEAK))
+    # Other addresses and other keys are counted by themselves.
+    assert tries(keeper, guess_for(key), THERE._replace(address="203.0.113.8"), 1) == [401]
+    assert tries(keeper, guess_for(other), THERE, 1) == [401]
+    times.now_s += 60
+    assert tries(keeper, guess_for(key), THERE, 1) == [401]
 
 
 def test_guesses_at_unknown_keys_count_together_whatever_they_are(times: Times) -> None:
@@ -330,6 +336,9 @@ def test_an_expired_token_is_no_failed_guess(times: Times) -> None:
     """Pages that are left open go on trying with theirs, and everybody else in the house has the same address."""
 
     class Expiring:
+        def knows(self, _text: str) -> bool:
+            return False
+
         def read(self, text: str, _now_ms: int) -> Principal | Denied:
             if text == "good":
                 return Principal(kind=PrincipalKind.CLIENT, scopes=frozenset(SPEAK))
@@ -339,6 +348,7 @@ def test_an_expired_token_is_no_failed_guess(times: Times) -> None:
     assert tries(keeper, "late", THERE, 100) == [401] * 100
     admitted(keeper.admit(shown("good"), THERE, SPEAK))
     assert tries(keeper, "forged", THERE) == [401] * 20 + [429]
+    admitted(keeper.admit(shown("good"), THERE, SPEAK))
 
 
 # Live connections
@@ -380,29 +390,6 @@ def test_nothing_ends_for_whoever_needs_no_credential() -> None:
 # The start
 
 
-@pytest.mark.parametrize(
-    ("settings", "host", "words"),
-    [
-        ({}, "0.0.0.0", "server.host is 0.0.0.0 and no key exists: lingua keys create --admin, or --set auth.mode=off"),
-        ({"mode": "required"}, "127.0.0.1", "auth.mode is required and no key exists"),
-    ],
-)
-def test_a_start_that_nobody_could_use_is_refused(settings: Any, host: str, words: str) -> None:
-    with pytest.raises(NoKeys, match=words):
-        require_keys(AuthSettings(**settings), host, has_none=True)
-    require_keys(AuthSettings(**settings), host, has_none=False)
-
-
-def test_a_start_on_loopback_or_for_everybody_needs_no_key() -> None:
-    require_keys(AuthSettings(), "127.0.0.1", has_none=True)
-    require_keys(AuthSettings(), "::1", has_none=True)
-    require_keys(AuthSettings(mode="off"), "0.0.0.0", has_none=True)
-
-
-def test_a_credential_does_not_show_in_a_traceback() -> None:
-    assert "secret" not in repr(Shown("secret", Via.QUERY))
-
-
 class OneToken:
     """Reads one text, as a token of this principal."""
 
@@ -413,6 +400,9 @@ class OneToken:
             "tenant": "acme",
         }
         self.principal = Principal(**told | {"subject": "u", "expires_ms": 2**50} | about)
+
+    def knows(self, _text: str) -> bool:
+        return False
 
     def read(self, text: str, now_ms: int) -> Principal | Denied:
         return self.principal if text == "newer" else unauthenticated("not a token")
@@ -461,3 +451,41 @@ def test_every_refusal_is_told_with_what_may_be_shown_of_the_key() -> None:
     for given in (None, Shown(wrong.text, Via.HEADER), Shown(key.text, Via.HEADER)):
         keeper.admit(given, here, (Scope.SESSION_OPEN,))
     assert told == [("203.0.113.7", ""), ("203.0.113.7", f"lk_cl_{wrong.credential.id}")]
+
+
+class ReadsAs:
+    """Reads every certificate as one principal, or refuses it."""
+
+    def __init__(self, found: Principal | Denied) -> None:
+        self.found = found
+
+    def read(self, certificate: PeerCertificate, visit: Visit, now_ms: int) -> Principal | Denied:
+        return self.found
+
+
+def test_a_certificate_is_the_credential_and_what_is_beside_it_must_be_of_the_same_node() -> None:
+    own, other, unbound = (made_key(KeyKind.NODE, node_id=name) for name in ("gpu-7", "gpu-8", ""))
+    foreign = made_key(KeyKind.NODE, node_id="gpu-7", tenant="acme")
+    book = FakeBook(own, other, unbound, foreign)
+    door = doorkeeper_of(book, mode="auto")
+    node = holder_of(own.credential)
+    door.certificates = ReadsAs(node)
+    needs: Needs = (Scope.NODE_REGISTER,)
+    # Also where none would be needed, and whatever cookie a browser adds.
+    for visit in (HERE, THERE):
+        certified = visit._replace(certificate=PeerCertificate(("spiffe://lingua/default/node/gpu-7",)))
+        assert door.admit(None, certified, needs) == node
+        assert door.admit(shown("a login", Via.COOKIE), certified, needs) == node
+        assert door.admit(shown(own), certified, needs) == node
+        for key in (other, unbound, foreign):
+            assert denied(door.admit(shown(key), certified, needs)).status == 400
+        assert denied(door.admit(shown("rubbish"), certified, needs)).status == 401
+        assert denied(door.admit(None, certified, READ)).status == 403
+        door.certificates = ReadsAs(unauthenticated("banned"))
+        assert denied(door.admit(None, certified, needs)).reason == "banned"
+        assert denied(door.admit(shown(own), certified, needs)).reason == "banned"
+        assert door.admit(None, certified, OPEN) in (LOCAL, ANONYMOUS)
+        door.certificates = ReadsAs(node)
+    assert own.credential.id in book.uses
+    door.certificates = None
+    assert denied(door.admit(None, certified, needs)).status == 401

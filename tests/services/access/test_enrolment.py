@@ -7,16 +7,16 @@ import pytest
 
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.enrolment import EnrolmentRefused, NodeIdTaken
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind, holder_of
 from lingua_scheduler.domain.access.scopes import ROLES, Role
 from lingua_scheduler.domain.nodes.nodes import NodeClaimOutcome
-from lingua_scheduler.sdk.identity import KeyPair
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.enrolment import ABSENT_MS, Absences, Enrolment
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.identity import KeyPair
 from tests.support.clocks import Clock
 from tests.support.credentials import key
 
@@ -120,7 +120,7 @@ async def test_81_nothing_but_a_valid_enrolment_key_lets_a_node_join(instance: I
 
 async def test_an_id_of_a_connected_node_is_not_given_away(instance: Instance, store: Store) -> None:
     enrolment = await instance()
-    await store.claims.claim("gpu-7", "f" * 32, is_bound=False)
+    await store.claims.claim("gpu-7", "f" * 32, "acme", is_bound=False)
     with pytest.raises(NodeIdTaken, match="gpu-7"):
         await enrolment.enrol(ONCE.id, public_key(), "gpu-7")
     # And the key is still good for another id.
@@ -134,13 +134,16 @@ async def test_a_used_up_key_claims_no_id(instance: Instance, store: Store) -> N
     await enrolment.enrol(ONCE.id, public_key(), "mine")
     with pytest.raises(EnrolmentRefused):
         await enrolment.enrol(ONCE.id, public_key(), "victim")
-    assert await store.claims.claim("victim", "f" * 32, is_bound=False) is NodeClaimOutcome.CLAIMED
+    assert await store.claims.claim("victim", "f" * 32, "acme", is_bound=False) is NodeClaimOutcome.CLAIMED
 
 
 async def test_the_id_of_a_banned_node_is_free_for_its_tenant(instance: Instance, store: Store) -> None:
     enrolment = await instance()
     first = await enrolment.enrol(ENROL.id, public_key(), "gpu-7")
-    assert await store.claims.claim("gpu-7", holder_of(first).owner_digest, is_bound=True) is NodeClaimOutcome.CLAIMED
+    assert (
+        await store.claims.claim("gpu-7", holder_of(first).owner_digest, first.tenant, is_bound=True)
+        is NodeClaimOutcome.CLAIMED
+    )
     await enrolment.ban(ALL, "gpu-7")
     assert (await enrolment.enrol(ENROL.id, public_key(), "gpu-7")).id != first.id
 

@@ -13,7 +13,6 @@ from lingua_scheduler.domain.access.credentials import (
     tenant_name,
     token_name,
 )
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
 from lingua_scheduler.domain.access.key_wishes import IssuerWish, KeyWish
 from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import ROLES, Role
@@ -22,6 +21,7 @@ from lingua_scheduler.services.access.key_desk import NEVER_MS, CreatedKey, KeyD
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
 from tests.support.clocks import Clock
 from tests.support.credentials import key, keys_toml
 from tests.support.servers import RedisProcess

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.key_wishes import KINDS, IssuerWish, KeyWish
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.access.key_making import BadWish, KeyMaker, issuer_of, key_of, successor_of
 from lingua_scheduler.services.access.signing import signing_key_of
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.tokens import ED25519, P256, pem
 
 MAKER = KeyMaker("lk_op_me", "acme", 1_000_000)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import PrincipalKind, holder_of
 from lingua_scheduler.domain.access.scopes import ROLES, Role
 from lingua_scheduler.services.access.keyholders import misplaced
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import made_key
 
 
@@ -17,7 +17,7 @@ def test_every_kind_of_key_has_a_holder(kind: KeyKind) -> None:
 
 
 def test_an_operator_has_the_scopes_of_its_role() -> None:
-    found = holder_of(made_key(KeyKind.OPERATOR, role=Role.VIEWER).credential)
+    found = holder_of(made_key(KeyKind.OPERATOR, tenant="*", role=Role.VIEWER).credential)
     assert (found.kind, found.scopes) == (PrincipalKind.OPERATOR, ROLES[Role.VIEWER])
 
 

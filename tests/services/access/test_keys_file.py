@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.access import keys_file
 from lingua_scheduler.services.access.keys_file import KeysFile, KeysFileError
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.credentials import key, keys_toml
 
 DIGEST = "0" * 64

@@ -1,13 +1,14 @@
 """Callers that stay are closed when their credential ends."""
 
+import msgspec
 import pytest
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal
+from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.services.access.doorkeeper import Shown, Via, Visit
 from lingua_scheduler.services.access.live import LiveCallers
+from lingua_scheduler.services.access.visits import Shown, Via, Visit
 from lingua_scheduler.services.attempts.peers import CloseCode, code_for
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import FakeBook, MadeKey, Times, doorkeeper_of, made_key
 
 
@@ -147,3 +148,68 @@ async def test_what_was_shown_before_no_longer_matters_when_it_is_revoked() -> N
     scene.book.change(later, revoked_ms=1)
     scene.live.look_at_all()
     assert scene.ended == [("a", CloseCode.REVOKED), ("b", CloseCode.REVOKED)]
+
+
+def holder_of_token(times: Times, *, ends_in_ms: int = 1_000, is_refreshing: bool = False) -> Principal:
+    return Principal(
+        kind=PrincipalKind.CLIENT,
+        scopes=frozenset({Scope.SESSION_OPEN}),
+        subject="ada",
+        expires_ms=times.wall_ms() + ends_in_ms,
+        is_refreshing=is_refreshing,
+    )
+
+
+@pytest.mark.parametrize(
+    ("is_refreshing", "grace_ms", "ends_after_ms"),
+    [(False, 3_600_000, 3_600_000), (True, 3_600_000, 25_000), (True, 5_000, 5_000)],
+)
+async def test_a_client_that_refreshes_outlives_its_token_for_a_shorter_time(
+    is_refreshing: bool, grace_ms: int, ends_after_ms: int
+) -> None:
+    scene = Scene(grace_ms=grace_ms)
+    principal = holder_of_token(scene.times, is_refreshing=is_refreshing)
+    scene.live.enter(principal, lambda denied: scene.end("a", denied))
+    scene.times.now_s += 1 + ends_after_ms / 1000 - 0.001
+    await scene.live.look()
+    scene.live.look_at_all()
+    assert scene.ended == []
+    scene.times.now_s += 0.001
+    await scene.live.look()
+    assert scene.ended == [("a", CloseCode.EXPIRED)]
+
+
+async def test_the_end_of_the_key_that_minted_its_token_has_the_long_grace_for_it_too() -> None:
+    times = Times()
+    key = made_key(KeyKind.SERVICE, expires_ms=times.wall_ms() + 1_000)
+    scene = Scene(key, grace_ms=3_600_000)
+    principal = msgspec.structs.replace(
+        holder_of_token(times, ends_in_ms=86_400_000, is_refreshing=True), key_id=key.credential.id
+    )
+    scene.live.enter(principal, lambda denied: scene.end("a", denied))
+    scene.times.now_s += 60
+    await scene.live.look()
+    assert scene.ended == []
+    scene.times.now_s += 3_600
+    await scene.live.look()
+    assert scene.ended == [("a", CloseCode.EXPIRED)]
+
+
+async def test_a_caller_that_renews_its_token_without_end_fills_no_list() -> None:
+    scene = Scene(grace_ms=0)
+    ticket = scene.live.enter(holder_of_token(scene.times), lambda denied: scene.end("a", denied))
+    for number in range(5_000):
+        scene.live.renew(ticket, holder_of_token(scene.times, ends_in_ms=2_000 + number))
+    assert len(scene.live._due) == 1
+    for seconds in (1.0, 5.9):
+        scene.times.now_s += seconds
+        await scene.live.look()
+        assert (scene.ended, len(scene.live._due)) == ([], 1)
+    # A shorter one counts at once.
+    scene.live.renew(ticket, holder_of_token(scene.times, ends_in_ms=10))
+    scene.times.now_s += 0.01
+    await scene.live.look()
+    assert scene.ended == [("a", CloseCode.EXPIRED)]
+    scene.times.now_s += 60
+    await scene.live.look()
+    assert len(scene.ended) == 1

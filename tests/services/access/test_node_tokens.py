@@ -7,14 +7,15 @@ import pytest
 
 from lingua_scheduler.domain.access.claims import LEEWAY_MS
 from lingua_scheduler.domain.access.credentials import tenant_name
-from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.node_claims import NODE_TOKEN, cluster_audience
+from lingua_scheduler.domain.access.node_claims import cluster_audience
 from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.sdk.identity import KeyPair
 from lingua_scheduler.services.access import node_tokens
 from lingua_scheduler.services.access.node_tokens import NodeTokens
 from lingua_scheduler.services.access.tokens import TokenReader
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.domain.vocabulary import NODE_TOKEN
+from lingua_sdk.identity import KeyPair
 from tests.support.joining import CLUSTER, identity_of, joined_credential
 from tests.support.tokens import NOW_MS, NOW_S, Book, issuer, token
 

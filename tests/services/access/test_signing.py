@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lingua_scheduler.domain.access.claims import read_claims
 from lingua_scheduler.domain.access.credentials import token_name
 from lingua_scheduler.domain.access.grants import Grants
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.principals import LOCAL, Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.access.signing import MintedToken, TokenSigner, signing_key_of
 from lingua_scheduler.services.access.tokens import TokenReader, read_jwk
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.tokens import NOW_MS, NOW_S, Book, claims, service, token
 
 OLD, NEW = b"o" * 32, b"n" * 32

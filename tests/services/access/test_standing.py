@@ -3,10 +3,10 @@
 import pytest
 
 from lingua_scheduler.domain.access.credentials import subject_name, tenant_name, token_name
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.services.access.standing import objection
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.tokens import NOW_MS, Book, issuer, service
 
 KEY = fresh_key(KeyKind.SERVICE)

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from lingua_scheduler.domain.access.credentials import subject_name, tenant_name, token_name
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key
 from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import Scope
 from lingua_scheduler.services.access import tokens
 from lingua_scheduler.services.access.signing import signing_key_of
 from lingua_scheduler.services.access.tokens import TokenReader, VerifyingKey, read_jwk, read_pem
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.tokens import (
     ED25519,
     KEYS,
@@ -253,7 +253,10 @@ def test_28_an_issuer_may_speak_for_several_tenants_and_a_service_too() -> None:
 @pytest.mark.parametrize(
     "beside",
     [
-        {"room": {"code": "483920"}},
+        {"room": {"code": "483920", "until": 1}},
+        {"room": {"code": "048392"}},
+        {"room": {"code": "483920", "role": "host"}},
+        {"rooms": ["483920"]},
         {"grants": ["admin"]},
         {"grants": ["session", "fleet:operate"]},
         {"grants": "session"},

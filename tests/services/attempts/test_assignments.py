@@ -6,9 +6,9 @@ import gc
 import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.assignments import Assignment, Assignments, AttemptStep
 from lingua_scheduler.services.attempts.reports import Answered, Cancelled, LostAttempt, answered
+from lingua_sdk.protocol.node import JobResult
 from tests.support.speech import work
 
 # As plain values: a limit that changes is noticed.
@@ -195,3 +195,11 @@ async def test_a_cancel_that_overtakes_the_attempt_is_remembered_for_a_while(ass
     for serial in range(CANCELLED_MAX):
         assignments.cancel(f"job-1-{serial}")
     assert assignments.open(SECOND, WORK).report is None
+
+
+def test_a_result_is_that_of_the_node_which_had_the_job(assignments: Assignments, first: Assignment) -> None:
+    report = result(FIRST)
+    report.result.node_id = "another"
+    assignments.settle(FIRST, report)
+    assert first.report is report
+    assert report.result.node_id == FIRST.node_id

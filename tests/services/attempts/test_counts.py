@@ -5,23 +5,25 @@ import asyncio
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_scheduler.domain.pools.lanes import Whose
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.domain.watching.failures import FailedJob
 from lingua_scheduler.domain.watching.figures import JOBS_MAX
-from lingua_scheduler.protocol.node import JobResult
+from lingua_scheduler.domain.watching.pair_work import PairWork
 from lingua_scheduler.services.attempts import counts
 from lingua_scheduler.services.attempts.counts import Books
-from lingua_scheduler.services.attempts.work import Outcome, Work
+from lingua_scheduler.services.attempts.work import Outcome, Wish, Work
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobResult
 from tests.support.waiting import until
 
 WORK = Work("s-1", 0, Terms("en", "zh"), ("en:zh:speech",), b"", "pcm16", 16_000, 0, "t", "t", CutReason.IS_FINAL, 0)
 
 
-def done(job_id: str) -> Outcome:
+def done(job_id: str, away_ms: float = 0.0) -> Outcome:
     result = JobResult(
         job_id=job_id,
         attempt_id=1,
@@ -32,7 +34,7 @@ def done(job_id: str) -> Outcome:
         trace_id="t",
         text_asr="secret words",
     )
-    return Outcome(JobState.DONE, job_id, result, attempts=2)
+    return Outcome(JobState.DONE, job_id, result, away_ms=away_ms, attempts=2)
 
 
 def test_every_job_is_counted_by_its_state_and_time() -> None:
@@ -46,16 +48,38 @@ def test_every_job_is_counted_by_its_state_and_time() -> None:
 
 
 def test_pools_that_were_asked_for_are_told_once_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts, "NAMED_MAX", 3)
+    monkeypatch.setattr(counts, "ASKED_MAX", 3)
     books = Books(1_000, "i1", lambda *_: None)
     both_ways = msgspec.structs.replace(WORK, pools=("en:zh:speech", "zh:en:speech"))
     for work in (WORK, both_ways, WORK):
         books.ended(work, done("j1"), 0.5)
-    assert books.take_asked() == ["en:zh:speech", "zh:en:speech"]
+    assert [one[:2] for one in books.take_asked()] == [(WORK.pools, Whose()), (both_ways.pools, Whose())]
     assert books.take_asked() == []
     for number in range(9):
         books.ended(msgspec.structs.replace(WORK, pools=(f"p{number}", f"q{number}")), done("j1"), 0.5)
-    assert books.take_asked() == ["q7", "p8", "q8"]
+    assert [one.pools for one in books.take_asked()] == [(f"p{number}", f"q{number}") for number in (6, 7, 8)]
+
+
+def test_pools_are_told_with_the_tenant_whose_nodes_may_serve_them() -> None:
+    books = Books(1_000, "i1", lambda *_: None)
+    of_acme = msgspec.structs.replace(WORK, belongs_to="x", tenant_id="acme")
+    paired = msgspec.structs.replace(of_acme, wish=Wish("n1", is_strict=True, paired_tenant="beta"))
+    for work in (WORK, of_acme, paired):
+        books.ended(work, done("j1"), 0.5)
+    assert [one.whose for one in books.take_asked()] == [Whose(), Whose("acme"), Whose("beta", is_private_only=True)]
+
+
+def test_what_jobs_cost_is_counted_with_what_they_asked_for() -> None:
+    books = Books(10_000, "i1", lambda *_: None)
+    books.ended(msgspec.structs.replace(WORK, duration_ms=2_000), done("j1", away_ms=700.9), 1.0)
+    # Text has no length of speech, and a job that found no slot took no time of a node.
+    books.ended(msgspec.structs.replace(WORK, duration_ms=0), done("j2", away_ms=300.0), 1.0)
+    refused = Outcome(JobState.FAILED, "j3", error=ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED)
+    books.ended(WORK, refused, 0.1)
+    (asked,) = books.take_asked()
+    assert asked.work == PairWork(jobs=3, answered=2, node_ms=1_000, speech_ms=2_000, speech_node_ms=700)
+    books.ended(WORK, refused, 0.1)
+    assert [one.work.jobs for one in books.take_asked()] == [1]
 
 
 def test_a_slow_job_is_kept_without_what_was_said() -> None:

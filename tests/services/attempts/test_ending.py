@@ -5,13 +5,13 @@ from typing import Any, cast
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.meaning import Meaning
 from lingua_scheduler.services.attempts.reports import LostAttempt
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.losses import Loss
 from tests.support.fleet import dispatch, entry, join, ledger, order
 from tests.support.schedulers import settings_with
 from tests.support.speech import work

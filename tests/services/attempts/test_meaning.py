@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.jobs.quarantine import Mark, mark_of
-from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.meaning import meaning_of
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.protocol.node import JobResult
+from lingua_sdk.protocol.shapes import JobError
 
 
 def result(**more: Any) -> JobResult:

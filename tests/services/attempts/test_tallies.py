@@ -9,7 +9,6 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.watching.tallies import TalliedError, TallySums
 from lingua_scheduler.services.attempts import tallies as module
 from lingua_scheduler.services.attempts.meaning import Meaning
@@ -17,6 +16,7 @@ from lingua_scheduler.services.attempts.reports import Answered, Cancelled, Lost
 from lingua_scheduler.services.attempts.tallies import NodeCounts
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
 
 ATTEMPT = Attempt("job-0-1", 1, "n1", 0)
 

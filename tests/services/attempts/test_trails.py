@@ -5,15 +5,15 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts import trails
 from lingua_scheduler.services.attempts.reports import LostAttempt, answered
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.telemetry.traces import Kind, Traces
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobResult
+from lingua_sdk.protocol.shapes import JobError
 
 WALL_MS = 1_700_000_000_000.0
 ATTEMPT = Attempt("job-1", 2, "n1", 0)
@@ -248,3 +248,15 @@ def test_a_relayed_job_that_never_came_back_failed(bench: Bench) -> None:
     bench.traces.spans.clear()
     bench.trails.passage("theirs", ATTEMPT, "i2").ended("refused")
     assert [one.name for one in bench.traces.spans] == ["relay"]
+
+
+def test_each_of_several_jobs_has_a_span_under_that_of_the_utterance(bench: Bench) -> None:
+    trail = bench.trails.utterance(90.0, 95.0, {})
+    stage = trail.stage({"lingua.tgt_lang": "pt"})
+    bench.now_s = 101.0
+    stage.settled(JobState.DONE, None, "job-1")
+    stage.finish()
+    name, began_s, ended_s, failed, about = bench.told()[0]
+    assert (name, began_s, ended_s, failed) == ("job", 100.0, 101.0, False)
+    assert about == {"lingua.tgt_lang": "pt", "lingua.outcome": "DONE", "lingua.job_id": "job-1"}
+    assert bench.traces.spans[1].parent is bench.traces.spans[0]

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.services.attempts.work import Binding, Outcome, Work, attributes_of, cause_of
+from lingua_sdk.domain.errors import ErrorCode
 
 WORK = Work("s-1", 3, Terms("en", "zh"), ("en:zh:speech",), b"x", "pcm16", 16_000, 900, "t", "t", CutReason.IS_FINAL, 0)
 

@@ -13,6 +13,7 @@ from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.mail import who
+from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 
 # As plain values: a limit that changes is noticed.
@@ -61,6 +62,23 @@ async def test_two_lives_of_one_id_cannot_be_at_once(store: Store, monkeypatch: 
     with pytest.raises(IdTaken, match="named a is already running"):
         await second.join()
     assert set(pauses) == {SETTINGS.beat_ms / 4000}
+
+
+async def test_an_instance_that_comes_back_after_a_loss_of_data_takes_no_other_for_dead(
+    store: Store, server: RedisProcess
+) -> None:
+    """Letters to one that has not sent its next heartbeat would be dropped."""
+    first, second = presence_of(store, "a"), presence_of(store, "b")
+    await first.join()
+    await second.join()
+    await first.look()
+    server.flush()
+    await first.beat()
+    assert "b" not in await first.look()
+    assert await first.is_alive("b")
+    assert not first.may_judge
+    await second.beat()
+    assert "b" in await first.look()
 
 
 async def test_an_address_is_announced(store: Store) -> None:

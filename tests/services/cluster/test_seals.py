@@ -11,7 +11,7 @@ from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import BrokenSeal, Keyring, OtherKey, is_sealed
 from lingua_scheduler.services.cluster.presence import Presence
-from lingua_scheduler.services.cluster.seals import SEALED, KeyFileError, Seals, announced, load_or_make
+from lingua_scheduler.services.cluster.seals import SEALED, KeyFileError, Seals, announced, load_or_make, names_key
 from lingua_scheduler.settings import SealLetters
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
@@ -41,6 +41,13 @@ async def test_processes_that_start_together_get_the_same_key(tmp_path: Path) ->
     path = tmp_path / "cluster.key"
     rings = await asyncio.gather(*(asyncio.to_thread(load_or_make, path) for _ in range(20)))
     assert len({ring.ids for ring in rings}) == 1
+
+
+def test_names_are_made_with_a_key_of_their_own_that_all_instances_share() -> None:
+    made = names_key(ONE)
+    assert made == names_key(Keyring([b"1" * 32, b"2" * 32]))
+    assert len({made, names_key(OTHER), b"1" * 32, ONE.derive(b"lingua audit")[0]}) == 4
+    assert names_key(None) == b""
 
 
 def test_a_key_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:

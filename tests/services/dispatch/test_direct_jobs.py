@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.services.attempts.trails import Trail
@@ -16,6 +15,7 @@ from lingua_scheduler.services.dispatch.direct_jobs import DirectJobs, Rest
 from lingua_scheduler.services.dispatch.routes import Here
 from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.peers import FakeNode, Field, acknowledgement, answer, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

@@ -7,17 +7,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.jobs import retry_course
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.job_ids import JobId
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.jobs.retry_steps import CANCELLED
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.reports import Cancelled, LostAttempt, Report, answered
 from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.dispatch import dispatcher as dispatching
@@ -25,6 +20,11 @@ from lingua_scheduler.services.dispatch.placing import Placed
 from lingua_scheduler.services.dispatch.running import Slot
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.jobs.jobs import Dispatched
+from lingua_sdk.domain.backoff import Backoff
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.protocol.node import JobResult
+from lingua_sdk.protocol.shapes import JobError
 from tests.support.callers import caller_of
 from tests.support.fleet import ledger
 from tests.support.peers import answer, field, stay_silent
@@ -290,7 +290,7 @@ async def test_a_job_that_is_cancelled_at_its_node_is_cancelled(story: Story) ->
 async def test_a_job_without_a_node_says_what_is_missing(story: Story) -> None:
     outcome = await story.tell(NOBODY)
     assert (outcome.state, outcome.error) == (JobState.FAILED, ErrorCode.NO_CAPABLE_NODE)
-    assert outcome.detail == await story.recorder.missing_for(work().pools)
+    assert outcome.detail == await story.recorder.missing_for(work())
     assert (outcome.node_id, outcome.attempts) == ("", 0)
 
 

@@ -6,12 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from lingua_scheduler.domain.pools.lanes import Whose
 from lingua_scheduler.domain.pools.pools import Admission, Languages, reach_of
 from lingua_scheduler.domain.pools.reach import Reach
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch import explaining
 from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.store.connection import RedisAway
+from lingua_scheduler.store.nodes.nodes import NodeEntry
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import POOL, RULES, entry, join, order
 from tests.support.waiting import Turns
@@ -80,9 +82,9 @@ async def test_what_nodes_say_is_read_once_and_others_have_their_turn_in_between
     """A profile with thousands of pairs takes milliseconds, and there may be hundreds of nodes."""
     read_in: list[int] = []
 
-    def read(said: Languages, admission: Admission) -> Reach:
+    def read(said: Languages, admission: Admission, *, takes_text: bool) -> Reach:
         read_in.append(turns.taken)
-        return reach_of(said, admission)
+        return reach_of(said, admission, takes_text=takes_text)
 
     async def look() -> str:
         explainer._looked_at = float("-inf")
@@ -195,3 +197,40 @@ async def test_while_the_shards_cannot_be_read_nothing_is_said_to_be_missing(
 
     monkeypatch.setattr(pool_map, "look_again", away)
     assert await explainer.unserved(("en:fr:speech",)) == ""
+
+
+async def test_text_that_no_node_takes_is_told_by_what_is_missing(store: Store) -> None:
+    explainer = Explainer(store, PoolMapCopy(store.pools), Admission.STRICT)
+    told = await explainer.missing("text/zh:en:speech")
+    assert told == "no node that takes text translates Chinese into English and speaks English"
+    assert await explainer.missing("text/en:en:speech") == "no node that takes text speaks English"
+
+
+def told(pools: frozenset[str], codes: list[str], private_to: str = "") -> NodeEntry:
+    said = {"languages": [codes, codes, codes, None], "tenant": private_to, "is_private": bool(private_to)}
+    node = entry(f"n-{private_to or 'public'}", pools=pools)
+    return node._replace(profile=msgspec.json.encode(said).decode())
+
+
+async def test_private_nodes_are_explained_to_their_tenant_alone(store: Store, explainer: Explainer) -> None:
+    await join(store, told(frozenset({"ko:pt:speech@acme"}), ["ko", "pt"], "acme"))
+    await join(store, told(frozenset({POOL}), ["en", "zh"]))
+    for tenant in ("", "beta"):
+        assert "no node understands Korean" in await explainer.missing("ko:pt:speech", tenant)
+    assert "those that serve it are ready" in await explainer.missing("ko:pt:speech", "acme")
+    # Of a private pool, public nodes are no answer.
+    assert "no node understands English" in await explainer.missing(f"{POOL}@acme", "acme")
+    assert await explainer.unserved(("ko:pt:speech",), Whose("acme")) == ""
+    assert await explainer.unserved(("ko:pt:speech",), Whose("beta")) != ""
+
+
+async def test_a_survey_of_a_private_pool_looks_at_its_members(
+    store: Store, pool_map: PoolMapCopy, explainer: Explainer
+) -> None:
+    await join(store, entry("own", pools=frozenset({f"{POOL}@acme"})))
+    await join(store, entry("public"))
+    await pool_map.refresh()
+    found = await explainer.survey((f"{POOL}@acme",), ())
+    assert [(one.node_id, one.verdict) for one in found.candidates] == [("own", "free"), ("public", "not_in_pool")]
+    found = await explainer.survey((POOL,), ())
+    assert [(one.node_id, one.verdict) for one in found.candidates] == [("public", "free"), ("own", "not_in_pool")]

@@ -8,7 +8,6 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request
@@ -19,6 +18,7 @@ from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
 from lingua_scheduler.services.dispatch.http_calls import Calls, _Answering, _Call
 from lingua_scheduler.services.dispatch.idempotency import Placement
 from lingua_scheduler.store.connection import RedisAway
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.schedulers import settings_with
 from tests.support.speech import work
 
@@ -328,7 +328,7 @@ class Known:
     async def find(self, job_id: str) -> Any:
         if job_id != "job-0-7":
             return None
-        return SimpleNamespace(owner="i-there", is_for=lambda only_of: only_of == "")
+        return SimpleNamespace(owner="i-there", is_for=lambda visible: visible.shows("", "default"))
 
 
 async def test_who_asks_for_a_job_of_another_instance_is_told_which() -> None:

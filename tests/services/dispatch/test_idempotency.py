@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import BindOutcome, Request, RequestClaimOutcome
@@ -23,6 +22,7 @@ from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.jobs.records import JobRecord
 from lingua_scheduler.store.jobs.requests import RequestClaim
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.fleet import ledger
 from tests.support.peers import FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import scheduler_on

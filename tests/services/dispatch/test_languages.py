@@ -1,17 +1,20 @@
 """Languages that are asked for under another name than they are served."""
 
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
 
+from lingua_scheduler.domain.pools.lanes import Lanes, Whose, lanes_of
+from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
 from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.dispatch import languages
 from lingua_scheduler.services.dispatch.idempotency import payload_of
-from lingua_scheduler.services.dispatch.languages import LanguageLookup
+from lingua_scheduler.services.dispatch.languages import ANY_TENANT, LanguageLookup
 from lingua_scheduler.store.connection import RedisAway
 
 ASKED = Terms("en-US", "pt-BR", features={"emotion_detection": True})
@@ -25,6 +28,14 @@ class Copy:
         self.map = self.after = PoolMap({pool: {0: 1} for pool in pools})
         self.looks = 0
         self.is_away = False
+        self.private_only: tuple[str, ...] = ()
+
+    @property
+    def has_private(self) -> bool:
+        return bool(self.map.private or self.private_only)
+
+    def lanes(self, whose: Whose) -> Lanes:
+        return lanes_of(whose, self.map, self.private_only)
 
     def becomes(self, *pools: str) -> None:
         self.after = PoolMap({pool: {0: 1} for pool in pools})
@@ -95,7 +106,7 @@ def test_a_pool_that_is_wanted_is_the_one_that_serves_it() -> None:
 
 
 class Why:
-    async def unserved(self, pools: tuple[str, ...]) -> str:
+    async def unserved(self, pools: tuple[str, ...], _whose: Whose) -> str:
         return f"nobody serves {pools[0]}" if pools != ("en:de:speech",) else ""
 
 
@@ -118,3 +129,52 @@ async def test_matches_are_remembered_for_one_map_and_not_without_end(monkeypatc
     assert (len(lookup._found), len(lookup._latest)) == (1, 1)
     copy.map = PoolMap({})
     assert lookup.used(Terms("en-AU", "pt")) is None
+
+
+async def test_pools_are_found_under_the_tags_of_nodes_also_those_of_text() -> None:
+    copy = Copy("en:pt:speech", "text/en:pt-BR:text")
+    found = partial(lookup_in(copy).find, whose=ANY_TENANT)
+    assert found(Pool("en-US", "pt", "speech")) == Pool("en", "pt", "speech")
+    assert found(Pool.from_text("en-US", "pt", "text")) == Pool.from_text("en", "pt-BR", "text")
+    assert found(Pool.from_text("en", "zh", "text")) is None
+    copy.is_away = True
+    await lookup_in(copy).look_again()
+
+
+async def test_pools_of_private_nodes_are_found_for_their_tenant_alone() -> None:
+    copy = Copy("en:pt-BR:text", "text/en:pt:text@acme", "en:pt:text@acme")
+    find, text = lookup_in(copy).find, Pool.from_text("en-US", "pt", "text")
+    assert find(text, Whose("acme")) == Pool.from_text("en", "pt", "text")
+    assert find(text, Whose("beta")) is None
+    # Served as it was asked for by public nodes is better than another spelling of private ones.
+    asked = Pool("en", "pt-BR", "text")
+    assert find(asked, Whose("acme")) == asked
+    assert find(asked, Whose("acme", is_private_only=True)) == Pool("en", "pt", "text")
+    assert find(Pool("en", "pt", "text"), Whose("beta")) == asked
+    copy.private_only = ("beta",)
+    assert find(asked, Whose("beta")) is None
+
+
+async def test_private_nodes_serve_their_tenant_and_no_other() -> None:
+    copy = Copy("en-US:pt-BR:text", "en:pt:speech@acme")
+    lookup, of_acme = lookup_in(copy), msgspec.structs.replace(WORK, belongs_to="x", tenant_id="acme")
+    assert (await lookup.matched(of_acme)).pools == ("en:pt:speech",)
+    of_beta = msgspec.structs.replace(of_acme, tenant_id="beta")
+    assert await lookup.matched(of_beta) is of_beta
+    # What a caller without a credential names as its tenant proves nothing.
+    named = msgspec.structs.replace(WORK, tenant_id="acme")
+    assert await lookup.matched(named) is named
+    assert lookup.used(ASKED, Whose("beta")) is None
+    assert lookup.is_served_privately(("en:pt:speech",), Whose("acme"))
+    assert not lookup.is_served_privately(("en:pt:speech",), Whose("beta"))
+    assert not lookup.is_served_privately(("en:pt:text",), Whose("acme"))
+
+
+async def test_public_nodes_do_not_serve_a_tenant_that_has_private_ones_only() -> None:
+    copy = Copy("en-US:pt-BR:speech")
+    copy.private_only = ("acme",)
+    lookup, of_acme = lookup_in(copy), msgspec.structs.replace(WORK, belongs_to="x", tenant_id="acme")
+    assert not lookup.is_served(of_acme)
+    assert lookup.used(ASKED, Whose("acme")) is None
+    assert lookup.is_served(WORK)
+    assert lookup.is_served_privately(WORK.pools, Whose("acme"))

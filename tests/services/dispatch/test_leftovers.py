@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.services.dispatch import leftovers as module
@@ -14,6 +13,7 @@ from lingua_scheduler.services.dispatch.leftovers import CONTINUED, Leftovers
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.fleet import POOL, dispatch, entry, join, ledger, order
 from tests.support.schedulers import settings_with
 from tests.support.waiting import until

@@ -5,10 +5,11 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from lingua_scheduler.domain.access.visibility import Visibility
 from lingua_scheduler.domain.jobs.history import JobStep
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.watching.failures import FailureFilter
-from lingua_scheduler.protocol.http_jobs import Explanation
+from lingua_scheduler.protocol.http_jobs import CandidateView, Explanation
 from lingua_scheduler.services.dispatch.lookup import Lookup, _headline, _tried, _view
 from lingua_scheduler.store.jobs.records import JobFilter, JobRecord
 
@@ -139,3 +140,41 @@ async def test_what_was_explained_then_is_told_with_it() -> None:
     assert told is not None
     assert told.then == THEN
     assert told.headline == "it waited, then was sent to n1; when it began to wait: all were busy"
+
+
+async def test_a_tenant_learns_the_names_of_its_own_nodes_alone() -> None:
+    history = (JobStep(JobState.RETRYING, 1, 1, "n1", ""), JobStep(JobState.DISPATCHED, 2, 2, "n2", ""))
+    told = Explanation(
+        headline="n1 has the job", candidates=[CandidateView(name, "full", "") for name in ("n1", "n2", "n3")]
+    )
+    record = RECORD._replace(
+        state="FAILED",
+        attempt=2,
+        node_id="n1",
+        detail="n1 and n2 failed",
+        history=history,
+        belongs_to="d",
+        tenant="acme",
+    )
+    record = record._replace(explanation=msgspec.json.encode(told).decode())
+    lookup, _ = lookup_of(record)
+    mine, anothers = Visibility(tenant="acme"), Visibility(tenant="beta")
+    assert await lookup.find("job-0-1", anothers, {"n2"}) is None
+    assert await lookup.explain("job-0-1", anothers, {"n2"}) is None
+    view = await lookup.find("job-0-1", mine, {"n2"})
+    assert view is not None
+    assert (view.node_id, view.detail, [line.node_id for line in view.history]) == (
+        "",
+        "a node and n2 failed",
+        ["", "n2"],
+    )
+    explained = await lookup.explain("job-0-1", mine, {"n2"})
+    assert explained is not None
+    assert explained.then is not None
+    assert (explained.headline, explained.then.headline) == ("a node and n2 failed", "a node has the job")
+    assert [one.node_id for one in explained.then.candidates] == ["n2"]
+    # A caller learns where its own job was, and no other node.
+    own = await lookup.explain("job-0-1", Visibility(belongs_to="d"), {"n2"})
+    assert own is not None
+    assert own.then is not None
+    assert [one.node_id for one in own.then.candidates] == ["n1", "n2"]

@@ -7,12 +7,13 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.nodes import Features
+from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
 from lingua_scheduler.domain.sessions.result_groups import Context
 from lingua_scheduler.domain.sessions.terms import PipelineTerms, Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
-from lingua_scheduler.protocol import codec
 from lingua_scheduler.services.attempts.work import Work
-from lingua_scheduler.services.dispatch.orders import assignment_of
+from lingua_scheduler.services.dispatch.orders import assignment_of, cancellation_of
+from lingua_sdk.protocol import codec
 
 # Nodes as we make them, and nodes that were there before.
 OURS = Features(True, True, True, True, True, True)
@@ -141,3 +142,62 @@ def test_what_the_work_does_not_say_is_left_out() -> None:
     assert (order.lang_a, order.lang_b, order.auto_langs, order.lid, order.dialect) == (None,) * 5
     assert (order.group_id, order.part_index, order.context_text) == (None, None, None)
     assert (order.start_within_ms, order.traceparent, order.features) == (None, None, {})
+
+
+NAMES = Pseudonyms(b"k" * 32, "s-1")
+OTHER = ATTEMPT._replace(node_id="node-b")
+
+
+def of_session(attempt: Attempt = ATTEMPT, features: Features = OURS, **more: Any) -> dict[str, Any]:
+    return sent_to(features, attempt, names=NAMES, trace_id="client-trace", turn_id="7", **more)
+
+
+def test_a_node_knows_a_session_by_names_of_its_own() -> None:
+    known, context = NAMES.at("node-a"), CONTEXT._replace(heard_at="node-a")
+    sent = of_session(context=context)
+    assert (sent["session_id"], sent["trace_id"]) == (known.session_id, known.trace_id)
+    assert (sent["turn_id"], sent["group_id"]) == (f"{known.turn}7", known.group(context.group_id))
+    assert of_session(features=EXISTING, utterance_index=4)["turn_id"] == f"{known.turn}7-4"
+    assert of_session(renewal=1)["session_id"] == f"{known.session_id}~2"
+    named = ("session_id", "trace_id", "turn_id", "group_id")
+    assert {sent[name] for name in named}.isdisjoint(of_session(OTHER, context=context)[name] for name in named)
+
+
+def test_a_node_that_loses_a_job_hears_its_own_name_of_the_trace() -> None:
+    cancel = cancellation_of(work(names=NAMES, trace_id="client-trace"), OTHER, "cancelled")
+    assert (cancel.job_id, cancel.trace_id, cancel.reason) == ("job-0-1", NAMES.at("node-b").trace_id, "cancelled")
+    assert cancellation_of(work(), OTHER, "cancelled").trace_id == "t", "a call has ids of its own"
+
+
+def test_while_tracing_is_on_a_node_gets_the_id_of_the_trace_and_not_that_of_the_client() -> None:
+    class OfTrace:
+        trace_id = "of-the-trace"
+
+    assert of_session(trail=OfTrace())["trace_id"] == "of-the-trace"
+    assert cancellation_of(work(names=NAMES, trail=OfTrace()), ATTEMPT, "").trace_id == "of-the-trace"
+
+
+@pytest.mark.parametrize(("heard_at", "gets_it"), [("node-a", True), ("node-b", False), ("", False), (None, True)])
+def test_the_words_before_go_to_the_node_that_recognised_them(heard_at: str | None, gets_it: bool) -> None:
+    sent = of_session(context=CONTEXT._replace(heard_at=heard_at))
+    assert sent.get("context_text") == (CONTEXT.text if gets_it else None)
+    assert sent["part_index"] == CONTEXT.part_index
+
+
+def test_text_goes_instead_of_audio_and_only_if_there_is_some() -> None:
+    spoken = PipelineTerms(use_asr=False, use_semantic=False)
+    sent = sent_to(OURS, text="你好", terms=Terms("zh", "en", pipeline=spoken), pools=("text/zh:en:speech",))
+    assert (sent["text_input"], sent["audio"]) == ("你好", "")
+    assert (sent["pipeline"]["use_asr"], sent["pipeline"]["use_semantic"], sent["pipeline"]["use_nmt"]) == (
+        False,
+        False,
+        True,
+    )
+    assert "text_input" not in sent_to(OURS, audio=b"12")
+
+
+def test_a_branch_of_an_utterance_has_a_session_of_its_own_at_the_node() -> None:
+    assert sent_to(OURS, branch="pt")["session_id"] == "s-1~pt"
+    assert sent_to(OURS, branch="pt", renewal=1)["session_id"] == "s-1~pt~2"
+    assert sent_to(OURS, branch="pt")["turn_id"] == "u~pt"
+    assert sent_to(OURS)["session_id"] == "s-1"

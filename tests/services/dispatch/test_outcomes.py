@@ -1,14 +1,14 @@
 """The outcome of a job tells who had it, how often, and why there is no result."""
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Try
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
 from lingua_scheduler.domain.jobs.retry_course import RetryCourse, RetryRules
 from lingua_scheduler.domain.jobs.retry_steps import CANCELLED, End
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.work import Outcome
 from lingua_scheduler.services.dispatch.outcomes import failed, outcome_of, over
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobResult
 
 WANTED = Try(2, "1", 1_000, job_id="job-0-1", last_node="n1", attempts_before=3)
 COURSE = RetryCourse(RetryRules(2, 1.0, RetryBudget(10, 10)), WANTED, "en:zh:speech")

@@ -3,16 +3,20 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent
+from lingua_scheduler.domain.pools.lanes import Lane, Lanes, Whose
 from lingua_scheduler.domain.pools.pools import Admission
+from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
-from lingua_scheduler.services.attempts.work import Binding, Wish
+from lingua_scheduler.services.attempts.work import NO_WISH as WITHOUT_WISH
+from lingua_scheduler.services.attempts.work import Binding, Wish, Work
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch import placing, recording
@@ -466,11 +470,19 @@ class Shards:
     def __init__(self, *shards: int) -> None:
         self.map = self.pools = self.jobs = self
         self.shards = shards
+        self.has_private = False
         self.answers: dict[int, list[DispatchOutcome | Exception]] = {}
         self.asked: list[tuple[int, str, bool, bool]] = []
         self.wide: list[str] = []
         self.looks = 0
         self.on_look: Callable[[], None] = lambda: None
+
+    def lanes(self, _whose: Whose) -> Lanes:
+        return (self.lane,)
+
+    @property
+    def lane(self) -> Lane:
+        return Lane(cast("PoolMap", self))
 
     def first_shard(self, _pool: str, _dice: float) -> tuple[int, bool] | None:
         return (self.shards[0], len(self.shards) == 1) if self.shards else None
@@ -530,7 +542,7 @@ async def test_the_shards_of_a_pool_are_asked_until_one_has_a_node(
 ) -> None:
     shards = Shards(1, 2, 3)
     shards.answers = {shard: list(given) for shard, given in answers.items()}
-    placed = await placer_on(desk, shards)._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    placed = await placer_on(desk, shards)._shard_by_shard(shards.lane, work(), Try(1, "x-1", 30_000))
     assert (placed.outcome, placed.attempt.node_id if placed.attempt else None) == (outcome, node_id)
     assert [shard for shard, *_ in shards.asked] == asked
     # Only the last to be asked may give it to a node that is sick.
@@ -545,16 +557,16 @@ async def test_a_shard_that_is_away_is_told_when_no_other_has_a_node(desk: Desk,
     shards = Shards(*sorted(answers))
     shards.answers = {shard: list(given) for shard, given in answers.items()}
     with pytest.raises(NotDone):
-        await placer_on(desk, shards)._shard_by_shard(work(), Try(1, "x-1", 30_000))
+        await placer_on(desk, shards)._shard_by_shard(shards.lane, work(), Try(1, "x-1", 30_000))
     assert len(shards.asked) == len(answers)
 
 
 async def test_the_only_shard_may_use_a_sick_node_and_an_outcome_names_its_shard(desk: Desk) -> None:
     shards = Shards(7)
     shards.answers = {7: [BUSY]}
-    placed = await placer_on(desk, shards)._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    placed = await placer_on(desk, shards)._shard_by_shard(shards.lane, work(), Try(1, "x-1", 30_000))
     assert (placed.outcome, placed.shard, shards.asked) == (BUSY, 7, [(7, "", False, True)])
-    nowhere = await placer_on(desk, Shards())._shard_by_shard(work(), Try(1, "x-1", 30_000))
+    nowhere = await placer_on(desk, Shards())._shard_by_shard(Shards().lane, work(), Try(1, "x-1", 30_000))
     assert (nowhere.outcome, nowhere.shard) == (NOBODY_HERE, -1)
 
 
@@ -563,10 +575,10 @@ async def test_an_answer_that_got_lost_makes_its_shard_doubtful(desk: Desk) -> N
     shards.answers = {7: [RedisAway("lost"), NotDone("refused")]}
     placer = placer_on(desk, shards)
     with pytest.raises(RedisAway):
-        await placer._shard_by_shard(work(), wanted)
+        await placer._shard_by_shard(shards.lane, work(), wanted)
     assert wanted.doubtful == (7,)
     with pytest.raises(NotDone):
-        await placer._shard_by_shard(work(), wanted)
+        await placer._shard_by_shard(shards.lane, work(), wanted)
     assert wanted.doubtful == (7,)
 
 
@@ -622,3 +634,88 @@ async def test_the_node_that_is_bound_is_asked_first(
         shards.on_look = lambda: shards.wide.append("wide")
     await placer_on(desk, shards)._on(Binding("n5", 5), work(wish=wish), Try(1, "x-1", 30_000))
     assert shards.asked == asked
+
+
+# Private nodes
+
+PRIVATE = f"{POOL}@acme"
+
+
+@pytest.fixture
+async def shared(store: Store) -> Desk:
+    """A public node, and a private one of acme, each with a slot."""
+    await join(store, entry("public", max_jobs=1))
+    await join(store, entry("own", pools=frozenset({PRIVATE}), max_jobs=1))
+    desk = Desk(store, dispatch__queue_wait_ms=200)
+    await desk.placer._pool_map.refresh()
+    return desk
+
+
+def job(tenant: str, wish: Wish = NO_WISH, **more: Any) -> Work:
+    return msgspec.structs.replace(work(wish=wish, **more), belongs_to="x", tenant_id=tenant)
+
+
+async def placed_for(desk: Desk, asked: Work, tried: tuple[str, ...] = ()) -> Placed:
+    desk._serial += 1
+    return await desk.placer.place(asked, Try(1 + len(tried), f"x-{desk._serial}", 30_000, tried=tried))
+
+
+async def test_a_tenants_job_goes_to_its_private_node_first_and_then_to_a_public_one(shared: Desk) -> None:
+    assert node_of(await placed_for(shared, job("acme"))) == "own"
+    assert node_of(await placed_for(shared, job("acme"))) == "public"
+    assert (await placed_for(shared, job("acme"))).outcome is DispatchOutcome.FULL
+
+
+async def test_a_job_of_another_tenant_never_goes_there(shared: Desk) -> None:
+    assert node_of(await placed_for(shared, job("beta"))) == "public"
+    assert (await placed_for(shared, job("beta"))).outcome is DispatchOutcome.FULL
+    # Neither by its name, nor by a tenant that a caller without a credential names.
+    for asked in (
+        job("beta", Wish("own", is_strict=True)),
+        msgspec.structs.replace(job("acme", Wish("own", is_strict=True)), belongs_to=""),
+    ):
+        assert (await placed_for(shared, asked)).outcome is DispatchOutcome.UNFIT
+
+
+async def test_the_quick_way_is_for_public_jobs_alone(shared: Desk) -> None:
+    assert shared.placer.aim(job("acme", WITHOUT_WISH)) is None
+    assert shared.placer.aim(job("beta", WITHOUT_WISH)) is not None
+    assert shared.placer.aim(work(wish=WITHOUT_WISH)) is not None
+
+
+async def test_a_private_node_is_preferred_bound_and_tried_again_like_any_other(shared: Desk) -> None:
+    assert node_of(await placed_for(shared, job("acme", Wish("public")))) == "public"
+    assert node_of(await placed_for(shared, job("acme", Wish("own", is_strict=True)))) == "own"
+    bound = Binding("own", 0)
+    assert (await placed_for(shared, job("acme", binding=bound))).outcome is DispatchOutcome.FULL
+    assert (await placed_for(shared, job("acme"), tried=("own", "public"))).outcome is DispatchOutcome.EXHAUSTED
+
+
+async def test_a_tenant_with_private_nodes_only_never_gets_a_public_one(shared: Desk, store: Store) -> None:
+    shared.placer._pool_map.private_only = {"acme", "beta"}
+    assert node_of(await placed_for(shared, job("acme"))) == "own"
+    assert (await placed_for(shared, job("acme"))).outcome is DispatchOutcome.FULL
+    assert (await placed_for(shared, job("beta"))).outcome is DispatchOutcome.NOBODY
+    assert (await placed_for(shared, job("acme"), tried=("own",))).outcome is DispatchOutcome.EXHAUSTED
+    await store.nodes.remove(0, HERE, "own", frozenset({PRIVATE}))
+    await shared.placer._pool_map.look_anew()
+    assert (await placed_for(shared, job("acme", wait_s=0.0))).outcome is DispatchOutcome.NOBODY
+    assert node_of(await placed_for(shared, job("gamma"))) == "public"
+
+
+async def test_a_paired_job_goes_to_its_node_and_no_other(shared: Desk, store: Store) -> None:
+    await join(store, entry("spare", pools=frozenset({PRIVATE}), max_jobs=1))
+    paired = Wish("own", is_strict=True, paired_tenant="acme")
+    assert node_of(await placed_for(shared, job("beta", paired))) == "own"
+    assert (await placed_for(shared, job("beta", paired))).outcome is DispatchOutcome.FULL
+    assert (await placed_for(shared, job("beta", paired), tried=("own",))).outcome is DispatchOutcome.EXHAUSTED
+    gone = paired._replace(preferred_node="nowhere")
+    assert (await placed_for(shared, job("beta", gone))).outcome is DispatchOutcome.UNFIT
+
+
+async def test_the_record_of_a_private_job_names_its_pool(shared: Desk, store: Store) -> None:
+    placed = await placed_for(shared, job("acme"))
+    assert placed.attempt is not None
+    record = await store.jobs.find(placed.attempt.job_id)
+    assert record is not None
+    assert (record.pools, record.tenant) == ((PRIVATE,), "acme")

@@ -12,8 +12,6 @@ from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt, EndOutcome
 from lingua_scheduler.domain.nodes.nodes import Features, Profile
 from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.domain.pools.pools import Languages
-from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, NodeError, ResultAck
-from lingua_scheduler.protocol.shapes import JobError
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.reports import Answered
@@ -25,6 +23,8 @@ from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import Ended
 from lingua_scheduler.store.store import Store
+from lingua_sdk.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, NodeError, ResultAck
+from lingua_sdk.protocol.shapes import JobError
 from tests.support.connected import registered
 from tests.support.fleet import HERE, dispatch, entry, join, ledger, order
 from tests.support.schedulers import settings_with

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import NoteOutcome, Try
 from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.protocol.http_jobs import Explanation
@@ -16,6 +15,7 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.records import JobRecord
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.fleet import POOL, entry, join
 from tests.support.speech import work
 from tests.support.waiting import until

@@ -8,11 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, CancelAttempt, Finished
-from lingua_scheduler.protocol.node import JobCancel, JobResult
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.protocol.signals import PartialHeard
 from lingua_scheduler.services.attempts.assignments import Assignment, Assignments
@@ -27,6 +24,9 @@ from lingua_scheduler.services.dispatch.relay import Foreign, Relay
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import JobCancel, JobResult
 from tests.support.connected import registered
 from tests.support.fleet import dispatch, ledger, order
 from tests.support.speech import work

@@ -6,10 +6,10 @@ import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol.node import JobAssign, JobCancel
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.services.dispatch.routes import Elsewhere, Here, Routes
 from lingua_scheduler.store.connection import RedisAway
+from lingua_sdk.protocol.node import JobAssign, JobCancel
 from tests.services.nodes.http.test_nodes import assign
 
 ATTEMPT = Attempt("job-0-1", 1, "n1", 5)

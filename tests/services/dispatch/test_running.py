@@ -7,11 +7,9 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, Try
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.domain.sessions.utterances import CutReason
-from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobResult
 from lingua_scheduler.services.attempts.assignments import Assignment
 from lingua_scheduler.services.attempts.reports import Cancelled, LostAttempt, Report, answered
 from lingua_scheduler.services.attempts.work import Work
@@ -20,6 +18,8 @@ from lingua_scheduler.services.dispatch.running import AttemptRunner, Slot
 from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.protocol.node import JobAssign, JobCancel, JobResult
 from tests.support.connected import registered
 from tests.support.fleet import RULES, ledger, order
 from tests.support.schedulers import settings_with

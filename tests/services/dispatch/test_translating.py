@@ -11,7 +11,6 @@ import pytest
 
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.principals import LOCAL
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_dispatch import FetchedResult
 from lingua_scheduler.protocol.uploads import Decoded, Flaw, NotDecoded, Piece, SoundFormat, wav_of
@@ -20,6 +19,7 @@ from lingua_scheduler.services.dispatch import translating
 from lingua_scheduler.services.dispatch.idempotency import Placement
 from lingua_scheduler.services.dispatch.translating import NOT_IN_TIME, FileOutcome, FileTranslations, Upload
 from lingua_scheduler.store.connection import RedisAway
+from lingua_sdk.domain.errors import ErrorCode
 from tests.support.peers import FakeNode, Field, Frame, answer, field, result_of, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

@@ -9,7 +9,7 @@ import pytest
 from lingua_scheduler.domain.pools.pools import Admission, reach_of
 from lingua_scheduler.domain.pools.reach import Served
 from lingua_scheduler.services.dispatch import waiting as module
-from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom, either_queue, node_queue, retry_queue
 from lingua_scheduler.telemetry import metrics
 from tests.support.clocks import Clock
 from tests.support.fleet import wide_languages
@@ -611,3 +611,42 @@ def test_a_thousand_that_were_dismissed_too_early_are_remembered() -> None:
     for number in range(1_001):
         room.dismiss(f"j{number}")
     assert (len(room._dismissed), next(iter(room._dismissed))) == (1_000, "j1")
+
+
+# Private nodes, and public ones where those will do
+
+PRIVATE = f"{POOL}@acme"
+
+
+async def test_who_is_served_by_two_pools_is_woken_by_a_slot_of_either(line: Line) -> None:
+    for name in ("first", "second", "third"):
+        await line.join(name, either_queue(PRIVATE))
+    await line.join("public")
+    await line.free(PRIVATE)
+    assert line.tried == ["first"]
+    # A public slot wakes both lines: which of them gets it, Redis decides.
+    await line.free(POOL)
+    assert sorted(line.tried) == ["first", "public", "second"]
+    await line.free(f"{POOL}@beta", OTHER)
+    assert len(line.tried) == 3
+    line.room.poke_pool(POOL)
+    await settled()
+    assert line.tried[3:] == ["third"]
+
+
+async def test_who_waits_for_a_private_slot_is_not_woken_by_a_public_one(line: Line) -> None:
+    await line.join("own", PRIVATE)
+    await line.free(POOL)
+    assert line.tried == []
+    await line.free(PRIVATE)
+    assert line.tried == ["own"]
+
+
+async def test_other_instances_are_told_of_both_pools(line: Line) -> None:
+    await line.join("either", either_queue(PRIVATE))
+    await line.join("retry", retry_queue(either_queue(f"{OTHER}@acme")))
+    assert set(line.room.pools(10)) == {PRIVATE, POOL, f"{OTHER}@acme", OTHER}
+    assert line.room.by_pool() == {PRIVATE: 1, f"{OTHER}@acme": 1}
+    await line.free(POOL, OTHER)
+    assert sorted(line.tried) == ["either", "retry"]
+    assert line.room.pools(10) == []

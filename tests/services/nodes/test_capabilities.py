@@ -5,18 +5,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.domain.nodes.nodes import LoadLimits, Machine, MachineLoad, Profile
-from lingua_scheduler.domain.pools.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
 from lingua_scheduler.domain.pools.pools import Languages
-from lingua_scheduler.protocol import pairs as pairs_module
-from lingua_scheduler.protocol.node import (
-    Gpu,
-    Hardware,
-    LanguageCapabilities,
-    NodeHeartbeat,
-    NodeRegister,
-    ResourceUsage,
-)
-from lingua_scheduler.protocol.shapes import CapabilityByType, InstalledService
 from lingua_scheduler.services.nodes import capabilities
 from lingua_scheduler.services.nodes.capabilities import (
     changed_by,
@@ -28,6 +17,10 @@ from lingua_scheduler.services.nodes.capabilities import (
     refusal_of,
     unreadable_pair,
 )
+from lingua_sdk.domain.languages import MAX_LANGUAGES, MAX_TRANSLATIONS, Pair
+from lingua_sdk.protocol import pairs as pairs_module
+from lingua_sdk.protocol.node import Gpu, Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
+from lingua_sdk.protocol.shapes import CapabilityByType, InstalledService
 
 # As plain values: a limit that changes is noticed.
 MAX_GPUS = 64

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.nodes import DrainOutcome, ReleaseOutcome
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.domain.nodes.places import Place
@@ -14,6 +13,7 @@ from lingua_scheduler.services.nodes.connected import ConnectedNodes
 from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
 from tests.support.connected import Ear, connected_to, registered
 from tests.support.fleet import dispatch, entry, ledger, order
 

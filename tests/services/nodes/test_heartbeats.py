@@ -4,20 +4,16 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome
-from lingua_scheduler.protocol.node import (
-    LanguageCapabilities,
-    NodeHeartbeat,
-    ResourceUsage,
-)
-from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes import heartbeats as module
 from lingua_scheduler.services.nodes.connected import ConnectedNodes
 from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import LanguageCapabilities, NodeHeartbeat, ResourceUsage
+from lingua_sdk.protocol.shapes import ErrorMessage
 from tests.support.connected import ENGLISH_CHINESE, Ear, connected_to, registered
 from tests.support.fleet import POOL, ledger
 from tests.support.two_sides import Telling

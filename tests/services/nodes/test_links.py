@@ -5,7 +5,6 @@ from typing import Any, cast
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.complaints import Complaint, SuspendOutcome
 from lingua_scheduler.domain.nodes.nodes import Features, MachineLoad, Profile
 from lingua_scheduler.domain.nodes.owners import Owner
@@ -14,6 +13,7 @@ from lingua_scheduler.domain.pools.pools import Languages
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.losses import Loss
 from tests.support.connected import Ear
 
 # As plain values: a limit that changes is noticed.

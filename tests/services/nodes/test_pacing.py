@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.protocol.node import LanguageCapabilities, NodeHeartbeat, ResourceUsage
 from lingua_scheduler.services.nodes.pacing import Pace, merged
+from lingua_sdk.protocol.node import LanguageCapabilities, NodeHeartbeat, ResourceUsage
 from tests.support.schedulers import settings_with
 
 # As plain values: a limit that changes is noticed.

@@ -7,8 +7,8 @@ import pytest
 
 from lingua_scheduler.domain.jobs.quarantine import QuarantineVerdict
 from lingua_scheduler.domain.nodes.nodes import Features
-from lingua_scheduler.protocol.node import NodeControl
 from lingua_scheduler.services.nodes.quarantine_notices import QuarantineNotices, remind
+from lingua_sdk.protocol.node import NodeControl
 
 
 def link(knows: bool = True, until_ms: int = 0) -> Any:

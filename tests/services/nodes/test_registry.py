@@ -5,16 +5,16 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol.node import LanguageCapabilities
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes import registry as registering
 from lingua_scheduler.services.nodes.holders import Holders
 from lingua_scheduler.store.nodes.owners import Holder
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import LanguageCapabilities
 from tests.support.connected import Ear, connected_to, refused, registered, registration
 from tests.support.fleet import POOL, entry, join
 

@@ -7,13 +7,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.services.nodes.running_jobs import RunningJobs
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
 from tests.support.connected import connected_to, registered
 from tests.support.fleet import dispatch, ledger, order
 from tests.support.schedulers import settings_with

@@ -5,10 +5,10 @@ from typing import Any, cast
 import pytest
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.services.nodes import toll
 from lingua_scheduler.services.nodes.toll import TOO_COSTLY, Toll
+from lingua_sdk.domain.errors import ErrorCode
 
 # As plain values: a limit that changes is noticed.
 LEAST_WAIT_S = 0.02

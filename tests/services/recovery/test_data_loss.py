@@ -6,12 +6,12 @@ from typing import Any, cast
 import pytest
 
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.protocol.signals import DataLost
 from lingua_scheduler.services.attempts.reports import LostAttempt
 from lingua_scheduler.services.recovery import data_loss
 from lingua_scheduler.services.recovery.data_loss import DataLoss
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
 from tests.support.connected import registered
 from tests.support.fleet import POOL, dispatch, entry, join, ledger, order
 from tests.support.recovering import Parts

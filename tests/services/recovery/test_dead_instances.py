@@ -6,12 +6,12 @@ import pytest
 
 from lingua_scheduler.domain.cluster.instances import Instance
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.services.attempts.reports import LostAttempt
 from lingua_scheduler.services.recovery.dead_instances import DeadInstances
 from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.losses import Loss
 from tests.support.fleet import HERE, POOL, dispatch, entry, join, order
 from tests.support.recovering import Parts
 from tests.support.speech import work

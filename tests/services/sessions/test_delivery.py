@@ -5,21 +5,22 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.clock import wall_ms
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.sessions.conversation import Conversation, UtteranceEntry
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import Cut, CutReason
-from lingua_scheduler.protocol import node as from_node
-from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.assignments import Assignment, Assignments, AttemptStep
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.sessions.delivery import Delivery
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol import node as from_node
+from lingua_sdk.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
+from lingua_sdk.protocol.shapes import Message
 from tests.services.sessions.test_sessions import INIT, Listener
 from tests.support.speech import work
 
@@ -60,6 +61,7 @@ def test_a_partial_goes_to_the_session_whose_utterance_it_is() -> None:
     (heard,) = ear.messages
     assert isinstance(heard, AsrPartial)
     assert (heard.session_id, heard.job_id, heard.text) == (session.session_id, "job-0-1", "hel")
+    assert heard.trace_id == "t", "the client's own, and not what the node calls it"
 
 
 def test_a_partial_for_a_session_that_is_gone_or_for_a_call_of_its_name_goes_nowhere() -> None:
@@ -79,10 +81,10 @@ def outcome(state: JobState = JobState.DONE, **more: Any) -> Outcome:
 
 def result(**more: Any) -> from_node.JobResult:
     said: dict[str, Any] = {"text_asr": "hello", "text_translated": "你好", "tts_audio": "QUJD", "tts_format": "opus"}
+    said["node_id"] = "n1"
     return from_node.JobResult(
         job_id="job-0-1",
         attempt_id=1,
-        node_id="n1",
         session_id="s",
         utterance_index=0,
         success=True,
@@ -109,7 +111,9 @@ def test_a_translation_says_what_the_node_said_and_is_counted() -> None:
     session.uplink_ms = 5
     extra = {"emotion": "calm", "secret": "of the node", "service_timings": {"asr_ms": 1}}
     said = result(extra=extra, quality_score=0.5, rerun_count=2, reason_codes=["r"], processing_time_ms=100)
-    (left,) = delivery.settle(session, spoken(session), outcome(result=said, away_ms=150.0))
+    work, ended = spoken(session), outcome(result=said, away_ms=150.0)
+    delivery.count(work, ended)
+    (left,) = delivery.settle(session, work, ended)
     assert ear.messages == [left]
     assert isinstance(left, TranslationResult)
     assert (left.text_asr, left.text_translated, left.tts_audio, left.tts_format) == ("hello", "你好", "QUJD", "opus")
@@ -247,3 +251,21 @@ def test_what_an_existing_node_answers_later_hurries_what_it_was_given_before(mo
     delivery.settle(session, asked[0], outcome(result=result()))
     delivery.step(AttemptStep.DISPATCHED, assignment_of(asked[0]))
     assert set(session.away) == {1}
+
+
+@pytest.mark.parametrize(("shares", "words"), [(False, ("three", "n2")), (True, ("one two three", None))])
+def test_the_words_before_an_utterance_are_those_of_the_node_that_recognised_them(
+    shares: bool, words: tuple[str, str | None]
+) -> None:
+    _, _, session, ear = scene()
+    delivery, _ = settling(session, ear)
+    delivery.shares_context = shares
+    first, second, third = (spoken(session, index) for index in range(3))
+    # They leave in order, whichever came first.
+    delivery.settle(session, third, outcome(result=result(text_asr="three", node_id="n2")))
+    delivery.settle(session, first, outcome(result=result(text_asr="one", node_id="n1")))
+    delivery.settle(session, second, outcome(result=result(text_asr="two", node_id="n1")))
+    context = session.conversation.context(wall_ms())
+    assert context is not None
+    assert (context.text, context.heard_at) == words
+    assert session.heard_at == {}

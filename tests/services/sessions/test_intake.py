@@ -9,19 +9,19 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import PADDING_AUTO_MS, PADDING_MANUAL_MS, CutReason
-from lingua_scheduler.protocol.session import Backpressure, MissingResult, SessionCloseAck, UiEvent, Utterance
-from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Work
 from lingua_scheduler.services.dispatch.idempotency import Placement
 from lingua_scheduler.services.sessions import intake as intaking
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.sessions import GATEWAY, Session
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.session import Backpressure, MissingResult, SessionCloseAck, UiEvent, Utterance
+from lingua_sdk.protocol.shapes import ErrorMessage
 from tests.services.sessions.test_sessions import INIT, Gateway
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -135,12 +135,12 @@ async def test_a_whole_utterance_becomes_work_with_its_own_number_languages_and_
     before_s = session.spoke_at_s = session.spoke_at_s - 10
     assert desk.intake.utterance(session, said) is None
     (work,) = await desk.begun(1)
-    assert (work.session_id, work.node_session_id, work.utterance_index) == (session.session_id, "s-node", 3)
+    assert (work.session_id, work.names, work.utterance_index) == (session.session_id, session.names, 3)
     assert (work.terms.src_lang, work.pools) == ("fr", ("fr:zh:speech",))
     assert (work.audio, work.audio_format, work.sample_rate) == (said.audio, "opus", 16_000)
     assert (work.duration_ms, work.trace_id, work.is_adopted) == (1000, "mine", True)
     assert (work.reason, work.padding_ms) == (CutReason.IS_FINAL, PADDING_MANUAL_MS)
-    assert work.turn_id == f"turn-{session.session_id}-0"
+    assert work.turn_id == "0"
     assert work.request == Request("tenant", "s-node", "r")
     assert work.said_at_s > 0
     assert session.spoke_at_s > before_s
@@ -325,8 +325,8 @@ async def test_speech_in_chunks_becomes_work_when_its_client_says_that_it_ends(d
     (work,) = await desk.begun(1)
     assert (work.utterance_index, work.audio, work.audio_format) == (0, PACKET * 2, "opus")
     assert (work.session_id, work.duration_ms, work.pools) == (session.session_id, 40, session.pools)
-    assert work.node_session_id == session.node_session_id  # a node knows the session by no other name
-    assert (work.turn_id, work.trace_id) == (f"turn-{session.session_id}-0", session.trace_id)
+    assert work.names is session.names  # a node knows the session by no other name
+    assert (work.turn_id, work.trace_id) == ("0", session.trace_id)
     assert work.binding is session.binding
     assert not desk.intake.is_quiet
     await desk.settle()
@@ -494,7 +494,7 @@ async def test_there_is_one_timer_for_what_is_due_first(desk: Desk) -> None:
 async def test_playback_is_told_and_counts_for_the_conversation(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     session, _ = desk.open()
     told: list[str] = []
-    monkeypatch.setattr(desk.intake._delivery, "playback", lambda _session, what: told.append(what))
+    monkeypatch.setattr(desk.intake.delivery, "playback", lambda _session, what: told.append(what))
     armed: list[object] = []
     monkeypatch.setattr(desk.intake, "_arm", armed.append)
     cutter = session.conversation._cutter

@@ -6,10 +6,8 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.domain.sessions.handover import Beginning
-from lingua_scheduler.protocol.session import MissingResult, SessionInit
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Binding, Refusal
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
@@ -21,6 +19,8 @@ from lingua_scheduler.services.sessions.session_records import RestoredSession
 from lingua_scheduler.services.sessions.sessions import Session
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.session import MissingResult, SessionInit
 from tests.services.sessions.test_session_records import ADDRESS, INIT, TALK, Life
 from tests.services.sessions.test_sessions import Gateway
 from tests.support.principals import service, user
@@ -245,7 +245,7 @@ async def test_a_session_that_goes_on_elsewhere_keeps_the_node_of_its_turn_and_w
     begin = Beginning(next_index=4, turn=5, continues_turn=in_turn)
 
     async def claim(*_: object, **__: object) -> RestoredSession:
-        return RestoredSession(TALK, "asked", 9, begin, binding if in_turn else None, [missed])
+        return RestoredSession(TALK, "asked", 9, begin, binding if in_turn else None, None, [missed])
 
     monkeypatch.setattr(there.life.records, "claim", claim)
     claimed = await there.openings._claim(session.session_id, at(ADDRESS), session.resume_token)

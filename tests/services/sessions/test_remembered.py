@@ -2,8 +2,8 @@
 
 import msgspec
 
-from lingua_scheduler.protocol.session import TranslationResult
 from lingua_scheduler.services.sessions.remembered import Memory, Remembered
+from lingua_sdk.protocol.session import TranslationResult
 from tests.services.sessions.test_sessions import result
 
 # As plain values: a limit that changes is noticed.

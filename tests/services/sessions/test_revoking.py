@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any, cast
 
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
 from lingua_scheduler.services.sessions.revoking import MARGIN_S, Revoking
 from lingua_scheduler.store.connection import RedisAway
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import FakeBook, MadeKey, Times, doorkeeper_of, made_key
 
 DEADLINE_S = 30.0

@@ -8,9 +8,7 @@ import pytest
 from lingua_scheduler.domain.cluster.instances import PresenceOutcome
 from lingua_scheduler.domain.sessions.handover import CutNote
 from lingua_scheduler.domain.sessions.terms import Terms
-from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.sealing import TokenSeal
-from lingua_scheduler.protocol.session import MissingResult, SessionCloseAck, SessionInit
 from lingua_scheduler.services.attempts.peers import ClientPeer
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.cluster.seals import Seals
@@ -21,6 +19,8 @@ from lingua_scheduler.settings import DeliverySettings, InstancesSettings, Sessi
 from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.store.sessions.sessions import HeldBy, Hold, SessionRecord
 from lingua_scheduler.store.store import Store
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.session import MissingResult, SessionCloseAck, SessionInit
 from tests.support.mail import who
 
 ADDRESS = "192.0.2.1"
@@ -177,7 +177,7 @@ async def test_a_session_that_is_claimed_keeps_its_node_only_in_mid_turn(
     cuts = msgspec.json.encode([CutNote(0, 0, 5, 0, closes_turn)]).decode()
 
     async def claim(*_: object, **__: object) -> SessionRecord:
-        return SessionRecord(msgspec.json.encode(TALK).decode(), 2, cuts, written, ())
+        return SessionRecord(msgspec.json.encode(TALK).decode(), 2, cuts, written, "", ())
 
     monkeypatch.setattr(store.sessions, "claim", claim)
     claimed = await life.records.claim("s", life.records.owner(), "token", ADDRESS, 0)

@@ -7,13 +7,15 @@ import pytest
 
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.jobs.requests import RequestSeen
+from lingua_scheduler.domain.pools.lanes import Whose
+from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
 from lingua_scheduler.domain.sessions.terms import Terms
-from lingua_scheduler.protocol.session import MissingResult, SessionCloseAck, SessionInit, TranslationResult
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.sessions.sessions import GATEWAY, Session, Sessions
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.protocol.session import MissingResult, SessionCloseAck, SessionInit, TranslationResult
+from lingua_sdk.protocol.shapes import Message
 from tests.support.waiting import until
 
 # As plain values: a limit that changes is noticed.
@@ -40,6 +42,12 @@ class Listener:
             self.heard.append(message.utterance_index)
             if message.tts_audio:
                 self.spoken.append(message.utterance_index)
+        return self.is_open
+
+    def post_frame(self, payload: bytes) -> bool:
+        return self.is_open
+
+    def post_encoded(self, message: Message, payload: bytes) -> bool:
         return self.is_open
 
     def ping(self, is_on: bool) -> None:
@@ -209,7 +217,7 @@ async def test_what_sessions_ask_for_is_counted_as_they_come_and_go() -> None:
     sessions.drop(made[0])
     sessions.drop(made[2])
     assert dict(sessions.languages) == {"en:zh": 1}
-    assert dict(sessions.pools) == {("en:zh:speech",): 1}
+    assert dict(sessions.pools) == {(("en:zh:speech",), Whose()): 1}
 
 
 async def test_a_session_that_came_back_is_not_ended_by_the_timer_of_its_absence() -> None:
@@ -488,3 +496,14 @@ async def test_a_session_without_a_socket_and_a_closed_one_have_their_grace_peri
         assert timer.when() - before_s == pytest.approx(30, abs=10)
     sessions.drop(away)
     sessions._finished.pop(closed).cancel()
+
+
+async def test_nodes_know_a_session_by_the_cluster_key_or_else_by_its_token() -> None:
+    sessions, session = opened()
+    own = Pseudonyms(session.resume_token.encode(), session.session_id)
+    assert session.names.at("n").session_id == own.at("n").session_id
+    sessions.names_key = b"k" * 32
+    claimed = sessions.make(INIT, Terms("en", "zh"), "i-here 1", "s-claimed")
+    claimed.node_session_id = "s-claimed-3"
+    sessions.add(claimed)
+    assert claimed.names.at("n").session_id == Pseudonyms(b"k" * 32, "s-claimed", "-3").at("n").session_id

@@ -1,9 +1,9 @@
 """A client's message becomes terms: what it leaves out gets the default."""
 
 from lingua_scheduler.domain.sessions.terms import PipelineTerms, Terms
-from lingua_scheduler.protocol.session import SessionInit
-from lingua_scheduler.protocol.shapes import FeatureFlags, LanguagesUsed, PipelineChoice
 from lingua_scheduler.services.sessions.terms import languages_used, terms_of
+from lingua_sdk.protocol.session import SessionInit
+from lingua_sdk.protocol.shapes import FeatureFlags, LanguagesUsed, PipelineChoice
 
 # As plain values: a limit that changes is noticed.
 DEFAULT_INTERVAL_MS = 1_000

@@ -25,7 +25,7 @@ MINUTE_MS = 60_000
 
 
 class FakeExplainer:
-    async def missing(self, pool: str) -> str:
+    async def missing(self, pool: str, _tenant: str) -> str:
         return f"nobody serves {pool}"
 
 

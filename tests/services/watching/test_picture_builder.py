@@ -9,10 +9,12 @@ import pytest
 
 from lingua_scheduler.domain.watching.alarms import LostNode
 from lingua_scheduler.domain.watching.chronicle import FleetMemory
+from lingua_scheduler.domain.watching.demanded import DemandMemory, PairMemory
 from lingua_scheduler.domain.watching.failures import FailedJob
 from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.domain.watching.handling import AlarmAction, alarm_id
 from lingua_scheduler.domain.watching.latency import LatencyTally
+from lingua_scheduler.domain.watching.pair_work import PairWork
 from lingua_scheduler.domain.watching.picture import Level, Picture
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.watching.chronicle import Chronicle
@@ -415,3 +417,49 @@ async def test_one_that_makes_pictures_knows_by_itself_since_when_an_alarm_is_ra
     raised = [msgspec.structs.replace(one, since_ms=55) for one in first.alarms]
     again = await site.maker.make(msgspec.structs.replace(first, alarms=raised))
     assert [one.since_ms for one in again.alarms if one.code == "nodes.none"] == [55]
+
+
+def worked(jobs: int, waiting: int = 0, at_ms: int = 1_000) -> Figures:
+    """Each job took a second at its node, and brought two of speech."""
+    work = {"en:zh": PairWork(jobs, jobs, jobs * 1_000, jobs * 2_000, jobs * 1_000)} if jobs else {}
+    return figures(at_ms=at_ms, work=work, waiting={POOL: waiting} if waiting else {})
+
+
+async def test_the_load_is_what_all_instances_tell(store: Store) -> None:
+    site = Site(store, scaling__window_ms=10_000)
+    await site.join(THERE)
+    await site.tell(THERE, worked(0))
+    site.own = worked(0)
+    first = await site.maker.make(None)
+    assert (first.scaling.is_settled, first.scaling.headroom, first.scaling.pairs) == (False, 1.5, [])
+    await site.tell(THERE, worked(6, at_ms=3_000))
+    site.own = worked(2, waiting=10, at_ms=3_000)
+    (row,) = (await site.maker.make(first)).scaling.pairs
+    assert (row.src, row.tgt, row.arrivals_per_s, row.waiting) == ("en", "zh", 4.0, 10)
+    # Four slots are busy with what arrives, and one clears the queue in ten seconds.
+    assert (row.node_s_per_job, row.real_time_factor, row.load) == (1.0, 0.5, 5.0)
+
+
+def remembered_load(at_ms: int, load: float) -> DemandMemory:
+    return DemandMemory(is_settled=True, pairs={"en:zh": PairMemory(1.0, ((at_ms, load),))})
+
+
+async def test_all_instances_hold_the_load_that_the_leader_holds(store: Store, site: Site) -> None:
+    await site.join(THERE)
+    site.is_leading = False
+    first = await site.maker.make(None)
+    now_ms = first.at_ms
+    await site.remember(now_ms, demand=remembered_load(now_ms, 8.0))
+    second = await site.maker.make(first)
+    assert (second.scaling.is_settled, [row.load for row in second.scaling.pairs]) == (True, [8.0])
+    # What it would hold itself, should it lead next.
+    assert site.maker.memory(second).demand.pairs["en:zh"].load == 8.0
+
+
+async def test_after_a_restart_the_load_that_was_held_is_held_on_however_long_that_took(store: Store) -> None:
+    site = Site(store, scaling__hold_ms=1_000)
+    await site.join()
+    hour_ago_ms = int(time.time() * 1000) - 3_600_000
+    await site.remember(hour_ago_ms, demand=remembered_load(hour_ago_ms, 8.0))
+    picture = await site.maker.make(None)
+    assert (picture.scaling.is_settled, [row.load for row in picture.scaling.pairs]) == (False, [8.0])

@@ -2,16 +2,17 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.domain.access.credentials import Credential, Revocation, subject_name, tenant_name
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.store.access import credentials
 from lingua_scheduler.store.access.credentials import Stored, issuer_entry, key_entry
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.clocks import Clock
 from tests.support.credentials import key
 
@@ -158,3 +159,23 @@ async def test_keys_of_another_type_are_set_aside(store: Store) -> None:
     assert await store.credentials.read() == Stored(0, {}, {}, {})
     assert await store.credentials.write(0, [key("a")]) is not None
     assert set((await store.credentials.read()).credentials) == {key("a").id}
+
+
+async def test_a_private_key_is_written_so_that_an_older_release_cannot_read_it(store: Store) -> None:
+    """It would ignore the mark, and put the node into public pools."""
+    for number, tenant in enumerate(("acme", "default")):
+        private = key(f"n{number}", kind=KeyKind.NODE, tenant=tenant, is_private=True)
+        await store.credentials.write((await store.credentials.read()).version, [private])
+        text = await store.line.call("HGET", store.keys.credentials, private.id)
+        with pytest.raises(msgspec.ValidationError, match="tenant"):
+            msgspec.json.decode(text, type=Credential)
+        assert (await store.credentials.read()).credentials[private.id] == private
+
+
+@pytest.mark.parametrize("is_private", [True, False])
+async def test_a_mark_and_a_tenant_that_do_not_agree_are_garbage(store: Store, is_private: bool) -> None:
+    one = key("n", kind=KeyKind.NODE, tenant="acme", is_private=is_private)
+    tenant = "acme" if is_private else "@acme"
+    text = msgspec.json.encode(msgspec.structs.replace(one, tenant=tenant)).decode()
+    await store.line.call("HSET", store.keys.credentials, one.id, text)
+    assert (await store.credentials.read()).credentials == {}

@@ -41,3 +41,13 @@ async def test_of_racing_callers_one_gets_the_code(store: Store) -> None:
     taken = await asyncio.gather(*(store.logins.take_code(DIGEST) for _ in range(20)))
     assert sorted(taken, key=str) == [None] * 19 + [KEY_ID]
     assert await store.logins.take_code(DIGEST) is None
+
+
+async def test_of_racing_callers_one_ends_a_login_at_a_provider(store: Store) -> None:
+    await store.logins.add_flow(DIGEST)
+    taken = await asyncio.gather(*(store.logins.take_flow(DIGEST) for _ in range(20)))
+    assert sorted(taken) == [False] * 19 + [True]
+    assert not await store.logins.take_flow("unknown")
+    # A code is no such login, and the other way round.
+    await store.logins.add_code(DIGEST, "k3jPq0aZ81Ty")
+    assert not await store.logins.take_flow(DIGEST)

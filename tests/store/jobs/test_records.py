@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from lingua_scheduler.domain.access.visibility import Visibility
 from lingua_scheduler.domain.jobs.attempts import (
     AdvanceOutcome,
     Attempt,
@@ -379,3 +380,34 @@ async def test_scripts_take_what_is_no_record_for_no_job(store: Store, text: str
     await store.line.call("SET", key, text)
     assert await store.jobs.note(0, note("bad"), KEEP_MS) is NoteOutcome.NOTED
     assert (await found(store, bad.job_id)).state == JobState.CREATED
+
+
+# Whose jobs they are
+
+
+async def test_a_job_is_its_tenants_whether_or_not_it_has_an_attempt_and_wherever_it_went(store: Store) -> None:
+    await join(store, entry("n1"))
+    await join(store, entry("n2"), shard=1)
+    owned = msgspec.structs.replace(order("1"), belongs_to="d" * 32, tenant="acme")
+    attempt, _ = await dispatch(store, owned)
+    await store.jobs.note(0, msgspec.structs.replace(note(2), belongs_to="e" * 32, tenant="beta"), KEEP_MS)
+    await store.jobs.note(0, note(3), KEEP_MS)
+    assert await ids(store, visible=Visibility(tenant="acme")) == [attempt.job_id]
+    assert await ids(store, visible=Visibility(tenant="beta")) == ["job-0-2"]
+    # Without a credential it is of the default tenant, whatever the caller names.
+    assert await ids(store, visible=Visibility(tenant="default")) == ["job-0-3"]
+    assert await ids(store, visible=Visibility(belongs_to="d" * 32)) == [attempt.job_id]
+    await store.jobs.end(attempt, "", JobEvent.LOSE_ATTEMPT, "lost")
+    again = msgspec.structs.replace(owned, job_id=attempt.job_id, attempt=2)
+    await dispatch(store, again, 1)
+    assert await store.jobs.leave_pointer(0, attempt.job_id, 1, 1)
+    record = await found(store, attempt.job_id)
+    assert (record.shard, record.tenant, record.belongs_to) == (1, "acme", "d" * 32)
+
+
+async def test_a_job_that_a_release_before_wrote_is_of_no_known_tenant(store: Store) -> None:
+    await join(store, entry("n1"))
+    attempt, _ = await dispatch(store, msgspec.structs.replace(order("1"), belongs_to="d" * 32))
+    assert (await found(store, attempt.job_id)).tenant == ""
+    assert await ids(store, visible=Visibility(tenant="default")) == []
+    assert await ids(store, visible=Visibility(belongs_to="d" * 32)) == await ids(store) == [attempt.job_id]

@@ -26,7 +26,7 @@ LONG_NAME = "long" * 30
 OTHER_PROCESS = """
 import asyncio, sys, uvloop
 from pathlib import Path
-from lingua_scheduler import processes
+from lingua_sdk import processes
 from lingua_scheduler.store.servers.embedded import EmbeddedServer
 
 if sys.argv[3] == "untied":

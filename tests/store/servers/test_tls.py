@@ -80,7 +80,7 @@ async def test_the_authority_named_in_the_address_is_trusted(server: Server, cer
 async def test_an_utterance_goes_its_whole_way_over_tls(server: Server, certificates: Certificates) -> None:
     server.command("FLUSHALL")
     url = f"rediss://{server.address}?ssl_ca_certs={certificates.ca}"
-    async with scheduler_on(url) as (scheduler, _), field(scheduler.port) as peers:
+    async with scheduler_on(url, redis__timeout_ms=30_000) as (scheduler, _), field(scheduler.port) as peers:
         await peers.node()
         client = await peers.client()
         await client.utterance(0)

@@ -25,6 +25,7 @@ async def test_who_claims_a_session_learns_what_was_written_about_it(store: Stor
         2,
         "[[0]]",
         "node-1 3",
+        "",
         (b"one", b"two"),
     )
 
@@ -47,7 +48,7 @@ async def test_the_former_owner_can_change_nothing_any_more(store: Store) -> Non
     assert await store.sessions.note("s-1", A, "[]", "", LONG_MS) is OwnedOutcome.TAKEN
     assert await store.sessions.park("s-1", A, [b"x"], most=10, keep_ms=LONG_MS) is OwnedOutcome.TAKEN
     assert await store.sessions.close("s-1", A, keep_ms=LONG_MS) is OwnedOutcome.TAKEN
-    assert await store.sessions.claim("s-1", "b 2", "token", LONG_MS) == ('{"x":1}', 3, "", "", ())
+    assert await store.sessions.claim("s-1", "b 2", "token", LONG_MS) == ('{"x":1}', 3, "", "", "", ())
 
 
 async def test_of_many_who_claim_at_once_the_last_owns_it_and_all_are_told_apart(store: Store) -> None:
@@ -173,7 +174,7 @@ async def test_a_lost_record_is_written_again_as_it_was(store: Store) -> None:
         again = store.sessions.open("s-1", second, "token", "{}", LONG_MS, cuts="[[0]]", binding="n 1")
         assert await again is OpenOutcome.OPENED
     assert await store.sessions.note("s-1", second, "[[1]]", "", LONG_MS) is OwnedOutcome.NOTED
-    assert await store.sessions.claim("s-1", "c 1", "token", LONG_MS) == ("{}", 3, "[[1]]", "", ())
+    assert await store.sessions.claim("s-1", "c 1", "token", LONG_MS) == ("{}", 3, "[[1]]", "", "", ())
 
 
 async def test_a_former_owner_that_writes_a_lost_record_does_not_take_the_session_from_its_owner(store: Store) -> None:
@@ -196,3 +197,12 @@ async def test_of_too_many_parked_outcomes_the_latest_are_told(store: Store) -> 
     record = await store.sessions.claim("s-1", "b 1", "token", LONG_MS)
     assert isinstance(record, SessionRecord)
     assert record.outcomes == tuple(str(number).encode() for number in range(9_000 - MAX_UNDER_WAY, 9_000))
+
+
+async def test_what_a_session_is_paired_with_goes_with_it(store: Store) -> None:
+    opening = store.sessions.open("s-1", A, "token", "{}", LONG_MS, paired="acme gpu-7")
+    assert await opening is OpenOutcome.OPENED
+    for owner in ("b 1", "c 1"):
+        claimed = await store.sessions.claim("s-1", owner, "token", LONG_MS)
+        assert claimed is not None
+        assert claimed.paired == "acme gpu-7"

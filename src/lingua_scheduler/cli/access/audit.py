@@ -18,10 +18,13 @@ from lingua_scheduler.cli.groups import Group
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import counted, plain, table_console
+from lingua_scheduler.configuration.data_dirs import audit_anchor_path
 from lingua_scheduler.domain.access.audit import AuditEntry, read_entry
 from lingua_scheduler.domain.access.audit_anchors import Anchor, read_anchors
 from lingua_scheduler.domain.access.audit_check import AuditCheck, AuditFault, AuditVerdict
+from lingua_scheduler.domain.access.audit_filters import AuditFilter
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
+from lingua_scheduler.services.access.anchoring import AnchorMemory
 from lingua_scheduler.store.access.audit import AuditStore
 from lingua_scheduler.store.store import Store
 
@@ -64,15 +67,13 @@ def list_entries(
     lingua audit list --action nodes.drain
     lingua audit list --actor 10.0.0.7 --limit 200
     """
-
-    def is_wanted(entry: AuditEntry) -> bool:
-        return _fits(entry.action, action) and (actor is None or actor in str(entry.actor))
+    wanted = AuditFilter(action=action or "", actor=actor or "")
 
     async def look(store: Store) -> list[AuditEntry]:
         found: list[AuditEntry] = []
         async for text in _texts(store.audit.page_back, "+"):
             entry = read_entry(text)
-            if entry is not None and is_wanted(entry):
+            if entry is not None and wanted.fits(entry):
                 found.append(entry)
             if len(found) == limit:
                 break
@@ -154,15 +155,18 @@ def verify(
 
     Exit codes: 0 good, 1 broken, 2 invalid settings or no key, 3 Redis is unusable.
     """
-    settings = load_settings(config, {"redis.data_dir": data_dir, "audit.key_file": key_file}, ()).settings
+    flags = {"redis.url": redis_url, "redis.data_dir": data_dir, "audit.key_file": key_file}
+    settings = load_settings(config, flags, ()).settings
     keys = keys_here(settings)
     anchors = list(_anchors(anchor_files))
+    remembered = _remembered(audit_anchor_path(settings))
     if anchor_files and not anchors:
         fail("the files given with --anchors contain no anchor (event audit.anchor)", Exit.SETTINGS)
 
     async def look(store: Store) -> AuditVerdict:
         await _require_key(store.audit, keys)
-        check = AuditCheck(keys, anchors, await store.audit.head(), start)
+        known = anchors if remembered is None else [*anchors, remembered]
+        check = AuditCheck(keys, known, await store.audit.head(), start)
         with _progress(await store.audit.length(), "verifying") as advance:
             async for text in _texts(store.audit.page, "0-0"):
                 check.feed(text)
@@ -176,11 +180,12 @@ def verify(
         click.echo(msgspec.json.encode(told))
     else:
         _show(verdict, public, is_anchored=bool(anchor_files))
+        if remembered is not None and remembered.head.seq > verdict.last and not verdict.is_good:
+            click.echo(
+                f"the log is shorter than it was: this machine remembers entry {remembered.head.seq}, signed, in "
+                f"{audit_anchor_path(settings)}"
+            )
     raise SystemExit(0 if verdict.is_good else Exit.FOUND)
-
-
-def _fits(action: str, wanted: str | None) -> bool:
-    return wanted is None or action == wanted or action.startswith(f"{wanted}.")
 
 
 async def _texts(page: Callable[[str], Any], place: str) -> AsyncIterator[str]:
@@ -197,6 +202,14 @@ async def _require_key(store: AuditStore, keys: AuditKeys) -> None:
     last = read_entry(texts[0]) if texts else None
     if last is not None and not keys.is_keyed and last.key not in keys.ids:
         fail(f"{NO_KEY}; give --key-file, or the --config of a scheduler", Exit.SETTINGS)
+
+
+def _remembered(path: Path | None) -> Anchor | None:
+    """The last signed head that a scheduler on this machine has kept."""
+    try:
+        return AnchorMemory(path).read() if path is not None else None
+    except OSError as error:
+        fail(f"{path} cannot be read: {error.strerror}", Exit.SETTINGS)
 
 
 def _anchors(files: tuple[Path, ...]) -> Iterator[Anchor]:
@@ -246,7 +259,10 @@ def _show(verdict: AuditVerdict, public: dict[str, str], *, is_anchored: bool) -
     if verdict.fault_count > SHOWN_FAULTS:
         click.echo(f"and {verdict.fault_count - SHOWN_FAULTS} more faults; --json lists up to 100")
     if verdict.is_good:
-        click.secho("the audit log is unbroken" if verdict.entries else "the audit log is empty", fg="green")
+        if verdict.entries:
+            click.secho("the audit log is unbroken", fg="green")
+        else:
+            click.echo("the log is empty; without an anchor it cannot be known whether it always was")
     else:
         click.echo(f"the audit log is broken; the first fault is at entry {verdict.faults[0].seq}")
 

@@ -10,27 +10,26 @@ import msgspec
 from lingua_scheduler.cli.access.credentials import (
     KIND_NAMES,
     KINDS,
+    ROOT,
     RedisPlace,
-    change,
+    at_desk,
     described,
     key_id_of,
-    me,
-    unknown_key,
 )
-from lingua_scheduler.cli.access.enrolling import ENROLMENT_RIGHTS, enrolment_options, max_nodes
+from lingua_scheduler.cli.access.enrolling import ENROLMENT_RIGHTS, enrolment_options
 from lingua_scheduler.cli.options import Exit, duration_ms, fail
 from lingua_scheduler.cli.redis_access import own_redis_options, redis_options
 from lingua_scheduler.cli.wording import clock, now_ms
-from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, Credential, is_tenant
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
 from lingua_scheduler.domain.access.grants import Pair
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText, fresh_key, shown
+from lingua_scheduler.domain.access.key_wishes import KeyWish
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
-from lingua_scheduler.sdk.address import BadAddress, socket_url
-from lingua_scheduler.sdk.joining import JoinString
-from lingua_scheduler.services.access.book import CredentialBook
-from lingua_scheduler.services.access.signing import signing_key_of
+from lingua_scheduler.services.access.key_desk import CreatedKey
+from lingua_sdk.address import BadAddress, socket_url
+from lingua_sdk.domain.key_texts import KeyKind, KeyText, fresh_key, shown
+from lingua_sdk.joining import JoinString
 
 DAY_MS = 86_400_000
 # Which kinds an option is for; the others are for all.
@@ -41,11 +40,13 @@ _FOR = {
     "node_id": (KeyKind.NODE,),
     "max_slots": (KeyKind.NODE, KeyKind.ENROLMENT),
     "labels": (KeyKind.NODE, KeyKind.ENROLMENT),
+    "is_private": (KeyKind.NODE, KeyKind.ENROLMENT),
     **dict.fromkeys(ENROLMENT_RIGHTS, (KeyKind.ENROLMENT,)),
     "act_for": (KeyKind.SERVICE,),
     "signs": (KeyKind.SERVICE,),
 }
-_OPTIONS = {"origins": "--origin", "pairs": "--pair", "node_id": "--node-id", "max_slots": "--slots"} | ENROLMENT_RIGHTS
+_OPTIONS = {"origins": "--origin", "pairs": "--pair", "node_id": "--node-id", "max_slots": "--slots"}
+_OPTIONS |= {"is_private": "--private"} | ENROLMENT_RIGHTS
 # Peers that can only be given a URL. Keys of other kinds would give too much to a reader of their logs.
 _PATHS = {KeyKind.CLIENT: "/ws/session", KeyKind.SERVICE: "/ws/session", KeyKind.NODE: "/ws/node"}
 _EXPIRES_HELP = "Valid for so long, such as 90d or 12h."
@@ -100,6 +101,7 @@ def create(
     lingua keys create --kind client --origin https://app.example
     lingua keys create --kind node --node-id gpu-7 --url wss://host
     lingua keys create --kind enrol --label region=eu --url wss://host
+    lingua keys create --kind enrol --tenant acme --private --url wss://host
 
     The key, or the address with --url, is all there is on standard output. Of an enrolment key, --url prints the string
     for lingua node --join.
@@ -109,11 +111,11 @@ def create(
     chosen = _kind(kind, admin, rights)
     address = _address(url, chosen)
     key = fresh_key(chosen)
-    made = _credential(key, rights, expires_in_ms)
-    place = RedisPlace(redis_url, data_dir, config)
+    wish = _wish(chosen, rights, expires_in_ms)
+    place, notes = RedisPlace(redis_url, data_dir, config), ("keys.create", shown(key.kind, key.id))
     # Without a key a scheduler may refuse to start, and with it the embedded Redis.
-    change(place, lambda book: book.add(made), ("keys.create", shown(made.kind, made.id)), starts_server=True)
-    _show(key, made, address, as_json)
+    made = at_desk(place, lambda desk: desk.create(ROOT, wish, key), notes, starts_server=True)
+    _show(made, address, as_json)
 
 
 @click.command()
@@ -151,23 +153,9 @@ def rotate(
     """
     wanted = key_id_of(key_id)
 
-    async def work(book: CredentialBook) -> tuple[KeyText, Credential, int]:
-        before, at_ms = book.find(wanted), now_ms()
-        if before is None:
-            unknown_key(wanted)
-        if not before.is_live(at_ms):
-            fail(f"{shown(before.kind, wanted)} has ended; make another with lingua keys create", Exit.SETTINGS)
-        if before.public_key:
-            fail(f"{before.node_id} signs with a key of its own; ban it, and let it join again", Exit.SETTINGS)
-        key = fresh_key(before.kind)
-        made = _successor(before, key, at_ms, expires_in_ms)
-        await book.add(made)
-        ends_ms = min(at_ms + overlap_ms, before.expires_ms or at_ms + overlap_ms)
-        await book.end(wanted, at_ms=ends_ms, successor=key.id)
-        return key, made, ends_ms
-
-    key, made, ends_ms = change(RedisPlace(redis_url, data_dir, config), work, ("keys.rotate", wanted))
-    _show(key, made, "", as_json, replaces=wanted, replaced_ends_ms=ends_ms)
+    place, notes = RedisPlace(redis_url, data_dir, config), ("keys.rotate", wanted)
+    done = at_desk(place, lambda desk: desk.rotate(ROOT, wanted, overlap_ms, expires_in_ms), notes)
+    _show(done.created, "", as_json, replaces=wanted, replaced_ends_ms=done.before.ended_ms())
 
 
 def _kind(kind: str | None, admin: bool, rights: dict[str, Any]) -> KeyKind:
@@ -182,7 +170,7 @@ def _kind(kind: str | None, admin: bool, rights: dict[str, Any]) -> KeyKind:
     for name, kinds in _FOR.items():
         if rights[name] and chosen not in kinds:
             option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
-            raise click.UsageError(f"{option} is for --kind {KIND_NAMES[kinds[0]]}")
+            raise click.UsageError(f"{option} is for --kind {' or '.join(KIND_NAMES[one] for one in kinds)}")
     if chosen is KeyKind.OPERATOR and not rights["role"]:
         raise click.UsageError(f"an operator needs a --role: {', '.join(Role)}")
     return chosen
@@ -201,11 +189,9 @@ def _address(url: str | None, kind: KeyKind) -> str:
         fail(str(error), Exit.SETTINGS)
 
 
-def _credential(key: KeyText, rights: dict[str, Any], expires_in_ms: int | None) -> Credential:
+def _wish(kind: KeyKind, rights: dict[str, Any], expires_in_ms: int | None) -> KeyWish:
     tenant = rights.pop("tenant") or DEFAULT_TENANT
-    signs = rights.pop("signs")
-    rights["max_nodes"] = max_nodes(key.kind, rights["max_nodes"])
-    _must_be_tenants(tenant, rights["act_for"], is_operator=key.kind is KeyKind.OPERATOR)
+    _must_be_tenants(tenant, rights["act_for"], is_operator=kind is KeyKind.OPERATOR)
     if rights["node_id"] and not NODE_ID.fullmatch(rights["node_id"]):
         fail(f"--node-id {rights['node_id']!r} cannot be a node id", Exit.SETTINGS)
     try:
@@ -214,19 +200,9 @@ def _credential(key: KeyText, rights: dict[str, Any], expires_in_ms: int | None)
         fail(f"--network: {error}; write it as 192.0.2.0/24", Exit.SETTINGS)
     for pair in rights["pairs"]:
         _must_be_pair(pair)
-    at_ms = now_ms()
-    told = {
-        "id": key.id,
-        "kind": key.kind,
-        "digest": key.digest,
-        "tenant": tenant,
-        "created_ms": at_ms,
-        "created_by": me(),
-        "expires_ms": at_ms + expires_in_ms if expires_in_ms else 0,
-        "signing_key": signing_key_of(key.secret) if signs else "",
-    }
+    told = {"kind": KIND_NAMES[kind], "tenant": tenant, "expires_in_ms": expires_in_ms or 0} | rights
     try:
-        return msgspec.convert(told | rights, Credential)
+        return msgspec.convert(told, KeyWish)
     except msgspec.ValidationError as error:
         fail(f"this cannot be a key: {error}", Exit.SETTINGS)
 
@@ -246,23 +222,8 @@ def _must_be_pair(text: str) -> None:
         fail(f"--pair {text!r} is not a language pair; write it as zh:en or '*:fr'", Exit.SETTINGS)
 
 
-def _successor(before: Credential, key: KeyText, at_ms: int, expires_in_ms: int | None) -> Credential:
-    lives_ms = before.expires_ms - before.created_ms if before.expires_ms else 0
-    lives_ms = expires_in_ms if expires_in_ms is not None else max(0, lives_ms)
-    return msgspec.structs.replace(
-        before,
-        id=key.id,
-        digest=key.digest,
-        created_ms=at_ms,
-        created_by=me(),
-        expires_ms=at_ms + lives_ms if lives_ms else 0,
-        signing_key=signing_key_of(key.secret) if before.signing_key else "",
-        successor="",
-        in_file=False,
-    )
-
-
-def _show(key: KeyText, made: Credential, address: str, as_json: bool, **more: Any) -> None:
+def _show(created: CreatedKey, address: str, as_json: bool, **more: Any) -> None:
+    key, made = KeyText.parse(created.text), created.credential
     is_enrolment = made.kind is KeyKind.ENROLMENT
     pasted = "" if not address else str(JoinString(address, key)) if is_enrolment else f"{address}?access_token={key}"
     if as_json:
@@ -277,6 +238,8 @@ def _show(key: KeyText, made: Credential, address: str, as_json: bool, **more: A
     ends = f"until {clock(made.expires_ms, now_ms())}" if made.expires_ms else "until it is revoked"
     role = f" {made.role}" if made.role else ""
     tenant = "all tenants" if made.tenant == ALL_TENANTS else f"tenant {made.tenant}"
+    if made.is_private:
+        tenant = f"{tenant}, for its jobs alone"
     click.echo(
         f"created {shown(made.kind, made.id)}: {KIND_NAMES[made.kind]}{role} of {tenant}, valid {ends}", err=True
     )

@@ -12,17 +12,21 @@ from lingua_scheduler.cli.options import Exit, Failure, fail
 from lingua_scheduler.cli.redis_access import with_store
 from lingua_scheduler.cli.wording import now_ms
 from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
-from lingua_scheduler.domain.access.credentials import Credential
+from lingua_scheduler.domain.access.credentials import ALL_TENANTS, Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import ID_CHARS, KeyKind, looks_like_a_key, shown
+from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
+from lingua_scheduler.domain.access.scopes import EVERYTHING
 from lingua_scheduler.protocol.signals import CredentialsChanged
 from lingua_scheduler.services.access.book import (
     CredentialBook,
     CredentialIdTaken,
     KeyOfFile,
 )
+from lingua_scheduler.services.access.key_desk import KeyDesk
+from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.store.access.credentials import Stored
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.key_texts import ID_CHARS, KeyKind, looks_like_a_key, shown
 
 T = TypeVar("T")
 
@@ -81,6 +85,36 @@ def change(
         fail(str(error), Exit.SETTINGS)
 
 
+# One who has Redis may do everything, for all tenants.
+ROOT = Principal(kind=PrincipalKind.LOCAL, scopes=EVERYTHING, tenant=ALL_TENANTS)
+
+
+def at_desk(
+    place: RedisPlace,
+    work: Callable[[KeyDesk], Coroutine[Any, Any, T | Denied]],
+    notes: tuple[str, str],
+    *,
+    starts_server: bool = False,
+) -> T:
+    """A change as HTTP operations make it, but directly in Redis. A refusal ends the command."""
+
+    async def run(book: CredentialBook) -> T | Denied:
+        return await work(KeyDesk(book, AuthSettings().max_token_ms, now_ms, me()))
+
+    found = change(place, run, notes, starts_server=starts_server)
+    return granted(found)
+
+
+def granted(found: T | Denied) -> T:
+    if not isinstance(found, Denied):
+        return found
+    # What the desk says of lists is for callers of HTTP.
+    detail, _, advice = found.detail.partition("; GET /v1/")
+    noun = "keys issuer" if advice.startswith("issuers") else "keys"
+    words = f"{detail} in Redis; lingua {noun} list shows them" if advice else detail
+    raise Failure(words, Exit.SETTINGS)
+
+
 def key_id_of(text: str) -> str:
     """The id of a key as one types it: alone, or as lists show it."""
     if (found := _SHOWN.fullmatch(text)) is not None:
@@ -131,6 +165,7 @@ def described(one: Credential, at_ms: int) -> dict[str, Any]:
         "node_id": one.node_id,
         "max_slots": one.max_slots,
         "labels": one.labels,
+        "is_private": one.is_private,
         "is_ephemeral": one.is_ephemeral,
         "needs_approval": one.needs_approval,
         "approved_ms": one.approved_ms,
@@ -146,6 +181,7 @@ def described(one: Credential, at_ms: int) -> dict[str, Any]:
         "expires_ms": one.expires_ms,
         "revoked_ms": one.revoked_ms,
         "successor": one.successor,
+        "line": one.line,
     }
 
 

@@ -6,7 +6,7 @@ import msgspec
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import posted, url_option
 from lingua_scheduler.protocol.http_logins import LoginCode
-from lingua_scheduler.sdk.address import page_url
+from lingua_sdk.address import page_url
 
 
 @click.command()

@@ -8,7 +8,6 @@ import msgspec
 
 from lingua_scheduler.cli.options import duration_ms
 from lingua_scheduler.domain.access.credentials import MAX_CREDENTIALS, Labels
-from lingua_scheduler.domain.access.key_texts import KeyKind
 
 # What only enrolment keys have, and the option of each.
 ENROLMENT_RIGHTS = {
@@ -30,6 +29,9 @@ def enrolment_options(command: Callable[..., None]) -> Callable[..., None]:
             help="node, enrol: region, trust, owner …; repeatable.",
         ),
         click.option(
+            "--private", "is_private", is_flag=True, help="node, enrol: only jobs of the tenant go to these nodes."
+        ),
+        click.option(
             "--max-nodes",
             type=click.IntRange(0, MAX_CREDENTIALS),
             help="enrol: so many nodes may join, 0 = any number.  [default: 1]",
@@ -49,11 +51,6 @@ def enrolment_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def max_nodes(kind: KeyKind, given: int | None) -> int:
-    """An enrolment key is for one node unless more are asked for."""
-    return int(kind is KeyKind.ENROLMENT) if given is None else given
 
 
 def _lifetime_ms(context: click.Context, option: click.Parameter, text: str | None) -> int:

@@ -9,14 +9,13 @@ import click
 import msgspec
 from rich.table import Table
 
-from lingua_scheduler.cli.access.credentials import RedisPlace, change, described_issuer, me, read, state_of
+from lingua_scheduler.cli.access.credentials import ROOT, RedisPlace, at_desk, described_issuer, read, state_of
 from lingua_scheduler.cli.groups import Group
 from lingua_scheduler.cli.options import Exit, Failure, duration_ms, fail
 from lingua_scheduler.cli.redis_access import redis_options
 from lingua_scheduler.cli.wording import clock, now_ms, plain, table_console
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
-from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.services.access.book import CredentialBook
+from lingua_scheduler.domain.access.key_wishes import IssuerWish
 
 ALGORITHMS = ("EdDSA", "ES256", "RS256")
 MAX_KEY_BYTES = 8192
@@ -78,7 +77,6 @@ def add(
         if not is_tenant(name) and (name != ALL_TENANTS or name == tenant):
             fail(f"{name!r} cannot be a tenant", Exit.SETTINGS)
     public_key = "" if file is None else _public_key(file)
-    at_ms = now_ms()
     told = {
         "id": issuer_id,
         "issuer": iss,
@@ -87,18 +85,16 @@ def add(
         "algorithm": algorithm or (_algorithm_of(public_key) if public_key else ALGORITHMS[0]),
         "public_key": public_key,
         "jwks_url": "" if jwks_url is None else _checked_url(jwks_url),
-        "created_ms": at_ms,
-        "created_by": me(),
-        "expires_ms": at_ms + expires_in_ms if expires_in_ms else 0,
+        "expires_in_ms": expires_in_ms or 0,
     }
     try:
-        made = msgspec.convert(told, Issuer)
+        wish = msgspec.convert(told, IssuerWish)
     except msgspec.ValidationError as error:
         fail(f"this cannot be an issuer: {error}", Exit.SETTINGS)
-    place = RedisPlace(redis_url, data_dir, config)
-    change(place, lambda book: book.add_issuer(made), ("issuers.create", issuer_id))
+    place, notes = RedisPlace(redis_url, data_dir, config), ("issuers.create", issuer_id)
+    made = at_desk(place, lambda desk: desk.add_issuer(ROOT, wish), notes)
     if as_json:
-        click.echo(json.dumps(described_issuer(made, at_ms)))
+        click.echo(json.dumps(described_issuer(made, now_ms())))
         return
     click.echo(f"tokens of {plain(iss)} are accepted for tenant {tenant} ({made.algorithm}, issuer {made.id})")
 
@@ -144,12 +140,8 @@ def revoke(issuer_id: str, redis_url: str | None, data_dir: str | None, config: 
     lingua keys issuer revoke app-1
     """
 
-    async def work(book: CredentialBook) -> Issuer | None:
-        return await book.end_issuer(issuer_id, at_ms=now_ms())
-
-    ended = change(RedisPlace(redis_url, data_dir, config), work, ("issuers.revoke", issuer_id))
-    if ended is None:
-        fail(f"there is no issuer {issuer_id}; lingua keys issuer list shows them", Exit.SETTINGS)
+    place, notes = RedisPlace(redis_url, data_dir, config), ("issuers.revoke", issuer_id)
+    ended = at_desk(place, lambda desk: desk.revoke_issuer(ROOT, issuer_id), notes)
     if as_json:
         click.echo(json.dumps(described_issuer(ended, now_ms())))
         return

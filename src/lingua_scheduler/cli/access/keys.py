@@ -11,9 +11,11 @@ from rich.text import Text
 from lingua_scheduler.cli.access.creating import create, rotate
 from lingua_scheduler.cli.access.credentials import (
     KIND_NAMES,
+    ROOT,
     RedisPlace,
-    change,
+    at_desk,
     described,
+    granted,
     key_id_of,
     read,
     state_of,
@@ -25,9 +27,9 @@ from lingua_scheduler.cli.groups import Group
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.redis_access import redis_options
 from lingua_scheduler.cli.wording import clock, counted, now_ms, plain, table_console
-from lingua_scheduler.domain.access.credentials import KEEP_ENDED_MS, Credential, is_tenant, tenant_name
-from lingua_scheduler.domain.access.key_texts import BadKey, KeyText, shown
-from lingua_scheduler.services.access.book import CredentialBook
+from lingua_scheduler.domain.access.credentials import Credential, is_tenant
+from lingua_scheduler.services.access.key_desk import KeyDesk
+from lingua_sdk.domain.key_texts import BadKey, KeyText, shown
 
 
 @click.group(cls=Group)
@@ -126,11 +128,11 @@ def revoke(
         fail(f"{tenant!r} cannot be a tenant", Exit.SETTINGS)
     wanted = [key_id_of(text) for text in key_ids]
 
-    async def work(book: CredentialBook) -> list[Credential]:
-        return await (_end_all(book, wanted) if tenant is None else _end_all_of(book, tenant))
+    async def work(desk: KeyDesk) -> list[Credential]:
+        return await (_end_all(desk, wanted) if tenant is None else _end_all_of(desk, tenant))
 
     notes = ("keys.revoke", " ".join(wanted)) if tenant is None else ("revocations.create", tenant)
-    ended = change(RedisPlace(redis_url, data_dir, config), work, notes)
+    ended = at_desk(RedisPlace(redis_url, data_dir, config), work, notes)
     if as_json:
         click.echo(json.dumps({"revoked": [described(one, now_ms()) for one in ended]}))
         return
@@ -166,21 +168,20 @@ keys.add_command(rotate)
 keys.add_command(issuer)
 
 
-async def _end_all(book: CredentialBook, key_ids: Sequence[str]) -> list[Credential]:
+async def _end_all(desk: KeyDesk, key_ids: Sequence[str]) -> list[Credential]:
     for key_id in key_ids:
-        if book.find(key_id) is None:
-            unknown_key(key_id)
-    at_ms = now_ms()
-    return [ended for key_id in key_ids if (ended := await book.end(key_id, at_ms=at_ms)) is not None]
+        # Before any is ended.
+        granted(desk.key(ROOT, key_id))
+    return [granted(await desk.revoke(ROOT, key_id)) for key_id in key_ids]
 
 
-async def _end_all_of(book: CredentialBook, tenant: str) -> list[Credential]:
+async def _end_all_of(desk: KeyDesk, tenant: str) -> list[Credential]:
     at_ms = now_ms()
     # Tokens first: with one of them no other session may be opened meanwhile.
-    await book.void(tenant_name(tenant), at_ms, at_ms + KEEP_ENDED_MS)
-    for one in [one for one in book.issuers() if one.tenant == tenant and one.is_live(at_ms)]:
-        await book.end_issuer(one.id, at_ms=at_ms)
-    return await _end_all(book, [one.id for one in book.all() if one.tenant == tenant and one.is_live(at_ms)])
+    granted(await desk.void_tenant(ROOT, tenant))
+    for one in [one for one in desk.issuers(ROOT) if one.tenant == tenant and one.is_live(at_ms)]:
+        granted(await desk.revoke_issuer(ROOT, one.id))
+    return await _end_all(desk, [one.id for one in desk.keys(ROOT) if one.tenant == tenant and one.is_live(at_ms)])
 
 
 def _words(value: object) -> str:

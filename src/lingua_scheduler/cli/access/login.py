@@ -18,12 +18,12 @@ from lingua_scheduler.cli.credentials import (
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import asked, url_option
 from lingua_scheduler.cli.wording import clock, now_ms, plain
-from lingua_scheduler.domain.access.key_texts import BadKey, KeyText, looks_like_a_key
 from lingua_scheduler.domain.guards.addresses import read_address
 from lingua_scheduler.protocol.http_access import WhoAmI
-from lingua_scheduler.sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, AccessDenied, Token
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.watching import get
+from lingua_sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, AccessDenied, Token
+from lingua_sdk.address import BadAddress
+from lingua_sdk.domain.key_texts import BadKey, KeyText, looks_like_a_key
+from lingua_sdk.http import get
 
 
 @click.command()

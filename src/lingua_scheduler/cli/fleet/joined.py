@@ -12,7 +12,7 @@ from lingua_scheduler.cli.scheduler_access import asked, url_option
 from lingua_scheduler.cli.wording import clock, now_ms, plain, table_console
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
 from lingua_scheduler.protocol.http_enrolment import BanAnswer, JoinedNode, JoinedNodes
-from lingua_scheduler.sdk.watching import get, post
+from lingua_sdk.http import get, post
 
 
 @click.command()
@@ -99,6 +99,6 @@ def _row(one: JoinedNode) -> tuple[str, ...]:
         ("live" if one.is_approved else "pending") + (", ephemeral" if one.is_ephemeral else ""),
         plain(labels) or "-",
         str(one.max_slots or "-"),
-        plain(one.tenant),
+        plain(one.tenant) + (", private" if one.is_private else ""),
         clock(one.created_ms, now_ms()) if one.created_ms else "-",
     )

@@ -13,7 +13,7 @@ from lingua_scheduler.cli.fleet.joined import approve, ban, joined
 from lingua_scheduler.cli.groups import Group
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
-from lingua_scheduler.cli.wording import age, node_state, now_ms, short_span, table_console
+from lingua_scheduler.cli.wording import age, node_state, now_ms, plain, short_span, table_console
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.pools.pools import Admission, why_unpooled
 from lingua_scheduler.services.watching.fleet import Member, read_member, read_members
@@ -29,6 +29,7 @@ LABELS = {
     "unavailable_for_ms": "lacks",
     "level": "verdict",
     "wide_pairs": "pairs, if very many",
+    "private_to": "only for tenant",
     "acknowledges": "acknowledges jobs",
     "version": "version it announces",
     "reserved": "jobs sent to it",
@@ -77,7 +78,7 @@ def nodes(
             f"{node.held}/{node.max_jobs}",
             str(node.shard),
             f"{about['alive_for_ms'] / 1000:.0f} s",
-            _pairs_in_words(about, MOST_PAIRS if console.is_terminal else None),
+            _private_in_words(about) + _pairs_in_words(about, MOST_PAIRS if console.is_terminal else None),
         )
     console.print(table)
 
@@ -137,7 +138,7 @@ def _hint_about(member: Member, admission: Admission) -> str | None:
     """Why it gets no jobs, though it is there; None if it serves a pair, or is not meant to."""
     if member.pairs or member.wide_pairs or not member.is_pooled:
         return None
-    return why_unpooled(member.said.languages, admission)
+    return why_unpooled(member.said.languages, admission, takes_text=member.said.takes_text)
 
 
 def _shown(name: str, value: Any) -> str:
@@ -176,6 +177,10 @@ def _lately_in_words(lately: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _private_in_words(about: dict[str, Any]) -> str:
+    return f"for {plain(about['private_to'])}: " if about["private_to"] else ""
+
+
 def _pairs_in_words(about: dict[str, Any], most: int | None) -> str:
     """`most` is how many are named; None: all of them."""
     if about["wide_pairs"]:
@@ -196,6 +201,7 @@ def described(member: Member) -> dict[str, Any]:
     return {
         "node_id": row.node_id,
         "state": member.look.state,
+        "private_to": member.private_to,
         "shard": row.shard,
         "max_jobs": row.max_jobs,
         "held": row.held,

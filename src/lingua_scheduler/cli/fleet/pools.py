@@ -13,17 +13,18 @@ from rich.text import Text
 from lingua_scheduler.cli.options import Exit, fail, load_settings
 from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import LEVEL_STYLES, counted, now_ms, plain, table_console
-from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.domain.pools.names import Facet, Pool
 from lingua_scheduler.domain.pools.pools import Admission
 from lingua_scheduler.domain.watching.pairs import can_write, name_of
 from lingua_scheduler.domain.watching.picture import PairLook, WideLook
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
-from lingua_scheduler.services.watching.fleet import Member, fleet_of, read_members, served_pair
+from lingua_scheduler.services.watching.fleet import Member, Members, fleet_of, read_members, served_pair
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.languages import tag_of
 
 # Nodes of one pair that are named; --json has all.
+_Sums = dict[str, dict[str, Any]]
 MOST_NAMED = 20
 
 
@@ -55,7 +56,7 @@ def pools(
     if as_json:
         click.echo(json.dumps(found))
         return
-    if not found["pairs"] and not found["wide"]:
+    if not found["pairs"] and not found["wide"] and not found["private"]:
         click.echo("no node serves any language pair; start a node with: lingua node --engine sim")
         return
     table = Table("pair", "speech", "text", "free", "slots", "shards", box=None, pad_edge=False, header_style="dim")
@@ -69,6 +70,11 @@ def pools(
         console.print(table)
     for wide in found["wide"]:
         console.print(_wide_in_words(wide))
+    for tenant, own in found["private"].items():
+        named = " ".join(own["pairs"]) or "no pair"
+        console.print(Text(plain(f"private to {tenant}: {named}")))
+        for wide in own["wide"]:
+            console.print(Text(plain(f"private to {tenant}: ")).append_text(_wide_in_words(wide)))
     console.print(Text(_about_the_map(found["map"]), style="dim"))
 
 
@@ -88,6 +94,8 @@ def _show_pair(
         served = f"{counted(len(nodes), 'node')}: {', '.join(nodes[:MOST_NAMED])}{more}"
         words = plain(f"{found['src']} → {found['tgt']} as {facet}: {served if nodes else found['missing'][facet]}")
         table_console().print(Text(words))
+    for tenant, nodes in found["private"].items():
+        table_console().print(Text(plain(f"private to {tenant}: {', '.join(nodes[:MOST_NAMED])}")))
 
 
 def _no_pair(text: str) -> str:
@@ -99,15 +107,20 @@ async def read_pair(store: Store, src: str, tgt: str, admission: Admission) -> d
     """The nodes that serve it, or why none does."""
     explainer = Explainer(store, PoolMapCopy(store.pools), admission)
     members = await read_members(store, now_ms(), {})
-    src, tgt = served_pair(members, src, tgt)
+    public = {name: member for name, member in members.items() if not member.private_to}
+    src, tgt = served_pair(public, src, tgt)
     nodes = {
-        facet.value: sorted(name for name, member in members.items() if member.serves(src, tgt, facet))
+        facet.value: sorted(name for name, member in public.items() if member.serves(src, tgt, facet))
         for facet in Facet
     }
+    private: dict[str, list[str]] = {}
+    for name, member in sorted(members.items()):
+        if member.private_to and member.serves(src, tgt, Facet.TEXT):
+            private.setdefault(member.private_to, []).append(name)
     missing = {
         facet.value: await explainer.missing(str(Pool(src, tgt, facet))) for facet in Facet if not nodes[facet.value]
     }
-    return {"src": src, "tgt": tgt, "nodes": nodes, "missing": missing}
+    return {"src": src, "tgt": tgt, "nodes": nodes, "missing": missing, "private": private}
 
 
 def _pair(pair: PairLook) -> dict[str, Any]:
@@ -160,12 +173,32 @@ async def read(store: Store) -> dict[str, Any]:
     members, published, leader = await asyncio.gather(
         read_members(store, now_ms(), {}), store.pools.published(), store.pools.leader()
     )
-    fleet = await fleet_of(members)
+    pairs, wide = await _sums(members)
+    tenants = sorted({member.private_to for member in members.values()} - {""})
+    private = {tenant: await _sums(members, tenant) for tenant in tenants}
+    age_ms = max(0, now_ms() - published.generated_at_ms) if published.version else None
+    return {
+        "pairs": pairs,
+        "wide": list(wide.values()),
+        "private": {tenant: {"pairs": own, "wide": list(some.values())} for tenant, (own, some) in private.items()},
+        "map": {
+            "version": published.version,
+            "generated_by": published.generated_by,
+            "generated_at_ms": published.generated_at_ms,
+            "age_ms": age_ms,
+            "leader": leader.instance if leader else None,
+        },
+    }
+
+
+async def _sums(members: Members, private_to: str = "") -> tuple[_Sums, _Sums]:
+    """Pairs and wide pools of public nodes, or of those that are private to a tenant."""
+    fleet = await fleet_of(members, private_to=private_to)
     pairs = {name_of(pair): _pair(pair) for pair in fleet.pairs if pair.text_nodes}
     wide = {look.name: _wide(look) for look in fleet.wide if look.text_nodes}
     shards: dict[str, set[int]] = {}
     for member in members.values():
-        if not can_write(member.look):
+        if member.private_to != private_to or not can_write(member.look):
             continue
         for name in _sums_of(member, pairs):
             about = pairs[name] if name in pairs else wide[name]
@@ -176,18 +209,7 @@ async def read(store: Store) -> dict[str, Any]:
             wide[member.look.wide]["pairs"] = member.wide_pairs
     for name, about in (*pairs.items(), *wide.items()):
         about["shards"] = len(shards[name])
-    age_ms = max(0, now_ms() - published.generated_at_ms) if published.version else None
-    return {
-        "pairs": pairs,
-        "wide": list(wide.values()),
-        "map": {
-            "version": published.version,
-            "generated_by": published.generated_by,
-            "generated_at_ms": published.generated_at_ms,
-            "age_ms": age_ms,
-            "leader": leader.instance if leader else None,
-        },
-    }
+    return pairs, wide
 
 
 def _sums_of(member: Member, pairs: Iterable[str]) -> Iterator[str]:

@@ -11,11 +11,11 @@ from lingua_scheduler.cli.jobs.tables import echo, job_table, lookup_in, pair_of
 from lingua_scheduler.cli.redis_access import redis_options, with_store
 from lingua_scheduler.cli.wording import age, table_console
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.domain.pools.languages import tag_of
 from lingua_scheduler.domain.watching.failures import FailedJob, FailureFilter
 from lingua_scheduler.protocol.http_jobs import LIST_MAX, FailureList, JobList, JobView
 from lingua_scheduler.store.jobs.records import JobFilter
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.languages import tag_of
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 _SPAN = re.compile(r"(\d{1,7}) ?(s|min|m|h|d)", re.ASCII)

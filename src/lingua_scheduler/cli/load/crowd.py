@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from lingua_scheduler.cli.load.sentences import Sentences
 from lingua_scheduler.cli.load.tally import LoadTally
-from lingua_scheduler.cli.speech.translate import UNREACHABLE
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.protocol.audio import SilenceLevels, listen
-from lingua_scheduler.sdk.access import AccessDenied, Token
-from lingua_scheduler.sdk.audio import CHUNK_BYTES, SAMPLE_RATE
-from lingua_scheduler.sdk.client import Client, Failed, Partial
+from lingua_scheduler.cli.speech.failures import UNREACHABLE
 from lingua_scheduler.settings import SessionsSettings
+from lingua_sdk.access import AccessDenied, Token
+from lingua_sdk.audio import CHUNK_BYTES, SAMPLE_RATE
+from lingua_sdk.client import Client, Failed, Partial
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.audio import SilenceLevels, listen
 
 CHUNK_S = CHUNK_BYTES / 2 / SAMPLE_RATE
 PAUSE_S = (0.6, 3.0)

@@ -19,17 +19,17 @@ from lingua_scheduler.cli.load.sheet import State, line, sheet
 from lingua_scheduler.cli.load.tally import SHARES, LoadReport
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import addressed, asked, node_command, not_allowed, url_option
-from lingua_scheduler.cli.speech.translate import UNREACHABLE, why_unreachable
+from lingua_scheduler.cli.speech.failures import UNREACHABLE, why_unreachable
 from lingua_scheduler.cli.wording import PlainConsole, plain
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.pools.languages import Pair, is_code
 from lingua_scheduler.domain.pools.names import Facet
 from lingua_scheduler.protocol.http import PoolList
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.access import AccessDenied
-from lingua_scheduler.sdk.address import BadAddress, socket_url
-from lingua_scheduler.sdk.audio import SAMPLE_RATE
-from lingua_scheduler.sdk.watching import Refused, get
+from lingua_sdk import wav
+from lingua_sdk.access import AccessDenied
+from lingua_sdk.address import BadAddress, socket_url
+from lingua_sdk.audio import SAMPLE_RATE
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.languages import Pair, is_code
+from lingua_sdk.http import Refused, get
 
 MAX_SPEAKERS = 2_000
 MAX_RATE = 500.0

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from lingua_scheduler.sdk.results import Failed, Result
+from lingua_sdk.results import Failed, Result
 
 # Answered sentences that are kept, because a resumed session may show that the answer was only that of a first part.
 MOST_KEPT = 64

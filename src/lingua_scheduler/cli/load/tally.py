@@ -6,7 +6,7 @@ from collections import Counter
 import msgspec
 
 from lingua_scheduler.cli.wording import counted
-from lingua_scheduler.sdk.results import Failed, Gap, NoText, Result, Translation
+from lingua_sdk.results import Failed, Gap, NoText, Result, Translation
 
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 # The load test itself is the bottleneck if its timers ring this late.

@@ -21,12 +21,13 @@ from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import node_command
 from lingua_scheduler.cli.speech import sample
 from lingua_scheduler.cli.watching import status
+from lingua_scheduler.cli.watching.pictures import watch
 from lingua_scheduler.cli.wording import PlainConsole, now_ms, table_console
 from lingua_scheduler.domain.watching.following import Seen
-from lingua_scheduler.processes import die_with_parent, stop
-from lingua_scheduler.sdk.access import KEY_VARIABLE
-from lingua_scheduler.sdk.client import SessionFailed
-from lingua_scheduler.sdk.watching import Interrupted, watch
+from lingua_sdk.access import KEY_VARIABLE
+from lingua_sdk.client import SessionFailed
+from lingua_sdk.processes import die_with_parent, stop
+from lingua_sdk.watching import Interrupted
 
 # Real engines load their models first.
 READY_WITHIN_S = 60.0

@@ -86,17 +86,23 @@ def _note(event: str, about: dict[str, object]) -> None:
 def warn_if_open(settings: Settings) -> None:
     if settings.auth.mode == "off":
         note = "auth.mode is off: every program that can reach this port can use it"
-        if is_loopback(settings.server.host):
-            _log.info("auth.off", host=settings.server.host, note=note)
+        server = settings.server
+        hosts = (server.host, *((server.internal_host,) if server.internal_port else ()))
+        reachable = [host for host in hosts if not is_loopback(host)]
+        if reachable:
+            _log.warning("server.unprotected", host=reachable[0], note=note)
         else:
-            _log.warning("server.unprotected", host=settings.server.host, note=note)
+            _log.info("auth.off", host=server.host, note=note)
 
 
-def fail_for_port(error: OSError, server: ServerSettings) -> NoReturn:
+def fail_for_port(error: OSError, server: ServerSettings, *, is_internal: bool = False) -> NoReturn:
     """Explain why the port cannot be used; other errors are raised."""
+    host, port = (server.internal_host, server.internal_port) if is_internal else (server.host, server.port)
+    other_host = "--set server.internal_host=…" if is_internal else "--host"
+    other_port = "--set server.internal_port=…" if is_internal else "--port (0 = any free port)"
     if error.errno == errno.EADDRNOTAVAIL:
-        fail(f"{server.host} is not an address of this machine; choose another with --host", Exit.PORT)
+        fail(f"{host} is not an address of this machine; choose another with {other_host}", Exit.PORT)
     if error.errno not in (errno.EADDRINUSE, errno.EACCES):
         raise error
     what = "is in use by another program" if error.errno == errno.EADDRINUSE else "may not be used"
-    fail(f"{server.host}:{server.port} {what}; choose another with --port (0 = any free port)", Exit.PORT)
+    fail(f"{host}:{port} {what}; choose another with {other_port}", Exit.PORT)

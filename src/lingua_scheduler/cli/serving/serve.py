@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Coroutine
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ SETTING_OF = {
 @click.option("--json", "as_json", is_flag=True, help="With --print-config: output JSON.")
 @click.option("--worker", type=int, hidden=True, help="The number of this worker; given by its supervisor.")
 @click.option("--listen-fd", "descriptors", type=int, multiple=True, hidden=True, help="A socket that listens already.")
+@click.option("--internal-fd", "internal", type=int, multiple=True, hidden=True, help="One of the internal port.")
 @click.option("--run-dir", type=click.Path(path_type=Path), hidden=True, help="Where workers tell their figures.")
 def serve(
     config: Path | None,
@@ -67,6 +69,7 @@ def serve(
     as_json: bool,
     worker: int | None,
     descriptors: tuple[int, ...],
+    internal: tuple[int, ...],
     run_dir: Path | None,
     **flags: object,
 ) -> None:
@@ -95,7 +98,7 @@ def serve(
 
     SIGTERM or Ctrl-C stops it gracefully: running jobs finish, and peers are told to reconnect. A second signal stops
     it immediately. With --workers, SIGHUP restarts the workers one by one with the settings file read again; without,
-    it only logs that it was ignored.
+    it only loads the TLS certificate again.
 
     Exit codes: 0 stopped on request, 2 invalid settings, 3 Redis is unusable, 4 the port is in use.
     """
@@ -103,7 +106,8 @@ def serve(
         raise click.UsageError("--json requires --print-config; for JSON logs use --set logs.format=json")
     given = {SETTING_OF[flag]: value for flag, value in flags.items()}
     if worker is not None and run_dir is not None:
-        _work(worker, descriptors, run_dir, lambda: load_settings(config, given, overrides, is_worker=True).settings)
+        given_sockets = (descriptors, internal)
+        _work(worker, given_sockets, run_dir, lambda: load_settings(config, given, overrides, is_worker=True).settings)
         return
     arguments = _arguments(config, given, overrides)
     loaded = load_settings(config, given, overrides, tells_hints=True)
@@ -124,15 +128,17 @@ def serve(
     _run(serve_one(settings, manager=manager))
 
 
-def _work(worker: int, descriptors: tuple[int, ...], run_dir: Path, load: Callable[[], Settings]) -> None:
-    """Run one worker process. The supervisor reports its errors."""
+def _work(
+    worker: int, sockets: tuple[tuple[int, ...], tuple[int, ...]], run_dir: Path, load: Callable[[], Settings]
+) -> None:
+    """Run one worker process. The supervisor reports its errors. `sockets` are the public and the internal ones."""
     from lingua_scheduler.cli.serving.single import inherit, serve_one
 
     supervisor_pid = os.getppid()
     try:
         settings = load()
         logs.configure(settings.logs.level, settings.logs.format, settings.logs.storm_lines, worker=worker)
-        _run(serve_one(settings, inherit(worker, descriptors, run_dir)))
+        _run(serve_one(settings, inherit(worker, sockets, run_dir)))
     except Failure as failure:
         tell_supervisor(Word(failure=failure.message, exit_code=failure.exit_code))
         raise SystemExit(failure.exit_code) from None
@@ -158,8 +164,7 @@ def show_config(loaded: Loaded, as_json: bool) -> None:
 
     rows = []
     for field in fields():
-        section, key = field.name.split(".")
-        value = getattr(getattr(loaded.settings, section), key)
+        value: Any = reduce(getattr, field.name.split("."), loaded.settings)
         rows.append((field.name, shown(value) if field.name == "redis.url" else value, loaded.origins[field.name]))
     if as_json:
         click.echo(json.dumps({name: {"value": value, "from": origin} for name, value, origin in rows}, indent=2))

@@ -22,12 +22,16 @@ from lingua_scheduler.cli.serving.running import (
 from lingua_scheduler.cli.serving.service_manager import ServiceManager
 from lingua_scheduler.cli.serving.workers import tell_supervisor
 from lingua_scheduler.configuration.data_dirs import cluster_key_path
+from lingua_scheduler.gateway.sites import InternalPortError
+from lingua_scheduler.gateway.tls_files import TlsFilesError
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.access.audit_key_files import AuditKeyError
-from lingua_scheduler.services.access.doorkeeper import NoKeys
+from lingua_scheduler.services.access.first_keys import NoKeys
 from lingua_scheduler.services.access.keys_file import KeysFileError
+from lingua_scheduler.services.access.oidc import OidcUnusable
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
+from lingua_scheduler.services.rooms.relay_servers import RelaySecretError
 from lingua_scheduler.settings import PrivacySettings, Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
@@ -35,8 +39,9 @@ from lingua_scheduler.supervisor.worker import Word
 from lingua_scheduler.telemetry import logs, traces
 
 
-def inherit(worker: int, descriptors: Sequence[int], run_dir: Path) -> Inherited:
-    return Inherited(worker, tuple(socket.socket(fileno=descriptor) for descriptor in descriptors), run_dir)
+def inherit(worker: int, descriptors: tuple[Sequence[int], Sequence[int]], run_dir: Path) -> Inherited:
+    public, internal = (tuple(socket.socket(fileno=one) for one in group) for group in descriptors)
+    return Inherited(worker, public, run_dir, internal)
 
 
 async def serve_one(
@@ -62,16 +67,16 @@ async def serve_one(
         scheduler.presence.on_superseded = asked_to_stop.set
         try:
             await scheduler.start()
-        except (IdTaken, KeysFileError, NoKeys) as error:
+        except (IdTaken, KeysFileError, NoKeys, TlsFilesError) as error:
             fail(str(error), Exit.SETTINGS)
         except (RedisAway, StoreError) as error:
             fail(str(error), Exit.REDIS)
         except OSError as error:
-            fail_for_port(error, settings.server)
+            fail_for_port(error, settings.server, is_internal=isinstance(error, InternalPortError))
         stack.push_async_callback(scheduler.stop)
         if inherited is None:
-            address = f"http://{settings.server.host}:{scheduler.port}"
-            log.info("scheduler.ready", address=address, redis=store.version)
+            on_hangup(asked_to_stop, lambda: _reload(scheduler))
+            log.info("scheduler.ready", address=scheduler.address, redis=store.version)
         else:
             tell_supervisor(Word(redis=store.version))
         if manager is not None:
@@ -87,8 +92,12 @@ def _scheduler(
 ) -> Scheduler:
     try:
         return Scheduler(settings, store, inherited=inherited, traces=tracing, keyring=_keyring(settings))
+    except OidcUnusable as error:
+        fail(str(error), Exit.SETTINGS)
     except AuditKeyError as error:
         fail(f"{error}; correct audit.key_file", Exit.SETTINGS)
+    except RelaySecretError as error:
+        fail(str(error), Exit.SETTINGS)
 
 
 def _keyring(settings: Settings) -> Keyring | None:
@@ -101,14 +110,19 @@ def _keyring(settings: Settings) -> Keyring | None:
     try:
         return load_or_make(path)
     except KeyFileError as error:
-        if privacy.seal_letters == "always" or privacy != PrivacySettings():
+        if privacy.seal_letters == "always" or privacy != PrivacySettings(share_context=privacy.share_context):
             fail(f"{error}; correct privacy.cluster_key_file", Exit.SETTINGS)
         logs.get().warning("cluster_key.none", reason=str(error))
         return None
 
 
+def _reload(scheduler: Scheduler) -> None:
+    scheduler.reload_tls()
+    _decline_replacement()
+
+
 def _decline_replacement() -> None:
-    note = "a single process does not reload its settings; restart it, or run with --workers 2"
+    note = "a single process reloads its TLS files, but not its settings; restart it, or run with --workers 2"
     logs.get().warning("server.not_replaced", note=note)
 
 

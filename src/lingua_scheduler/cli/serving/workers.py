@@ -22,7 +22,7 @@ from lingua_scheduler.cli.serving.running import (
 )
 from lingua_scheduler.cli.serving.service_manager import ServiceManager
 from lingua_scheduler.settings import Settings
-from lingua_scheduler.supervisor.listeners import open_listeners
+from lingua_scheduler.supervisor.listeners import Listeners, open_listeners
 from lingua_scheduler.supervisor.supervisor import StartFailed, Supervisor
 from lingua_scheduler.supervisor.worker import Launch, Word
 from lingua_scheduler.telemetry import logs
@@ -59,10 +59,7 @@ async def supervise(settings: Settings, arguments: Sequence[str], manager: Servi
     asked_to_restart = asyncio.Event()
     on_hangup(asked_to_stop, asked_to_restart.set)
     warn_if_open(settings)
-    try:
-        listeners = open_listeners(settings.server.host, settings.server.port, worker_count(settings))
-    except OSError as error:
-        fail_for_port(error, settings.server)
+    listeners, internal = _listeners(settings)
     async with AsyncExitStack() as stack:
         run_dir = _run_dir(stack)
         url = await redis_url(settings, stack)
@@ -71,8 +68,9 @@ async def supervise(settings: Settings, arguments: Sequence[str], manager: Servi
             run_dir=run_dir,
             start_limit_s=None if settings.redis.wait else START_LIMIT_S,
             stop_grace_s=settings.server.stop_timeout_ms / 1000 + STOP_SLACK_S,
+            internal_sockets=len(internal[0]),
         )
-        supervisor = Supervisor(launch, listeners)
+        supervisor = Supervisor(launch, [public + own for public, own in zip(listeners, internal, strict=True)])
         stack.push_async_callback(supervisor.stop)
         try:
             redis = await unless_stopped(supervisor.start(), asked_to_stop)
@@ -81,7 +79,7 @@ async def supervise(settings: Settings, arguments: Sequence[str], manager: Servi
         if redis is None:
             return
         port = listeners[0][0].getsockname()[1]
-        address = f"http://{settings.server.host}:{port}"
+        address = f"{'https' if settings.server.tls_cert_file else 'http'}://{settings.server.host}:{port}"
         log.info("scheduler.ready", address=address, redis=redis, workers=len(listeners))
         stack.callback(manager.close)
         manager.ready(f"serving with {len(listeners)} workers")
@@ -89,6 +87,21 @@ async def supervise(settings: Settings, arguments: Sequence[str], manager: Servi
         await asked_to_stop.wait()
         manager.stopping()
         log.info("supervisor.stopping", workers=len(listeners))
+
+
+def _listeners(settings: Settings) -> tuple[list[Listeners], list[Listeners]]:
+    """The sockets of each worker: of the port, and of the internal one."""
+    server, workers = settings.server, worker_count(settings)
+    try:
+        public = open_listeners(server.host, server.port, workers)
+    except OSError as error:
+        fail_for_port(error, server)
+    if not server.internal_port:
+        return public, [()] * workers
+    try:
+        return public, open_listeners(server.internal_host, server.internal_port, workers)
+    except OSError as error:
+        fail_for_port(error, server, is_internal=True)
 
 
 def _run_dir(stack: AsyncExitStack) -> Path:

@@ -12,11 +12,11 @@ from lingua_scheduler.cli.speech.sample import spoken_sample
 from lingua_scheduler.cli.speech.shortcomings import told, why_nothing, why_text_only
 from lingua_scheduler.cli.speech.trial import Trial, Trials
 from lingua_scheduler.cli.wording import counted, plain_lines
-from lingua_scheduler.domain.jobs.losses import STAGES
-from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
-from lingua_scheduler.sdk.engines import Abilities, Engine
-from lingua_scheduler.sdk.loading import NoEngine, load_engine
-from lingua_scheduler.sdk.self_test import MAX_PAIRS, pairs_of, problems_of
+from lingua_sdk.audio import SAMPLE_RATE, Audio
+from lingua_sdk.domain.losses import STAGES
+from lingua_sdk.engines import Abilities, Engine
+from lingua_sdk.loading import NoEngine, load_engine
+from lingua_sdk.self_test import MAX_PAIRS, pairs_of, problems_of
 
 
 def check(path: Path, own: OwnEngine, timeout_s: float, as_json: bool) -> None:

@@ -14,10 +14,10 @@ from lingua_scheduler.cli.speech.joining import NodePlace
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
 from lingua_scheduler.cli.speech.shortcomings import told, why_nothing, why_text_only
 from lingua_scheduler.cli.wording import stamp
-from lingua_scheduler.sdk.access import AccessDenied
-from lingua_scheduler.sdk.node import Node
-from lingua_scheduler.sdk.self_test import MAX_PAIRS, pairs_of
 from lingua_scheduler.telemetry import logs, traces
+from lingua_sdk.access import AccessDenied
+from lingua_sdk.node import Node
+from lingua_sdk.self_test import MAX_PAIRS, pairs_of
 
 
 def serve(file: Path, own: OwnEngine, node: Callable[[], Node], place: NodePlace) -> None:

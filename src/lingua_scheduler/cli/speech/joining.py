@@ -10,13 +10,15 @@ import click
 from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import asked
+from lingua_scheduler.cli.speech.tls_options import given_tls
 from lingua_scheduler.cli.wording import plain, stamp
-from lingua_scheduler.protocol.http_enrolment import Enrolled
-from lingua_scheduler.sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, AccessDenied, Token
-from lingua_scheduler.sdk.address import BadAddress, origin_of
-from lingua_scheduler.sdk.identity import BadIdentity, NodeIdentity, identity_path, read_identity, state_dir
-from lingua_scheduler.sdk.joining import MAX_CHARS, PREFIX, BadJoinString, JoinString, join
-from lingua_scheduler.sdk.watching import Failures, trouble_of
+from lingua_sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, AccessDenied, Token
+from lingua_sdk.address import BadAddress, origin_of
+from lingua_sdk.identity import BadIdentity, NodeIdentity, identity_path, read_identity, state_dir
+from lingua_sdk.joining import MAX_CHARS, PREFIX, BadJoinString, JoinString, join
+from lingua_sdk.protocol.enrolment import Enrolled
+from lingua_sdk.tls import ClientTls
+from lingua_sdk.trouble import Failures, trouble_of
 
 JOIN_VARIABLE = "LINGUA_JOIN"
 
@@ -27,6 +29,7 @@ class NodePlace(NamedTuple):
     url: str
     node_id: str | None
     token: Token
+    tls: ClientTls | None = None
 
     @property
     def advice(self) -> str:
@@ -39,10 +42,23 @@ class NodePlace(NamedTuple):
 
 
 def place_of_node(joining: str | None, url: str, node_id: str | None, *, is_url_given: bool) -> NodePlace:
-    """With a join string, after joining. Without, as it joined before, or with the key of the user."""
+    """With a join string, after joining. Without, as it joined before, or with the key of the user. A certificate of
+    its own is its only credential."""
+    tls = given_tls()
+    if tls is not None and tls.has_certificate:
+        if joining is not None:
+            fail("--join and --cert exclude each other: a node has one credential; leave one out", Exit.SETTINGS)
+        return NodePlace(url, node_id, "", tls)
+    found = _place(joining, url, node_id, tls, is_url_given=is_url_given)
+    return found._replace(tls=tls)
+
+
+def _place(
+    joining: str | None, url: str, node_id: str | None, tls: ClientTls | None, *, is_url_given: bool
+) -> NodePlace:
     try:
         if joining is not None:
-            return _joined(_read(joining, url), url if is_url_given else "", node_id)
+            return _joined(_read(joining, url), url if is_url_given else "", node_id, tls)
         if os.environ.get(KEY_VARIABLE) is not None or os.environ.get(KEY_FILE_VARIABLE):
             return NodePlace(url, node_id, shown_to(url))
         known = read_identity(identity_path(state_dir(), url, node_id or ""), url)
@@ -64,7 +80,7 @@ def _read(text: str, url: str) -> JoinString:
     return JoinString.parse(text, url)
 
 
-def _joined(joining: JoinString, url: str, node_id: str | None) -> NodePlace:
+def _joined(joining: JoinString, url: str, node_id: str | None, tls: ClientTls | None) -> NodePlace:
     if url and origin_of(url) != origin_of(joining.address):
         raise BadJoinString(f"the join string is for {joining.address}, and --url says {url}; leave --url out")
     path = identity_path(state_dir(), joining.address, node_id or "")
@@ -73,7 +89,7 @@ def _joined(joining: JoinString, url: str, node_id: str | None) -> NodePlace:
     def ask() -> tuple[NodeIdentity, Enrolled] | str:
         """Why not, in words, if it may or must do without."""
         try:
-            return asyncio.run(join(joining, path, node_id or ""))
+            return asyncio.run(join(joining, path, node_id or "", tls))
         except AccessDenied as error:
             return f"{error.code}: {error.detail}"
         except Failures as error:

@@ -14,17 +14,18 @@ from lingua_scheduler.cli.scheduler_access import url_option
 from lingua_scheduler.cli.speech import check, engines, file_node
 from lingua_scheduler.cli.speech.joining import JOIN_VARIABLE, NodePlace, place_of_node
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named
+from lingua_scheduler.cli.speech.tls_options import tls_options
 from lingua_scheduler.cli.wording import PlainConsole, plain_lines, stamp, table_console
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
-from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.engines import catalogue
 from lingua_scheduler.engines.catalogue import STAGES, Choices, Stage
 from lingua_scheduler.engines.crew import Crew
 from lingua_scheduler.engines.sim import LANGUAGES, SimEngine
-from lingua_scheduler.sdk.address import BadAddress, socket_url
-from lingua_scheduler.sdk.engines import Abilities, Engine
-from lingua_scheduler.sdk.loading import importing_beside
-from lingua_scheduler.sdk.node import Node
+from lingua_sdk.address import BadAddress, socket_url
+from lingua_sdk.domain.languages import is_code
+from lingua_sdk.engines import Abilities, Engine
+from lingua_sdk.loading import importing_beside
+from lingua_sdk.node import Node
 
 SIM_SLOTS = 4
 SIM_DELAY_MS = 120
@@ -92,6 +93,7 @@ def _engine_options(command: Callable[..., None]) -> Callable[..., None]:
     envvar=JOIN_VARIABLE,
     help="Join a scheduler, with a string of lingua keys create --kind enrol or a file that has it; needed once.",
 )
+@tls_options
 @click.option("--id", "node_id", help="Node id, kept over restarts.  [default: assigned by the scheduler]")
 @click.option(
     "--delay-ms", type=click.FloatRange(0, 60_000), help=f"Milliseconds sim spends on a job.  [default: {SIM_DELAY_MS}]"
@@ -165,7 +167,7 @@ def node(
         if only_list:
             fail("--list shows real engines; remove --engine sim", Exit.SETTINGS)
         spoken = codes or list(LANGUAGES)
-        abilities = Abilities(recognises=spoken, repairs=spoken, speaks=spoken, slots=slots or SIM_SLOTS)
+        abilities = Abilities(spoken, spoken, spoken, slots=slots or SIM_SLOTS, takes_text=True)
         sim = SimEngine(base_ms=SIM_DELAY_MS if delay_ms is None else delay_ms)
         place = _place(joining, url, node_id)
         worker = _node(place, sim, abilities)
@@ -193,7 +195,7 @@ def _place(joining: str | None, url: str, node_id: str | None) -> NodePlace:
 
 
 def _node(place: NodePlace, engine: Engine, abilities: Abilities | None = None) -> Node:
-    return Node(place.url, engine, abilities, node_id=place.node_id, on_event=_tell, token=place.token)
+    return Node(place.url, engine, abilities, node_id=place.node_id, on_event=_tell, token=place.token, tls=place.tls)
 
 
 def _work(crew: Crew, slots: int, place: NodePlace) -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
-from lingua_scheduler.domain.pools.languages import tag_of
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.sdk.checks import must_be_abilities
-from lingua_scheduler.sdk.engines import Abilities, Engine, Partial, Translation
-from lingua_scheduler.sdk.pipeline import Pipeline
+from lingua_sdk.checks import must_be_abilities
+from lingua_sdk.domain.languages import tag_of
+from lingua_sdk.engines import Abilities, Engine, JobOutput, ShowPartial
+from lingua_sdk.pipeline import Pipeline
+from lingua_sdk.protocol.node import JobAssign
 
 
 class OwnEngine:
@@ -36,7 +36,7 @@ class OwnEngine:
     def name(self) -> str:
         return self.engine.name
 
-    async def translate(self, job: JobAssign, partial: Partial) -> Translation:
+    async def translate(self, job: JobAssign, partial: ShowPartial) -> JobOutput:
         return await self.engine.translate(job, partial)
 
     def abilities(self) -> Abilities:

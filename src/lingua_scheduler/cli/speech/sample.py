@@ -9,10 +9,10 @@ from pathlib import Path
 from rich.text import Text
 
 from lingua_scheduler.cli.wording import PlainConsole
-from lingua_scheduler.protocol.session import TranslationResult, UiEvent
-from lingua_scheduler.sdk import wav
-from lingua_scheduler.sdk.audio import SAMPLE_RATE, Audio
-from lingua_scheduler.sdk.client import Client
+from lingua_sdk import wav
+from lingua_sdk.audio import SAMPLE_RATE, Audio
+from lingua_sdk.client import Client
+from lingua_sdk.protocol.session import TranslationResult, UiEvent
 
 RESULT_WITHIN_S = 30.0
 PLAYED_WITHIN_S = 20.0

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
-from lingua_scheduler.sdk.engines import Abilities
-from lingua_scheduler.sdk.failures import BrokenContract, whole_description_of
-from lingua_scheduler.sdk.pipeline import Pipeline
-from lingua_scheduler.sdk.self_test import pairs_of
+from lingua_sdk.engines import Abilities
+from lingua_sdk.failures import BrokenContract, whole_description_of
+from lingua_sdk.pipeline import Pipeline
+from lingua_sdk.self_test import pairs_of
 
 
 class _Part(NamedTuple):

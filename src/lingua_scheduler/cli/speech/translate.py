@@ -9,37 +9,41 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-import aiohttp
 import click
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 
 from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.options import Exit, fail
-from lingua_scheduler.cli.scheduler_access import addressed, not_allowed, unreachable, url_option
+from lingua_scheduler.cli.scheduler_access import addressed, not_allowed, url_option
+from lingua_scheduler.cli.speech.failures import UNREACHABLE, why_unreachable
 from lingua_scheduler.cli.speech.screen import LiveScreen
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.session import AsrPartial, MissingResult, TranslationResult
-from lingua_scheduler.sdk import microphone, wav
-from lingua_scheduler.sdk.access import AccessDenied
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.audio import SAMPLE_RATE
-from lingua_scheduler.sdk.client import Client, Heard, SessionFailed
-from lingua_scheduler.sdk.microphone import Gate, NoMicrophone
-from lingua_scheduler.sdk.recording import played
-from lingua_scheduler.sdk.watching import trouble_of
+from lingua_sdk import microphone, wav
+from lingua_sdk.access import AccessDenied
+from lingua_sdk.address import BadAddress
+from lingua_sdk.audio import SAMPLE_RATE
+from lingua_sdk.client import Client, Heard, SessionFailed
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.pairing import NO_PAIRING_CODE, code_in
+from lingua_sdk.microphone import Gate, NoMicrophone
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.session import AsrPartial, MissingResult, TranslationResult
+from lingua_sdk.recording import played
 
 # The meter shows this many decibels below the loudest sound there is.
 METER_DB = 60
 LOUDEST = 32_768
 
-SERVICE_UNAVAILABLE = 503
-# How a session fails that cannot be opened, or does not get its results.
-UNREACHABLE = (SessionFailed, aiohttp.ClientError, OSError, TimeoutError)
-
 # Sends everything there is to say, and returns when all of it is sent.
 Speak = Callable[[Client, LiveScreen], Awaitable[None]]
+
+
+class _Session(NamedTuple):
+    url: str
+    src_lang: str
+    tgt_lang: str
+    pairing_code: str
 
 
 @click.command()
@@ -50,6 +54,7 @@ Speak = Callable[[Client, LiveScreen], Awaitable[None]]
 @url_option
 @click.option("--save", type=click.Path(path_type=Path), help="Write the translated speech to this WAV file.")
 @click.option("--fast", is_flag=True, help="Send the file as fast as possible, not at the pace of speech.")
+@click.option("--pairing-code", default="", metavar="CODE", help="Use one private node: the code of lingua pair.")
 @click.option(
     "--json",
     "as_json",
@@ -72,6 +77,7 @@ def translate(
     url: str,
     save: Path | None,
     fast: bool,
+    pairing_code: str,
     as_json: bool,
     timeout_s: float,
 ) -> None:
@@ -84,6 +90,7 @@ def translate(
     lingua translate speech.wav --from en --to es --save spanish.wav --fast
     lingua translate a.wav --from en --to es --json | jq '.text_translated//empty'
     lingua translate --microphone --from en --to zh
+    lingua translate a.wav --from en --to es --pairing-code 4TXK2M7Q
 
     In a file, a pause of a second or more ends a sentence; the pause itself is not sent.
 
@@ -106,7 +113,7 @@ def translate(
         if not pcm16:
             fail(f"{sound} contains no audio", Exit.SETTINGS)
         speak = partial(_play, pcm16=pcm16, is_fast=fast, timeout_s=timeout_s)
-    speech = _run(speak, url, (src_lang, tgt_lang), as_json, timeout_s)
+    speech = _run(speak, _Session(url, src_lang, tgt_lang, pairing_code), as_json, timeout_s)
     if save is not None:
         try:
             wav.write(save, speech)
@@ -128,10 +135,13 @@ def _must_be_writable(path: Path) -> None:
         fail(f"{path} cannot be written: permission denied", Exit.SETTINGS)
 
 
-def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
+def _run(speak: Speak, wanted: _Session, as_json: bool, timeout_s: float) -> bytes:
     """The speech of all results. Every failure becomes a one-sentence error."""
+    url = wanted.url
+    if wanted.pairing_code and not code_in(wanted.pairing_code):
+        fail(NO_PAIRING_CODE.format(wanted.pairing_code), Exit.SETTINGS)
     try:
-        return asyncio.run(_converse(speak, url, languages, as_json, timeout_s))
+        return asyncio.run(_converse(speak, wanted, as_json, timeout_s))
     except (BadAddress, NoMicrophone) as error:
         fail(str(error), Exit.SETTINGS)
     except AccessDenied as error:
@@ -144,24 +154,10 @@ def _run(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, time
         fail(why_unreachable(error, url, timeout_s), Exit.SCHEDULER)
 
 
-def why_unreachable(error: Exception, url: str, timeout_s: float) -> str:
-    """What to tell the user about one of UNREACHABLE."""
-    match error:
-        case SessionFailed():
-            return str(error)
-        case TimeoutError():
-            return f"no result within {timeout_s:g} s; lingua status shows the nodes"
-        case aiohttp.WSServerHandshakeError(status=status):
-            why = f"the server at {url} is not a scheduler, or the path is wrong"
-            if status == SERVICE_UNAVAILABLE:
-                why = f"the scheduler at {url} accepts no sessions now: it is stopping or full; try again later"
-            return f"{why} (HTTP {status})"
-    return unreachable(url, trouble_of(error))
-
-
-async def _converse(speak: Speak, url: str, languages: tuple[str, str], as_json: bool, timeout_s: float) -> bytes:
+async def _converse(speak: Speak, wanted: _Session, as_json: bool, timeout_s: float) -> bytes:
     """Speak, show what comes back meanwhile and after it; return the speech of all results."""
-    async with Client(url, *languages, partials=True, token=shown_to(url)) as client:
+    url, *languages, code = wanted
+    async with Client(url, *languages, partials=True, pairing_code=code, token=shown_to(url)) as client:
         if client.unserved:
             # Nothing is sent: it would only be a failed job, and an alarm for the operators.
             why = addressed(client.unserved, url)

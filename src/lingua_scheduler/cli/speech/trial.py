@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, Self, TypeVar
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
-from lingua_scheduler.sdk.audio import Audio
-from lingua_scheduler.sdk.engines import Abilities, Engine
-from lingua_scheduler.sdk.self_test import PairTest, try_pair
-from lingua_scheduler.sdk.time_limits import asking_with
 from lingua_scheduler.settings import JobSettings
+from lingua_sdk.audio import Audio
+from lingua_sdk.engines import Abilities, Engine
+from lingua_sdk.self_test import PairTest, try_pair
+from lingua_sdk.time_limits import asking_with
 
 T = TypeVar("T")
 

@@ -16,23 +16,14 @@ from rich.console import Console
 from lingua_scheduler.cli.credentials import KeySource, shown_to
 from lingua_scheduler.cli.options import Exit, fail, span_of
 from lingua_scheduler.cli.scheduler_access import unreachable, url_option
+from lingua_scheduler.cli.watching.pictures import SomeEvents, understood, watch
 from lingua_scheduler.cli.watching.watching import begin, run, write_line
 from lingua_scheduler.cli.wording import clock, now_ms, plain, table_console
 from lingua_scheduler.domain.watching.picture import Event, Level
 from lingua_scheduler.domain.watching.verdict import SEVERITY
-from lingua_scheduler.sdk.watching import (
-    Connected,
-    Failures,
-    Interrupted,
-    Refused,
-    SomeEvents,
-    StreamMessage,
-    get,
-    reason_of,
-    trouble_of,
-    understood,
-    watch,
-)
+from lingua_sdk.http import Refused, get
+from lingua_sdk.trouble import Failures, reason_of, trouble_of
+from lingua_sdk.watching import Connected, Interrupted, StreamMessage
 
 KEPT = 500
 COLOURS = {Level.CRITICAL: "red", Level.WARNING: "yellow", Level.NOTICE: None}

@@ -79,6 +79,7 @@ def frame(seen: Seen, view: View, at_ms: int, width: int, height: int) -> list[T
     head = [
         *_top_lines(picture, view, at_ms, width, 1 if height < TALL else 3),
         *_traffic(picture, list(seen.history), width),
+        *([Text("rooms: ", style="dim") + sheet.room_line(picture)] if picture.rooms.rooms else ()),
     ]
     raised = [msgspec.structs.replace(one, text=with_command(one.text, view.command)) for one in picture.alarms]
     alarms = sheet.alarm_lines(raised, at_ms, width, min(MOST_ALARM_LINES, max(1, height // 4)))

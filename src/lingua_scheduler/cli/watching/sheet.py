@@ -21,7 +21,7 @@ from lingua_scheduler.cli.wording import (
     short_span,
     span,
 )
-from lingua_scheduler.domain.watching.pairs import is_echo, name_of, unlisted
+from lingua_scheduler.domain.watching.pairs import is_echo, name_of, private_nodes, unlisted
 from lingua_scheduler.domain.watching.picture import Alarm, Level, PairLook, Picture
 from lingua_scheduler.domain.watching.verdict import (
     NODE_LEVELS,
@@ -37,6 +37,7 @@ LABEL_WIDTH = 11
 _SINCE_WIDTH = 7
 _LINES_OF_AN_ALARM = 4
 _BAR_WIDTH = 10
+MOST_LANGUAGES = 6
 # What is said of a pair that such an alarm is about, and its style.
 MISSING_WORDS = {
     "pair.lost": ("lost", "red"),
@@ -75,7 +76,8 @@ def traffic_lines(picture: Picture, width: int) -> list[Text]:
     room = Text(f"{counted(now.sessions, 'session')}, ")
     waiting = f"{counted(now.jobs_waiting, 'job')} {'waits' if now.jobs_waiting == 1 else 'wait'}"
     room.append(waiting, style="yellow" if now.jobs_waiting else "")
-    room.append(f", {now.slots_taken} of {counted(now.slots_total, 'slot')} taken ")
+    slot = "public slot" if private_nodes(picture) else "slot"
+    room.append(f", {now.slots_taken} of {counted(now.slots_total, slot)} taken ")
     full = room + bar(now.slots_taken, now.slots_total, _BAR_WIDTH)
     return [*speeds, full if full.cell_len <= width else room]
 
@@ -180,8 +182,8 @@ class PairsLook(NamedTuple):
 
 def sorted_pairs(picture: Picture) -> PairsLook:
     served = [pair for pair in picture.pairs if pair.nodes and not is_echo(name_of(pair))]
-    # With one node every pair depends on it; this need not be shown.
-    is_fleet = len(picture.nodes) > 1
+    # With one public node every pair depends on it; this need not be shown.
+    is_fleet = len(picture.nodes) - private_nodes(picture) > 1
     return PairsLook(
         served=len(served) + unlisted(picture),
         echoes=sum(pair.nodes > 0 and is_echo(name_of(pair)) for pair in picture.pairs),
@@ -199,7 +201,9 @@ def pair_lines(picture: Picture, width: int) -> list[Text]:
     found = sorted_pairs(picture)
     text_only = f", {found.text_only} as text only" if found.text_only else ""
     echoes = f", {found.echoes} more into the same language" if found.echoes else ""
-    lines = [Text(f"{found.served} served{text_only}{echoes}", style="" if found.served else "red")]
+    by_public = " by public nodes" if private_nodes(picture) else ""
+    style = "" if found.served or by_public else "red"
+    lines = [Text(f"{found.served} served{by_public}{text_only}{echoes}", style=style)]
     thin = [f"{pair.src}:{pair.tgt} (only {pair.hangs_on})" for pair in found.thin]
     if any(cell_len(one) > width - len(" and 9999 more") for one in thin):
         # A name is shown whole or not at all.
@@ -224,7 +228,8 @@ def node_line(picture: Picture, command: str) -> Text:
     states = Counter(node.state for node in picture.nodes)
     if not states:
         return Text(f"none; start one with: {command} --engine sim", style="red")
-    line = Text(f"{len(picture.nodes)}: ")
+    private = private_nodes(picture)
+    line = Text(f"{len(picture.nodes)}{f' ({private} private)' if private else ''}: ")
     order = [*reversed(NODE_LEVELS), *sorted(states.keys() - NODE_LEVELS.keys())]
     each = [Text(f"{states[state]} {plain(state)}", level_style(node_level(state))) for state in order if states[state]]
     return line + Text(", ").join(each)
@@ -259,6 +264,21 @@ def instance_line(picture: Picture) -> Text:
     if stopped:
         line.append(f", {stopped} stopped", style="dim")
     return line.append(", " + (f"led by {plain(picture.leader)}" if picture.leader else "no leader"))
+
+
+def room_line(picture: Picture) -> Text:
+    """Empty if there are no rooms."""
+    rooms = picture.rooms
+    if not rooms.rooms:
+        return Text()
+    line = Text(f"{rooms.rooms} with {counted(rooms.members, 'member')}")
+    if rooms.guests:
+        line.append(f" and {counted(rooms.guests, 'guest')}")
+    each = [
+        f"{plain(language)} {count}" + (f" (p95 {latency(late)})" if (late := rooms.lag_p95_ms.get(language)) else "")
+        for language, count in rooms.languages.items()
+    ]
+    return line.append(f": {', '.join(each[:MOST_LANGUAGES])}{', …' if len(each) > MOST_LANGUAGES else ''}")
 
 
 def redis_line(picture: Picture) -> Text:

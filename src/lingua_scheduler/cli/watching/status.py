@@ -82,6 +82,7 @@ def screen(picture: Picture, at_ms: int, width: int, height: int, command: str) 
     traffic = sheet.labelled("traffic", sheet.traffic_lines(picture, inner))
     pairs = sheet.labelled("pairs", sheet.pair_lines(picture, inner))
     rest = [
+        *(sheet.labelled("rooms", sheet.fitting(sheet.room_line(picture), inner)) if picture.rooms.rooms else ()),
         *sheet.labelled("instances", sheet.fitting(sheet.instance_line(picture), inner)),
         *sheet.labelled("redis", sheet.fitting(sheet.redis_line(picture), inner)),
         *sheet.labelled("asked", sheet.fitting(sheet.scheduler_line(picture, at_ms), inner)),

@@ -14,10 +14,11 @@ from lingua_scheduler.cli.credentials import shown_to
 from lingua_scheduler.cli.scheduler_access import node_command, url_option
 from lingua_scheduler.cli.watching.frames import SORTS, View, frame, next_sort
 from lingua_scheduler.cli.watching.keys import keys
+from lingua_scheduler.cli.watching.pictures import watch
 from lingua_scheduler.cli.watching.watching import Stream, begin, run, write_line
 from lingua_scheduler.cli.wording import PIPED_WIDTH, PlainConsole, now_ms, table_console
 from lingua_scheduler.domain.watching.following import Seen
-from lingua_scheduler.sdk.watching import Connected, Interrupted, watch
+from lingua_sdk.watching import Connected, Interrupted
 
 # Curves are drawn as wide as the screen, and a pipe has no width.
 PIPED_COLUMNS = 200

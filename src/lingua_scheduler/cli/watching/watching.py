@@ -10,9 +10,10 @@ from typing import Any, NoReturn
 
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.scheduler_access import not_allowed, unreachable
-from lingua_scheduler.sdk.access import AccessDenied
-from lingua_scheduler.sdk.address import BadAddress
-from lingua_scheduler.sdk.watching import Connected, Interrupted, StreamMessage, Trouble
+from lingua_sdk.access import AccessDenied
+from lingua_sdk.address import BadAddress
+from lingua_sdk.trouble import Trouble
+from lingua_sdk.watching import Connected, Interrupted, StreamMessage
 
 Stream = AsyncGenerator[Connected | StreamMessage | Interrupted, None]
 

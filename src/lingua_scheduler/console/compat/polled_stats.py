@@ -20,11 +20,11 @@ from lingua_scheduler.console.compat.http_stats import (
     WebClients,
 )
 from lingua_scheduler.domain.nodes.model_hub import OfferedService
-from lingua_scheduler.domain.pools.languages import AUTO, Pair
 from lingua_scheduler.domain.watching.figures import OTHER
 from lingua_scheduler.domain.watching.pairs import is_echo, name_of, unlisted
 from lingua_scheduler.domain.watching.picture import InstanceLook, Level, NodeLook, Picture
 from lingua_scheduler.domain.watching.verdict import READY
+from lingua_sdk.domain.languages import AUTO, Pair
 
 SLICE = 500
 TOP_LANGUAGES = 10

@@ -35,6 +35,7 @@ class AuditAction:
     LOG_TRIMMED = "audit.trimmed"
     CREDENTIALS_REFUSED = "credentials.refused"
     SCHEDULER_STARTED = "scheduler.started"
+    LOGGED_IN = "login.oidc"
 
 
 class AuditOutcome(StrEnum):
@@ -114,7 +115,8 @@ _DECODER = msgspec.json.Decoder(AuditEntry)
 def actor_of(principal: Principal, address: str) -> AuditActor:
     return AuditActor(
         kind=principal.kind.value,
-        key_id=clean(principal.key_id),
+        # Operators without a key have a name at their identity provider.
+        key_id=clean(principal.subject if principal.is_person else principal.key_id),
         tenant=clean(principal.tenant),
         address=clean(address),
     )

@@ -26,6 +26,12 @@ def statement(head: AuditHead) -> bytes:
     return f"lingua audit anchor\0{head}".encode()
 
 
+def written(anchor: Anchor) -> str:
+    """As in a log; `read_anchors` reads it."""
+    head = anchor.head
+    return f"{EVENT} seq={head.seq} hash={head.hash} key={anchor.key_id} signature={anchor.signature}"
+
+
 def read_anchors(lines: Iterable[str]) -> Iterator[Anchor]:
     """Those in the lines of a log, as JSON or as on a terminal, also behind what a log collector puts before them."""
     for line in lines:

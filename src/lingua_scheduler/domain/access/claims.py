@@ -7,7 +7,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.access.grants import MAX_SUBJECT_CHARS, MAX_TOKEN_CHARS, Grants
+from lingua_scheduler.domain.access.grants import MAX_SUBJECT_CHARS, Grants
+from lingua_sdk.domain.vocabulary import MAX_TOKEN_CHARS
 
 # By how much the clock of an issuer may differ from ours.
 LEEWAY_MS = 30_000

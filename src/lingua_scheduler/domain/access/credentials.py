@@ -1,13 +1,14 @@
 """Credentials as they are kept: keys and revocations. Copies of two instances can be joined."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.access.key_texts import ID_CHARS, KeyKind
-from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
+from lingua_scheduler.domain.access.scopes import OF_USERS, Role, Scope, scopes_of
+from lingua_sdk.domain.key_texts import ID_CHARS, KeyKind
 
 ALL_TENANTS = "*"
 DEFAULT_TENANT = "default"
@@ -33,8 +34,8 @@ Labels = Annotated[
 Texts = Annotated[tuple[Annotated[str, Meta(max_length=256)], ...], Meta(max_length=64)]
 
 _SCOPES_OF_KIND: dict[KeyKind, frozenset[Scope]] = {
-    KeyKind.CLIENT: frozenset({Scope.SESSION_OPEN}),
-    KeyKind.SERVICE: frozenset({Scope.SESSION_OPEN, Scope.DISPATCH_CALL, Scope.TOKENS_MINT}),
+    KeyKind.CLIENT: OF_USERS - {Scope.DISPATCH_CALL},
+    KeyKind.SERVICE: OF_USERS | {Scope.TOKENS_MINT},
     KeyKind.NODE: frozenset({Scope.NODE_REGISTER}),
     KeyKind.ENROLMENT: frozenset({Scope.NODE_ENROL}),
     KeyKind.OPERATOR: frozenset(),
@@ -61,6 +62,8 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Of nodes, or of enrolment keys for the nodes that join with them: region, trust, owner and such. What a node says
     # of itself does not count. An ephemeral node's credential ends when the node stays away.
     labels: Labels = {}
+    # The node gets jobs of its tenant alone.
+    is_private: bool = False
     is_ephemeral: bool = False
     needs_approval: bool = False
     approved_ms: Ms = 0
@@ -83,13 +86,16 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     signing_key: Annotated[str, Meta(pattern=rf"^([0-9a-f]{{64}})?{END}")] = ""
     # The key that replaced it.
     successor: Annotated[str, Meta(max_length=ID_CHARS)] = ""
+    # Of nodes: the first of the keys that were rotated into this one. What belongs to a node key belongs to its line.
+    line: Annotated[str, Meta(max_length=ID_CHARS)] = ""
     # It was revoked while it was in a keys file. It may be there for ever, so its end is never forgotten.
     in_file: bool = False
 
     @property
     def scopes(self) -> frozenset[Scope]:
         if self.kind is KeyKind.OPERATOR:
-            return ROLES[self.role] if self.role is not None else frozenset()
+            is_for_all = self.tenant == ALL_TENANTS
+            return scopes_of(self.role, is_for_all=is_for_all) if self.role is not None else frozenset()
         return _SCOPES_OF_KIND[self.kind]
 
     @property
@@ -121,8 +127,17 @@ def joined(one: Credential, other: Credential) -> Credential:
         revoked_ms=first_end(one.revoked_ms, other.revoked_ms),
         approved_ms=first_end(one.approved_ms, other.approved_ms),
         successor=max(one.successor, other.successor),
+        # An instance of an older release does not keep it.
+        line=max(one.line, other.line),
         in_file=one.in_file or other.in_file,
     )
+
+
+def has_node_of_other_tenant(one: Credential, known: Iterable[Credential], now_ms: int) -> bool:
+    """Whether a valid credential of another tenant is for the same node. Two would be one node: the later registration
+    ends the earlier, and gets its jobs."""
+    of_node = (other for other in known if one.node_id and other.node_id == one.node_id)
+    return any(other.tenant != one.tenant and other.is_live(now_ms) for other in of_node)
 
 
 def joined_revocation(one: Revocation, other: Revocation) -> Revocation:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.access.credentials import Credential, first_end
-from lingua_scheduler.domain.access.key_texts import KeyKind, KeyText
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
 
 # A key that may let no more nodes in stays valid for as long, so that one that did not hear the answer can ask again.
 USED_UP_MS = 3_600_000
@@ -39,7 +39,8 @@ def joined_before(key: Credential, newcomer: Newcomer, known: Iterable[Credentia
 def may_join(key: Credential, newcomer: Newcomer, known: Iterable[Credential], now_ms: int) -> None:
     """Raises EnrolmentRefused, NodeIdTaken."""
     known = list(known)
-    if key.max_nodes and (joined := _count(key, known)) >= key.max_nodes:
+    if is_used_up(key, known):
+        joined = _count(key, known)
         many = "a node has" if joined == 1 else f"{joined} nodes have"
         raise EnrolmentRefused(f"the enrolment key is used up: {many} joined with it; ask for another")
     bound = (one for one in known if one.kind is KeyKind.NODE and one.node_id == newcomer.node_id)
@@ -58,6 +59,7 @@ def credential_for(key: Credential, newcomer: Newcomer, made: KeyText, now_ms: i
         node_id=newcomer.node_id,
         max_slots=key.max_slots,
         labels=key.labels,
+        is_private=key.is_private,
         is_ephemeral=key.is_ephemeral,
         needs_approval=key.needs_approval,
         networks=key.networks,
@@ -74,6 +76,11 @@ def after(key: Credential, known: Iterable[Credential], now_ms: int) -> Credenti
     if not key.max_nodes or _count(key, known) + 1 < key.max_nodes:
         return key
     return msgspec.structs.replace(key, expires_ms=first_end(key.expires_ms, now_ms + USED_UP_MS))
+
+
+def is_used_up(key: Credential, known: Iterable[Credential]) -> bool:
+    """Whether as many nodes have joined with an enrolment key as may."""
+    return bool(key.max_nodes) and _count(key, known) >= key.max_nodes
 
 
 def _count(key: Credential, known: Iterable[Credential]) -> int:

@@ -6,12 +6,21 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from lingua_scheduler.domain.access.credentials import ALL_TENANTS, END, Credential, Name, Tenant, Texts
+from lingua_scheduler.domain.access.credentials import (
+    ALL_TENANTS,
+    END,
+    MAX_CREDENTIALS,
+    Credential,
+    Labels,
+    Name,
+    Tenant,
+    Texts,
+)
 from lingua_scheduler.domain.access.grants import Pair
 from lingua_scheduler.domain.access.issuers import Algorithm, Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.access.scopes import Role
+from lingua_sdk.domain.key_texts import KeyKind
 
 KindName = Literal["client", "service", "node", "enrol", "operator", "metrics"]
 KINDS: dict[KindName, KeyKind] = {
@@ -29,15 +38,21 @@ LifeMs = Annotated[int, Meta(ge=0, le=MAX_LIFE_MS, description="Valid for so lon
 Tenants = Annotated[tuple[Tenant, ...], Meta(max_length=64)]
 NodeId = Annotated[str, Meta(pattern=rf"^([A-Za-z0-9][A-Za-z0-9._:-]{{0,63}})?{END}")]
 
-# Of which kind a key must be to have these; all other fields are for every kind.
-_OF_KIND: dict[str, KindName] = {
-    "role": "operator",
-    "act_for": "service",
-    "signs": "service",
-    "node_id": "node",
-    "max_slots": "node",
-    "origins": "client",
-    "pairs": "client",
+# Of which kinds a key must be to have these; all other fields are for every kind.
+_OF_KINDS: dict[str, tuple[KindName, ...]] = {
+    "role": ("operator",),
+    "act_for": ("service",),
+    "signs": ("service",),
+    "node_id": ("node",),
+    "max_slots": ("node", "enrol"),
+    "labels": ("node", "enrol"),
+    "is_private": ("node", "enrol"),
+    "max_nodes": ("enrol",),
+    "needs_approval": ("enrol",),
+    "is_ephemeral": ("enrol",),
+    "nodes_live_ms": ("enrol",),
+    "origins": ("client",),
+    "pairs": ("client",),
 }
 
 
@@ -53,7 +68,22 @@ class KeyWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     act_for: Annotated[Tenants, Meta(description="Of services: tenants that it may name; * = all")] = ()
     signs: Annotated[bool, Meta(description="Of services: it may sign tokens itself (HS256)")] = False
     node_id: Annotated[NodeId, Meta(description="Of nodes: the only one that may use it; empty = the first")] = ""
-    max_slots: Annotated[int, Meta(ge=0, le=1_000_000, description="Of nodes: at most so many jobs; 0 = any")] = 0
+    max_slots: Annotated[
+        int, Meta(ge=0, le=1_000_000, description="Of nodes and enrolment keys: at most so many jobs at once; 0 = any")
+    ] = 0
+    labels: Annotated[Labels, Meta(description="Of nodes and enrolment keys: region, trust, owner and such")] = {}
+    is_private: Annotated[
+        bool, Meta(description="Of nodes and enrolment keys: only jobs of the tenant go to these nodes")
+    ] = False
+    max_nodes: Annotated[
+        Annotated[int, Meta(ge=0, le=MAX_CREDENTIALS)] | None,
+        Meta(description="Of enrolment keys: so many nodes may join with it; 0 = any number, absent = 1"),
+    ] = None
+    needs_approval: Annotated[bool, Meta(description="Of enrolment keys: nodes wait until they are approved")] = False
+    is_ephemeral: Annotated[bool, Meta(description="Of enrolment keys: a node that stays away must join again")] = False
+    nodes_live_ms: Annotated[
+        int, Meta(ge=0, le=MAX_LIFE_MS, description="Of enrolment keys: nodes must join again after so long; 0 = never")
+    ] = 0
     origins: Annotated[Texts, Meta(description="Of clients: pages that may use it; none = all")] = ()
     pairs: Annotated[
         tuple[Pair, ...], Meta(max_length=64, description="Of clients: language pairs, zh:en or *:fr; none = all")
@@ -64,9 +94,9 @@ class KeyWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @property
     def fault(self) -> str:
         """What is wrong with it, as far as its own fields tell; empty if nothing."""
-        for field, kind in _OF_KIND.items():
-            if getattr(self, field) and self.kind != kind:
-                return f"{field} is for keys of kind {kind}"
+        for field, kinds in _OF_KINDS.items():
+            if getattr(self, field) and self.kind not in kinds:
+                return f"{field} is for keys of kind {' or '.join(kinds)}"
         if self.kind == "operator" and self.role is None:
             return f"an operator needs a role: {', '.join(Role)}"
         if self.tenant == ALL_TENANTS and self.kind != "operator":

@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.domain.access.credentials import Ms
-from lingua_scheduler.domain.access.key_texts import ID_CHARS
+from lingua_scheduler.domain.access.people import Person
+from lingua_sdk.domain.key_texts import ID_CHARS
 
 # A login link must be opened within this time, and only once.
 CODE_MS = 60_000
@@ -18,20 +19,31 @@ ID_BYTES = 8
 MAX_SECRET_CHARS = 64
 
 
-class Login(msgspec.Struct, frozen=True, kw_only=True):
-    """It ends with the key that it was made with, and no later than `expires_ms`."""
+class Login(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """It ends with the key that it was made with, and no later than `expires_ms`.
+
+    A person who came through an identity provider has no key."""
 
     id: Annotated[str, Meta(pattern=r"^[0-9a-f]{16}$")]
-    key_id: Annotated[str, Meta(min_length=ID_CHARS, max_length=ID_CHARS)]
+    key_id: Annotated[str, Meta(max_length=ID_CHARS)] = ""
+    person: Person | None = None
+    begun_ms: Ms = 0
     expires_ms: Ms
+
+    def __post_init__(self) -> None:
+        if (self.person is None) != (len(self.key_id) == ID_CHARS):
+            raise ValueError("a login is of a key or of a person")
 
 
 def fresh_secret() -> str:
     return secrets.token_urlsafe(SECRET_BYTES)
 
 
-def fresh_login(key_id: str, expires_ms: int) -> Login:
-    return Login(id=secrets.token_hex(ID_BYTES), key_id=key_id, expires_ms=expires_ms)
+def fresh_login(holder: str | Person, begun_ms: int, expires_ms: int) -> Login:
+    """`holder` is the id of a key, or a person without one."""
+    key_id, person = (holder, None) if isinstance(holder, str) else ("", holder)
+    login_id = secrets.token_hex(ID_BYTES)
+    return Login(id=login_id, key_id=key_id, person=person, begun_ms=begun_ms, expires_ms=expires_ms)
 
 
 def digest_of(secret: str) -> str:

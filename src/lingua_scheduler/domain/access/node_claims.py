@@ -6,10 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from lingua_scheduler.domain.access.claims import LEEWAY_MS, BadToken, ExpiredToken, from_base64
-
-# `typ` in the header of such tokens. No other token has it, so neither kind can be taken for the other.
-NODE_TOKEN = "lingua-node+jwt"
-MAX_NODE_TOKEN_S = 60
+from lingua_sdk.domain.vocabulary import MAX_NODE_TOKEN_S
 
 _Seconds = Annotated[int, Meta(ge=0, lt=2**40)]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, Credential, is_tenant
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.scopes import EVERYTHING, Needs, Scope
-from lingua_scheduler.domain.errors import HttpCode
+from lingua_sdk.domain.errors import HttpCode
+from lingua_sdk.domain.key_texts import KeyKind
 
 # Every session and every HTTP job asks for one.
 REMEMBERED_OWNERS = 4096
@@ -36,7 +36,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str = DEFAULT_TENANT
     # Of the key that it showed, or that signed its token; empty if it needed none.
     key_id: str = ""
-    # Of a token: the app's name for its user.
+    # Of a node key that was rotated: the first of its line, whose node ids are its own.
+    line: str = ""
+    # Of a token: the app's name for its user. Of an operator without a key: how they are known.
     subject: str = ""
     token_id: str = ""
     # Of an operator who logged in with the key; empty if it was shown itself.
@@ -47,12 +49,29 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     act_for: tuple[str, ...] = ()
     node_id: str = ""
     max_slots: int = 0
+    # Of a node that gets jobs of its tenant alone.
+    is_private: bool = False
     # Empty = all.
     pairs: tuple[str, ...] = ()
     max_sessions: int = 0
+    # Of a token at an open socket: whether its client sends newer ones by itself.
+    is_refreshing: bool = False
+    # Of a token for one room.
+    room_code: str = ""
+    is_listener: bool = False
 
     def may(self, needs: Needs) -> bool:
         return needs[0] is Scope.OPEN or not self.scopes.isdisjoint(needs)
+
+    @property
+    def limited_to(self) -> str | None:
+        """The tenant whose nodes and jobs alone it may know of; None: it may know of all."""
+        return None if self.kind in _WITHOUT_CREDENTIAL or self.tenant == ALL_TENANTS else self.tenant
+
+    @property
+    def is_person(self) -> bool:
+        """An operator without a key, whom an identity provider or a proxy knows."""
+        return self.kind is PrincipalKind.OPERATOR and not self.key_id
 
     @property
     def owner(self) -> str:
@@ -62,7 +81,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         """
         if self.kind in _WITHOUT_CREDENTIAL:
             return ""
-        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}:{self.key_id}"
+        return f"{self.tenant}/{self.subject}" if self.subject else f"{self.tenant}:{self.line or self.key_id}"
 
     @property
     def owner_digest(self) -> str:
@@ -108,13 +127,20 @@ def holder_of(credential: Credential) -> Principal:
         scopes=credential.scopes,
         tenant=credential.tenant,
         key_id=credential.id,
+        line=credential.line,
         issued_ms=credential.created_ms,
         expires_ms=credential.expires_ms,
         act_for=credential.act_for,
         node_id=credential.node_id,
         max_slots=credential.max_slots,
+        is_private=credential.is_private,
         pairs=credential.pairs,
     )
+
+
+def is_same_node(one: Principal, other: Principal) -> bool:
+    """Whether both are one node, shown with two credentials."""
+    return (one.kind, one.tenant, one.node_id) == (other.kind, other.tenant, other.node_id) and bool(one.node_id)
 
 
 class Denied(NamedTuple):

@@ -1,21 +1,24 @@
 """Penalties for failed attempts: who fails too often must wait, twice as long each time."""
 
-from lingua_scheduler.domain.guards.backoff import Backoff
-from lingua_scheduler.domain.guards.rates import Bucket
+from lingua_scheduler.domain.guards.rates import Bucket, Budget
+from lingua_sdk.domain.backoff import Backoff
 
 FAILURES_PER_MIN = 20
 PAUSES = Backoff(60.0, 3_600.0)
 # Who has not failed for so long starts anew.
 FORGET_S = 7_200.0
+# Of those that must wait, so many tries a second are looked at all the same: one of them may be right.
+LOOKS_PER_S = 50
 MAX_REMEMBERED = 10_000
 
 
 class _Record:
-    __slots__ = ("bucket", "failed_at", "pauses", "until_s")
+    __slots__ = ("bucket", "failed_at", "looks", "pauses", "until_s")
 
     def __init__(self) -> None:
         self.bucket = Bucket(FAILURES_PER_MIN / 60, FAILURES_PER_MIN - 1)
         self.failed_at = 0.0
+        self.looks = Budget(LOOKS_PER_S)
         self.pauses = 0
         self.until_s = 0.0
 
@@ -33,6 +36,11 @@ class Penalties:
         """Time until it may try again; 0 if it may now."""
         record = self._records.get(name)
         return 0.0 if record is None else max(0.0, record.until_s - now_s)
+
+    def may_look(self, name: str, now_s: float) -> bool:
+        """Whether a try that costs something is looked at; of a name that must wait, only some are."""
+        record = self._records.get(name)
+        return record is None or record.until_s <= now_s or record.looks.take(now_s)
 
     def failed(self, name: str, now_s: float) -> None:
         record = self._records.get(name)

@@ -1,5 +1,9 @@
 """Rate limiters: a token bucket that delays, a budget that drops, and an allowance that refuses."""
 
+MINUTE_S = 60.0
+# Names whose tries are counted; the oldest are forgotten first.
+MAX_KNOWN = 10_000
+
 
 class Bucket:
     """A token bucket that delays: a rate per second and a burst.
@@ -81,6 +85,28 @@ class Allowance:
         some = min(amount, int(self._left))
         self._left -= some
         return some
+
+
+class MinuteAllowances:
+    """So many per minute and name; without a name as many as one likes."""
+
+    __slots__ = ("_known", "_per_min")
+
+    def __init__(self, per_min: int) -> None:
+        self._per_min = per_min
+        self._known: dict[str, Allowance] = {}
+
+    def has(self, name: str, now_s: float) -> bool:
+        return not name or name not in self._known or self._known[name].has(1, now_s)
+
+    def take(self, name: str, now_s: float) -> bool:
+        if not name:
+            return True
+        allowance = self._known.pop(name, None) or Allowance(self._per_min / MINUTE_S, self._per_min)
+        self._known[name] = allowance
+        if len(self._known) > MAX_KNOWN:
+            del self._known[next(iter(self._known))]
+        return allowance.take(1, now_s)
 
 
 class Paces:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
+from lingua_sdk.domain.errors import RETRYABLE, ErrorCode
 
 
 class JobState(StrEnum):

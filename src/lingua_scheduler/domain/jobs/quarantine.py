@@ -3,9 +3,9 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from lingua_scheduler.domain.errors import RETRYABLE, ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import OTHER, Loss
+from lingua_sdk.domain.errors import RETRYABLE, ErrorCode
+from lingua_sdk.domain.losses import OTHER, Loss
 
 
 class Mark(StrEnum):

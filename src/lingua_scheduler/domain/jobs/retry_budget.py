@@ -1,8 +1,8 @@
 """Retry back-off and retry budget: how soon a job is retried, and how many retries are allowed overall."""
 
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.guards.backoff import Backoff
-from lingua_scheduler.domain.jobs.losses import OTHER
+from lingua_sdk.domain.backoff import Backoff
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import OTHER
 
 PAUSES = Backoff(0.05, 1.0, jitter=0.5)
 # The node never started, is gone, or refused immediately: retry on another node without a delay.

@@ -7,12 +7,9 @@ from enum import Enum
 
 import msgspec
 
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.jobs import retry_budget
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
-from lingua_scheduler.domain.jobs.losses import Loss, known_reason
 from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
 from lingua_scheduler.domain.jobs.retry_steps import (
     AWAY,
@@ -30,6 +27,9 @@ from lingua_scheduler.domain.jobs.retry_steps import (
     Renewal,
 )
 from lingua_scheduler.domain.pools.names import Pool
+from lingua_sdk.domain.backoff import Backoff
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import Loss, known_reason
 
 NEVER_LEFT = (Loss.SEND_FAILED,)
 # The node vanished or forgot the job, or the way to it broke: not its fault, and it may be back. When there is no
@@ -303,7 +303,7 @@ class RetryCourse(msgspec.Struct, eq=False, gc=False):
             cause = f" ({self._cause})" if self._cause else ""
             told = f"{which.get(made, f'all {made} attempts failed, the last one')}: {self.lost}{cause}"
             return ErrorCode.ALL_CANDIDATES_FULL_OR_FAILED, told
-        src, tgt, _ = Pool.parse(self.pool)
+        src, tgt = Pool.parse(self.pool).pair
         match outcome:
             case DispatchOutcome.NOBODY:
                 return ErrorCode.NO_CAPABLE_NODE, ""

@@ -4,8 +4,8 @@ from enum import Enum, StrEnum
 
 import msgspec
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
+from lingua_sdk.domain.errors import ErrorCode
 
 # Texts for callers; the address of Redis appears only in logs.
 AWAY = "Redis is unavailable; try again shortly"

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 MAX_SERVICES = 10_000
 MAX_CHARS = 128

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lingua_scheduler.domain.pools.pools import Languages
+from lingua_sdk.domain.vocabulary import TEXT_INPUT
 
 NOTICED_PERCENT = 5
 # Ids become parts of keys and leases.
@@ -120,6 +121,7 @@ class Features(NamedTuple):
     semantic: bool = False  # it repairs text unless told not to; others do so only when asked
     turns: bool = False  # it reads the flags of a cut as we mean them, and parts of a speech share a `turn_id`
     quarantine: bool = False  # it takes the commands `quarantined` and `recovered`, for its log
+    text_input: bool = False  # it takes jobs that bring text instead of audio
 
     def __str__(self) -> str:
         """The form stored in Redis; older releases read only the digit."""
@@ -136,8 +138,8 @@ class Features(NamedTuple):
 
 
 # In the order of the fields of `Features`: as nodes announce them, and as Redis has them.
-ANNOUNCED = ("job_ack", "lid", "context_text", "semantic", "turns", "quarantine")
-_FEATURE_LETTERS = "lcstq"
+ANNOUNCED = ("job_ack", "lid", "context_text", "semantic", "turns", "quarantine", TEXT_INPUT)
+_FEATURE_LETTERS = "lcstqi"
 # The kinds of service a job may need, in the order of the fields of `PipelineTerms`.
 SERVICES = ("asr", "nmt", "tts", "semantic", "tone")
 

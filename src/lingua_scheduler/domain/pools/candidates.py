@@ -53,10 +53,10 @@ class Candidate(NamedTuple):
 
 def services_for(pool: str) -> tuple[str, ...]:
     """The kinds of service a job of this pool needs."""
-    src, tgt, facet = Pool.parse(pool)
-    needed = ["asr", "semantic"]
-    if src != tgt:
+    asked = Pool.parse(pool)
+    needed = [] if asked.is_from_text else ["asr", "semantic"]
+    if asked.pair.src != asked.pair.tgt:
         needed.append("nmt")
-    if facet == Facet.SPEECH:
+    if asked.facet == Facet.SPEECH:
         needed.append("tts")
     return tuple(needed)

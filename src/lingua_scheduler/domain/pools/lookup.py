@@ -61,8 +61,9 @@ def ranges(tag: str) -> list[str]:
 
 def nearest(pool: str, tags: ServedTags, serves: Serves) -> str:
     """The served pool that stands for this one; the same if there is none."""
-    src, tgt, facet = Pool.parse(pool)
-    served = (str(Pool(*pair, facet)) for pair in ordered(tags.candidates(src), tags.candidates(tgt)))
+    asked = Pool.parse(pool)
+    (src, tgt), named = asked.pair, Pool.from_text if asked.is_from_text else Pool
+    served = (str(named(*pair, asked.facet)) for pair in ordered(tags.candidates(src), tags.candidates(tgt)))
     return next(filter(serves, served), pool)
 
 

@@ -1,14 +1,16 @@
 """Admission: which pools a node belongs to."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
 from lingua_scheduler.domain.pools.language_names import language_name
-from lingua_scheduler.domain.pools.languages import MAX_PAIRS, Pair
-from lingua_scheduler.domain.pools.names import Facet
+from lingua_scheduler.domain.pools.names import Facet, private_name
 from lingua_scheduler.domain.pools.reach import Reach, Served, reach_between, wide_pool
+from lingua_scheduler.domain.pools.text_reach import text_reach
+from lingua_sdk.domain.languages import Pair
 
 # Ways to put languages together whose membership is remembered; a fleet has as many as it has kinds of nodes.
 REMEMBERED_MAX = 16
@@ -40,25 +42,41 @@ class Membership(NamedTuple):
     # Of a wide node, and how it is stored.
     reach: Reach | None = None
     definition: str = ""
+    # To whom the node is private; empty if it is for all.
+    tenant: str = ""
 
     @property
     def serves(self) -> Collection[str]:
         """The pools of every pair it serves, whichever it joins."""
-        return self.pools if self.reach is None else Served(self.reach)
+        return self.pools if self.reach is None else Served(self.reach, self.tenant)
 
 
 @lru_cache(maxsize=REMEMBERED_MAX)
-def membership_of(languages: Languages, admission: Admission) -> Membership:
+def membership_of(languages: Languages, admission: Admission, *, takes_text: bool = False) -> Membership:
     """Nodes with the same languages share one value."""
-    reach = reach_of(languages, admission)
-    if reach.count() > MAX_PAIRS:
+    reach = reach_of(languages, admission, takes_text=takes_text)
+    if reach.is_wide:
         definition = reach.encoded()
         return Membership(frozenset({wide_pool(definition)}), reach, definition)
     return Membership(frozenset(Served(reach)))
 
 
-def reach_of(languages: Languages, admission: Admission) -> Reach:
-    """Every pair the node serves."""
+@lru_cache(maxsize=REMEMBERED_MAX)
+def private_membership(public: Membership, tenant: str) -> Membership:
+    """The same for a node that is private to a tenant: pools that no other job names."""
+    return public._replace(pools=frozenset(private_name(pool, tenant) for pool in public.pools), tenant=tenant)
+
+
+def reach_of(languages: Languages, admission: Admission, *, takes_text: bool = False) -> Reach:
+    """Every pair the node serves. One that takes text needs neither recognition nor repair for jobs that bring it."""
+    heard = _reach_of_speech(languages, admission)
+    if not takes_text:
+        return heard
+    written = text_reach(languages.asr | languages.semantic, languages.tts, languages.translations)
+    return replace(heard, from_text=written)
+
+
+def _reach_of_speech(languages: Languages, admission: Admission) -> Reach:
     match admission:
         case Admission.STRICT:
             targets = _targets(languages)
@@ -72,12 +90,14 @@ def reach_of(languages: Languages, admission: Admission) -> Reach:
             return reach_between(languages.asr, languages.semantic, languages.tts, declared=None)
 
 
-def why_unpooled(languages: Languages, admission: Admission, label: str = "{} languages") -> str | None:
+def why_unpooled(
+    languages: Languages, admission: Admission, label: str = "{} languages", *, takes_text: bool = False
+) -> str | None:
     """Why a node with these languages gets no jobs, and the next step; None if it serves a pair.
 
     `label` makes the name of a list from its kind, as the node writes it.
     """
-    if membership_of(languages, admission).pools:
+    if membership_of(languages, admission, takes_text=takes_text).pools:
         return None
     lists = {"asr": languages.asr, "semantic": languages.semantic}
     if admission is Admission.ASR_TTS:
@@ -86,6 +106,13 @@ def why_unpooled(languages: Languages, admission: Admission, label: str = "{} la
     if empty:
         return f"no jobs until it declares {_listed(empty, 'and')} (pools.admission)"
     return "no jobs: no language pair follows from the languages it declares (pools.admission)"
+
+
+def missing_from_text(src: str, tgt: str, facet: str) -> str:
+    """Why no node takes text of a pair; clients do not ask for that, but a job may be left without its node."""
+    does = [f"translates {language_name(src)} into {language_name(tgt)}"] if src != tgt else []
+    does += [f"speaks {language_name(tgt)}"] if facet == Facet.SPEECH else []
+    return f"no node that takes text {' and '.join(does)}"
 
 
 def missing_abilities(src: str, tgt: str, facet: str, admission: Admission, fleet: Sequence[Languages]) -> str:

@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from lingua_scheduler.domain.pools.lookup import ServedTags
-from lingua_scheduler.domain.pools.names import Pool, is_wide
+from lingua_scheduler.domain.pools.names import Pool, is_wide, private_name, public_name, tenant_of
 from lingua_scheduler.domain.pools.reach import Reach
 
 # Pairs asked for that are remembered; beyond that they are worked out again.
@@ -47,17 +47,22 @@ class PoolMap:
     """The pool map: pool → shards, each with its number of nodes. It is a hint: Redis decides.
 
     A pair's nodes are those of its own pool and of all wide pools that serve it. A wide pool without a definition is
-    ignored, because the languages of its nodes are unknown.
+    ignored, because the languages of its nodes are unknown. Private nodes are in the maps of their tenants alone.
     """
 
     def __init__(self, nodes: Mapping[str, Mapping[int, int]], reaches: Mapping[str, Reach] | None = None) -> None:
         self._counts = {pool: {shard: n for shard, n in shards.items() if n > 0} for pool, shards in nodes.items()}
-        self._nodes = {pool: shards for pool, shards in self._counts.items() if not is_wide(pool)}
+        shared = {pool: shards for pool, shards in self._counts.items() if not tenant_of(pool)}
+        self._nodes = {pool: shards for pool, shards in shared.items() if not is_wide(pool)}
         self._wide = {
-            pool: WidePoolShards(reach, self._counts[pool])
+            pool: WidePoolShards(reach, shared[pool])
             for pool, reach in sorted((reaches or {}).items())
-            if self._counts.get(pool)
+            if shared.get(pool)
         }
+        # Tenant → the map of its private nodes, under the public names. Usually there is none.
+        self.private: Mapping[str, PoolMap] = {}
+        if len(shared) < len(self._counts):
+            self.private = _by_tenant(self._counts, reaches or {})
         self._spreads: dict[str, _Spread | None] = {}
         if not self._wide:
             self._spreads = {pool: _Spread(shards) for pool, shards in self._nodes.items() if shards}
@@ -80,10 +85,12 @@ class PoolMap:
 
     @cached_property
     def tags(self) -> ServedTags:
-        """Every language tag that a node serves."""
+        """Every language tag that a node serves, also from text alone."""
         found = {tag for pool, shards in self._nodes.items() if shards for tag in Pool.parse(pool).pair}
         for wide in self._wide.values():
             found |= wide.reach.sources | wide.reach.text
+            if (written := wide.reach.from_text) is not None:
+                found |= written.sources | written.targets | written.voices
         return ServedTags(found)
 
     @property
@@ -94,6 +101,14 @@ class PoolMap:
     @property
     def wide(self) -> Mapping[str, WidePoolShards]:
         return self._wide
+
+    @property
+    def definitions(self) -> dict[str, str]:
+        """Of all wide pools, also private ones."""
+        found = {pool: wide.reach.encoded() for pool, wide in self._wide.items()}
+        for tenant, own in self.private.items():
+            found |= {private_name(pool, tenant): text for pool, text in own.definitions.items()}
+        return found
 
     @property
     def counts(self) -> Mapping[str, Mapping[int, int]]:
@@ -159,3 +174,15 @@ class PoolMap:
             nodes = self.nodes_of(pool)
             spread = self._spreads[pool] = _Spread(nodes) if nodes else None
         return spread
+
+
+def _by_tenant(counts: Mapping[str, Mapping[int, int]], reaches: Mapping[str, Reach]) -> dict[str, PoolMap]:
+    nodes: dict[str, dict[str, Mapping[int, int]]] = {}
+    for pool, shards in counts.items():
+        if shards and (tenant := tenant_of(pool)):
+            nodes.setdefault(tenant, {})[public_name(pool)] = shards
+    defined: dict[str, dict[str, Reach]] = {tenant: {} for tenant in nodes}
+    for pool, reach in reaches.items():
+        if (tenant := tenant_of(pool)) in defined:
+            defined[tenant][public_name(pool)] = reach
+    return {tenant: PoolMap(own, defined[tenant]) for tenant, own in nodes.items()}

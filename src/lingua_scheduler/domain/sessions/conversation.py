@@ -7,9 +7,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 from lingua_scheduler.domain.sessions.handover import Beginning, CutNote
 from lingua_scheduler.domain.sessions.ordering import Ordering, Released
-from lingua_scheduler.domain.sessions.received_frames import Received
 from lingua_scheduler.domain.sessions.result_groups import Context, Groups, TurnPart
 from lingua_scheduler.domain.sessions.utterances import Cut, CutRules, Cutter
+from lingua_sdk.domain.received_frames import Received
 
 T = TypeVar("T")
 
@@ -173,6 +173,12 @@ class Conversation(Generic[T]):
         self._cutter.claim_index(index)
         return UtteranceEntry.TAKEN
 
+    def number_other(self) -> int:
+        """A number for the outcome of another one's speech: no outcome of this conversation has it."""
+        index = self._cutter.next_index
+        self._cutter.number_next(index + 1)
+        return index
+
     def is_under_way(self, index: int) -> bool:
         return index in self._ordering
 
@@ -212,9 +218,9 @@ class Conversation(Generic[T]):
     def context(self, group_now_ms: float) -> Context | None:
         return self._groups.context(group_now_ms)
 
-    def part(self, text: str, group_now_ms: float) -> TurnPart:
+    def part(self, text: str, group_now_ms: float, heard_at: str | None = None) -> TurnPart:
         """A result with text leaves: its place in its group."""
-        return self._groups.next_part(text, group_now_ms)
+        return self._groups.next_part(text, group_now_ms, heard_at)
 
     def begin_with(self, seq: int) -> None:
         """The first frame of a session has this number, and so has its first utterance.
@@ -225,7 +231,8 @@ class Conversation(Generic[T]):
             return
         self._has_begun = True
         if seq <= MAX_INDEX:
-            self._cutter.begin_at(seq, 0)
+            # Numbers may have been given to what others said.
+            self._cutter.begin_at(max(seq, self._cutter.next_index), 0)
             self._received = Received(seq)
 
     def _expected(self, cuts: list[Cut]) -> list[Cut]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from lingua_scheduler.domain.pools.languages import AUTO
 from lingua_scheduler.domain.pools.lookup import ServedTags, Serves, ordered
 from lingua_scheduler.domain.sessions.terms import Terms
+from lingua_sdk.domain.languages import AUTO
 
 
 def matched(terms: Terms, tags: ServedTags, serves: Serves) -> Terms | None:

@@ -58,6 +58,11 @@ class Ordering(Generic[T]):
         first_ready_ms = min(place.ready_at_ms for place in self._places.values() if place.item is not None)
         return first_ready_ms + next(iter(self._places.values())).hold_ms
 
+    def is_settled(self, index: int) -> bool:
+        """Whether its outcome is there, and waits for those before it."""
+        place = self._places.get(index)
+        return place is not None and place.item is not None
+
     def is_too_far_ahead(self, index: int) -> bool:
         """One stray number must not push all others out of the window; the first may be any."""
         return 0 <= self._highest < index - WINDOW

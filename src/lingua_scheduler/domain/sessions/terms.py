@@ -4,10 +4,10 @@ from functools import cache
 from typing import NamedTuple
 
 from lingua_scheduler.domain.nodes.nodes import SERVICES
-from lingua_scheduler.domain.pools.languages import AUTO, MAX_TAG_CHARS, is_code
 from lingua_scheduler.domain.pools.names import Facet, Pool
+from lingua_sdk.domain.languages import AUTO, MAX_TAG_CHARS, is_code
+from lingua_sdk.domain.vocabulary import TWO_WAY_AUTO
 
-TWO_WAY_AUTO = "two_way_auto"
 # Every one of them is a pool that the node must be in.
 MAX_AUTO_LANGS = 16
 

@@ -8,6 +8,7 @@ import msgspec
 
 from lingua_scheduler.domain.cluster.instances import key_ids
 from lingua_scheduler.domain.nodes.nodes import NodeState
+from lingua_scheduler.domain.pools.language_names import language_name
 from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.watching.figures import MINUTE_MS
 from lingua_scheduler.domain.watching.lost_pairs import drained_nodes, lack_of, last_resorts, lost_pools
@@ -45,7 +46,7 @@ ABOUT_WANTED = frozenset({PAIR_LOST, "pair.quarantined", UNSERVED})
 # For want of these jobs fail, and the failures need no alarm of their own.
 MISSING = frozenset({"nodes.none", *ABOUT_WANTED})
 # What an outage of Redis makes look so: neither nodes, heartbeats nor the lease of the leader could be written.
-UNSETTLED = MISSING | {"node.silent", "leader.none"}
+UNSETTLED = MISSING | {"room.language_unserved", "node.silent", "leader.none"}
 
 Values = dict[str, str | int | float]
 
@@ -99,6 +100,13 @@ class Sight(NamedTuple):
     unprotected: Sequence[str] = ()
     # Keys in use that end soon, and when (ms).
     expiring: Mapping[str, int] = {}
+    # Pools that members of live rooms need to be understood by the others, and how many members do.
+    needed_in_rooms: Mapping[str, int] = {}
+    # Tenants in which room codes are being guessed, and how many wrong ones were named in a minute.
+    guessing: Mapping[str, int] = {}
+    # Instances whose TLS certificate expires soon, and when (ms); and those that cannot use their newer files.
+    certificates: Mapping[str, int] = {}
+    refused_certificates: Sequence[str] = ()
     # When nodes or a wanted pair were last missing.
     missed_at_ms: int = 0
 
@@ -243,6 +251,31 @@ def _pairs_quarantined(sight: Sight) -> Iterator[Alarm]:
         yield _alarm(sight, "pair.quarantined", Level.CRITICAL, f"{src}:{tgt}", said, values)
 
 
+def _rooms_unserved(sight: Sight) -> Iterator[Alarm]:
+    """By the language that is not served: whatever its listeners lack, they are in the room and wait."""
+    if not any(map(takes_work, sight.nodes)):
+        return
+    lost: dict[str, list[Pool]] = {}
+    for name in lost_pools(sight.needed_in_rooms, sight.pairs, sight.wide):
+        if not last_resorts(name, sight.nodes, sight.wide):
+            pool = Pool.parse(name)
+            lost.setdefault(pool.tgt, []).append(pool)
+    for tgt, pools in sorted(lost.items()):
+        sources = [pool.src for pool in pools]
+        speakers = sum(sight.needed_in_rooms[str(pool)] for pool in pools)
+        named = listed(sources, 0, MOST_PAIRS)
+        people = "1 member speaks" if speakers == 1 else f"{speakers} members speak"
+        text = (
+            f"In rooms {people} {named}, and others there want {language_name(tgt)}: no node translates into it. "
+            f"Start one with: lingua node --languages {','.join([*sources[:MOST_PAIRS], tgt])}"
+        )
+        is_lost = any(sight.is_expected(str(pool.pair)) for pool in pools)
+        values: Values = {"language": tgt, "sources": named, "members": speakers}
+        values["languages"] = ",".join([*sources[:MOST_PAIRS], tgt])
+        level = Level.CRITICAL if is_lost else Level.WARNING
+        yield _alarm(sight, "room.language_unserved", level, tgt, text, values)
+
+
 def _pairs_full(sight: Sight) -> Iterator[Alarm]:
     waiting: Counter[str] = Counter()
     for pool, jobs in sight.waiting.items():
@@ -258,7 +291,8 @@ def _pairs_full(sight: Sight) -> Iterator[Alarm]:
 
 
 def _pairs_thin(sight: Sight) -> Iterator[Alarm]:
-    if len(sight.nodes) < 2:
+    # Pairs are of public nodes.
+    if sum(not node.is_private for node in sight.nodes) < 2:
         return
     for pair in sight.pairs:
         if pair.hangs_on and not is_echo(name_of(pair)):
@@ -277,7 +311,7 @@ def _nodes_sick(sight: Sight) -> Iterator[Alarm]:
                 f" lingua node-info {node.node_id} for its last errors, and check its log."
             )
             values: Values = {"node_id": node.node_id, "until_ms": node.quarantined_until_ms}
-            yield _alarm(sight, "node.quarantined", Level.WARNING, node.node_id, text, values)
+            yield _alarm(sight, "node.quarantined", Level.WARNING, node.node_id, text, values, node.tenant)
 
 
 def _nodes_silent(sight: Sight) -> Iterator[Alarm]:
@@ -286,7 +320,7 @@ def _nodes_silent(sight: Sight) -> Iterator[Alarm]:
         if interval_ms > 0 and sight.at_ms - node.seen_at_ms > SILENT_INTERVALS * interval_ms:
             text = f"{node.node_id} sends no heartbeats. Check whether it runs and can be reached."
             values: Values = {"node_id": node.node_id, "seen_at_ms": node.seen_at_ms}
-            yield _alarm(sight, "node.silent", Level.WARNING, node.node_id, text, values)
+            yield _alarm(sight, "node.silent", Level.WARNING, node.node_id, text, values, node.tenant)
 
 
 def _nodes_lost(sight: Sight) -> Iterator[Alarm]:
@@ -297,7 +331,7 @@ def _nodes_lost(sight: Sight) -> Iterator[Alarm]:
             served = f"{node.wide_pairs} pairs"
         text = f"{name} disconnected without draining; it served {served}. Check its machine, or start another node."
         values: Values = {"node_id": name, "pairs": served}
-        yield _since(_alarm(sight, "node.lost", Level.WARNING, name, text, values), at_ms)
+        yield _since(_alarm(sight, "node.lost", Level.WARNING, name, text, values, node.tenant), at_ms)
 
 
 def _instances_dead(sight: Sight) -> Iterator[Alarm]:
@@ -348,6 +382,30 @@ def _keys_expiring(sight: Sight) -> Iterator[Alarm]:
         minutes = max(0, ends_ms - sight.at_ms) // 60_000
         text = f"The key {key} is in use and ends in {minutes} min. Give its users a newer one."
         yield _alarm(sight, "key.expiring", Level.WARNING, key, text, {"key": key, "ends_ms": ends_ms})
+
+
+def _rooms_guessing(sight: Sight) -> Iterator[Alarm]:
+    for tenant, wrong in sight.guessing.items():
+        text = (
+            f"Room codes of tenant {tenant} are being guessed: {wrong} wrong ones in a minute. Each address has one "
+            "try a minute for now; rooms.guessing in the log names those that were refused."
+        )
+        yield _alarm(sight, "rooms.guessing", Level.WARNING, tenant, text, {"tenant": tenant, "wrong": wrong}, tenant)
+
+
+def _certificates(sight: Sight) -> Iterator[Alarm]:
+    for instance, ends_ms in sight.certificates.items():
+        hours = (ends_ms - sight.at_ms) // 3_600_000
+        text = f"The TLS certificate of {instance} expires in {hours} h. Renew it; it is loaded without a restart."
+        if ends_ms <= sight.at_ms:
+            text = f"The TLS certificate of {instance} has expired: clients and nodes do not connect. Renew it."
+        level = Level.CRITICAL if ends_ms <= sight.at_ms else Level.WARNING
+        values: Values = {"instance": instance, "ends_ms": ends_ms}
+        yield _alarm(sight, "certificate.expiring", level, instance, text, values)
+    if sight.refused_certificates:
+        names = listed(sight.refused_certificates, 0, MOST_PAIRS)
+        text = f"The TLS files of {names} have changed and cannot be used. See tls.unusable in the log."
+        yield _alarm(sight, "certificate.refused", Level.WARNING, "", text, {"instances": names})
 
 
 def _unreadable(sight: Sight) -> Iterator[Alarm]:
@@ -403,6 +461,7 @@ _LOOKS = (
     _nodes_none,
     _pairs_lost,
     _pairs_quarantined,
+    _rooms_unserved,
     _pairs_full,
     _pairs_thin,
     _nodes_sick,
@@ -413,6 +472,8 @@ _LOOKS = (
     _keys_differ,
     _auth_off,
     _keys_expiring,
+    _rooms_guessing,
+    _certificates,
     _unreadable,
     _leader,
     _jobs_failing,
@@ -431,8 +492,8 @@ def _bounded(found: list[Alarm]) -> list[Alarm]:
     return [*found[: EACH_MAX - 1], summary]
 
 
-def _alarm(sight: Sight, code: str, level: Level, subject: str, text: str, values: Values) -> Alarm:
-    return Alarm(code=code, level=level, subject=subject, since_ms=sight.at_ms, text=text, values=values)
+def _alarm(sight: Sight, code: str, level: Level, subject: str, text: str, values: Values, tenant: str = "") -> Alarm:
+    return Alarm(code=code, level=level, subject=subject, since_ms=sight.at_ms, text=text, values=values, tenant=tenant)
 
 
 def _lower(sentence: str) -> str:

@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Any
 
 from lingua_scheduler.domain.nodes.nodes import NodeState
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.watching.following import wide_load
 from lingua_scheduler.domain.watching.gathering import gathered
 from lingua_scheduler.domain.watching.pairs import covers, is_echo, name_of
@@ -20,6 +19,7 @@ from lingua_scheduler.domain.watching.picture import (
     Room,
     WideLook,
 )
+from lingua_sdk.domain.languages import Pair
 
 # At most this many events of one kind are listed; the rest are counted.
 EACH_MAX = 100
@@ -95,7 +95,7 @@ def delta(before: Picture, after: Picture) -> dict[str, Any]:
 
 _WHOLE = (
     *("leader", "map_version", "map_made_at_ms", "dead_letters", "failures", "slow", "alarms"),
-    *("jobs_ended", "session_languages", "verdict", "needs_look"),
+    *("jobs_ended", "session_languages", "verdict", "needs_look", "rooms", "detours", "scaling"),
 )
 
 
@@ -121,7 +121,7 @@ def _lasting(node: NodeLook) -> tuple[Any, ...]:
     return (
         *(node.instance_id, node.state, node.shard, node.max_jobs, node.quarantined_until_ms, node.unavailable),
         *(node.speech, node.text, node.services, node.version, node.platform, node.types),
-        *(node.cores, node.memory_gb, node.gpu_gb, node.wide),
+        *(node.cores, node.memory_gb, node.gpu_gb, node.wide, node.tenant),
         # It takes work or it does not: more than a load.
         node.free is None,
     )
@@ -172,17 +172,18 @@ def _nodes(before: Picture, after: Picture) -> Iterator[Event]:
     for node in came:
         values: Values = {"node_id": node.node_id, "instance_id": node.instance_id, "slots": node.max_jobs}
         text = f"{node.node_id} joined with {node.max_jobs} {'slot' if node.max_jobs == 1 else 'slots'}"
-        yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values)
+        yield _event(after, "node.joined", Level.NOTICE, node.node_id, text, values, node.tenant)
     for node in known.values():
         # The picture does not show whether it drained first; if it did not, there is an alarm.
         announced = ", as announced" if node.state == NodeState.DRAINING else ""
         values = {"node_id": node.node_id, "from": node.state}
-        yield _event(after, "node.left", Level.NOTICE, node.node_id, f"{node.node_id} left{announced}", values)
+        text = f"{node.node_id} left{announced}"
+        yield _event(after, "node.left", Level.NOTICE, node.node_id, text, values, node.tenant)
     for then, node in changed:
         level = Level.NOTICE if node.state in _FINE else Level.WARNING
         text = f"{node.node_id} is {node.state}, was {then.state}"
         values = {"node_id": node.node_id, "from": then.state, "to": node.state}
-        yield _event(after, "node.state_changed", level, node.node_id, text, values)
+        yield _event(after, "node.state_changed", level, node.node_id, text, values, node.tenant)
 
 
 def _pairs(before: Picture, after: Picture) -> Iterator[Event]:
@@ -241,7 +242,7 @@ def _failures(before: Picture, after: Picture) -> Iterator[Event]:
         if job.job_id not in known:
             text = f"{job.job_id} ({job.src} → {job.tgt}) failed: {job.reason}"
             values: Values = {name: getattr(job, name) for name in ("job_id", "src", "tgt", "node_id", "reason")}
-            yield _event(after, "job.failed", Level.WARNING, job.job_id, text, values)
+            yield _event(after, "job.failed", Level.WARNING, job.job_id, text, values, job.tenant)
 
 
 def _alarms(before: Sequence[Alarm], after: Picture) -> Iterator[Event]:
@@ -254,7 +255,8 @@ def _alarms(before: Sequence[Alarm], after: Picture) -> Iterator[Event]:
             if name not in others:
                 level = alarm.level if kind == "alarm.raised" else Level.NOTICE
                 values: Values = dict(alarm.values) | {"code": alarm.code}
-                yield _event(after, kind, level, alarm.subject, told.format(alarm.text), values)
+                text = told.format(alarm.text)
+                yield _event(after, kind, level, alarm.subject, text, values, alarm.tenant)
 
 
 def _by_pair(pairs: Iterable[PairLook]) -> dict[str, PairLook]:
@@ -275,5 +277,5 @@ def _bounded(events: list[Event]) -> list[Event]:
     return [*events[: EACH_MAX - 1], summary]
 
 
-def _event(after: Picture, kind: str, level: Level, subject: str, text: str, values: Values) -> Event:
-    return Event(at_ms=after.at_ms, kind=kind, level=level, subject=subject, text=text, values=values)
+def _event(after: Picture, kind: str, level: Level, subject: str, text: str, values: Values, tenant: str = "") -> Event:
+    return Event(at_ms=after.at_ms, kind=kind, level=level, subject=subject, text=text, values=values, tenant=tenant)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from lingua_scheduler.domain.watching.alarms import LostNode
+from lingua_scheduler.domain.watching.demanded import DemandMemory
 from lingua_scheduler.domain.watching.picture import Alarm, Event
 
 # Instances look at slightly different times: what they see of one change is at most so far apart.
@@ -25,6 +26,7 @@ class FleetMemory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     alarms: list[Alarm] = []
     served_by: dict[str, str] = {}
     lost: dict[str, LostNode] = {}
+    demand: DemandMemory = DemandMemory()
 
     def is_fresh(self, now_ms: int) -> bool:
         return now_ms - self.at_ms < FRESH_MS

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from lingua_scheduler.domain.pools.languages import is_code
 from lingua_scheduler.domain.pools.names import Facet, Pool
+from lingua_sdk.domain.languages import is_code
 
 # A pair that was served when it was asked for is wanted for so long; one that no node served is soon forgotten,
 # because every client may ask for anything.

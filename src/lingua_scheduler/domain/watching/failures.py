@@ -33,6 +33,8 @@ class FailedJob(Look, frozen=True, kw_only=True):
     instance_id: str = ""
     # The customer, if the client named one.
     tenant_id: str = ""
+    # Whose job it was, by its credential; empty if that is not known.
+    tenant: str = ""
     # Of a summary: how many failures it stands for. They were too many to record one by one, and it has no ids.
     count: int = 1
 
@@ -47,6 +49,8 @@ class FailureFilter(NamedTuple):
     pair: str = ""
     code: str = ""
     tenant_id: str = ""
+    # Whose job it was, whatever the client named.
+    tenant: str = ""
 
     def takes(self, failure: FailedJob) -> bool:
         wanted = (
@@ -56,6 +60,7 @@ class FailureFilter(NamedTuple):
             (self.pair, f"{failure.src}:{failure.tgt}"),
             (self.code, failure.code),
             (self.tenant_id[:MAX_TENANT_CHARS], failure.tenant_id),
+            (self.tenant, failure.tenant),
         )
         return failure.at_ms >= self.since_ms and all(asked in ("", found) for asked, found in wanted)
 
@@ -73,6 +78,7 @@ def look_of(failure: FailedJob) -> JobLook:
         took_ms=failure.took_ms,
         session_id=failure.session_id,
         utterance_index=failure.utterance_index,
+        tenant=failure.tenant,
     )
 
 
@@ -84,10 +90,11 @@ class FailureKind(NamedTuple):
     tgt: str
     node_id: str = ""
     instance_id: str = ""
+    tenant: str = ""
 
 
 def kind_of(failure: FailedJob) -> FailureKind:
-    return FailureKind(failure.code, failure.src, failure.tgt, failure.node_id, failure.instance_id)
+    return FailureKind(failure.code, failure.src, failure.tgt, failure.node_id, failure.instance_id, failure.tenant)
 
 
 def summaries(counts: Mapping[FailureKind, int], at_ms: int) -> Iterable[FailedJob]:

@@ -8,7 +8,9 @@ import msgspec
 
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
 from lingua_scheduler.domain.watching.latency import LatencyTally, merged
+from lingua_scheduler.domain.watching.pair_work import PairWork
 from lingua_scheduler.domain.watching.picture import JobLook, Moment, NodeLook
+from lingua_scheduler.domain.watching.rooms import RoomFigures
 
 # Of a list or a table one instance tells no more than this.
 NAMED_MAX = 200
@@ -36,6 +38,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # Pools that jobs asked for since the figures before.
     asked: list[str] = []
     waiting: dict[str, int] = {}
+    # What jobs cost the public nodes, by pair (src:tgt).
+    work: dict[str, PairWork] = {}
     nodes: int = 0
     # Nodes that said they take no more work, and then left, a moment ago.
     goodbyes: list[str] = []
@@ -51,8 +55,14 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_unprotected: bool = False
     # Keys in use that end soon, and when (ms).
     expiring: dict[str, int] = {}
+    # Tenants in which room codes are being guessed, and how many wrong ones were named in a minute.
+    guessing: dict[str, int] = {}
+    # When its TLS certificate expires (ms), if that is soon; and whether its newer files cannot be used.
+    certificate_ends_ms: int = 0
+    is_certificate_refused: bool = False
     # A person watches the fleet through this instance.
     is_watched: bool = False
+    rooms: RoomFigures = RoomFigures()
 
 
 class Growth(NamedTuple):
@@ -149,6 +159,14 @@ def summed(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for table in tables:
         total.update(table)
     return dict(total)
+
+
+def highest(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for table in tables:
+        for name, count in table.items():
+            found[name] = max(count, found.get(name, 0))
+    return found
 
 
 def most_common(counts: Mapping[str, int], most: int = NAMED_MAX) -> dict[str, int]:

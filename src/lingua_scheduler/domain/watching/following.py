@@ -6,9 +6,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from lingua_scheduler.domain.watching.pair_work import ScalingLook
 from lingua_scheduler.domain.watching.pairs import name_of
 from lingua_scheduler.domain.watching.picture import (
     Alarm,
+    DetourLook,
     Event,
     FleetVerdict,
     InstanceLook,
@@ -18,6 +20,7 @@ from lingua_scheduler.domain.watching.picture import (
     NodeLook,
     PairLook,
     Picture,
+    RoomsLook,
     WideLook,
 )
 
@@ -76,6 +79,9 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     alarms: list[Alarm] | UnsetType = UNSET
     verdict: FleetVerdict | UnsetType = UNSET
     needs_look: NeedsLook | UnsetType = UNSET
+    rooms: RoomsLook | UnsetType = UNSET
+    detours: list[DetourLook] | UnsetType = UNSET
+    scaling: ScalingLook | UnsetType = UNSET
 
 
 class Whole(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +112,9 @@ _WHOLE_VALUES = (
     "alarms",
     "verdict",
     "needs_look",
+    "rooms",
+    "detours",
+    "scaling",
 )
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.watching.picture import Event
+from lingua_sdk.domain.languages import Pair
 
 # From this many on they are told as one, which names the first few.
 MANY = 4

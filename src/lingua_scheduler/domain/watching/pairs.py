@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Iterator
 
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.lookup import ServedTags, nearest
 from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.pools.reach import SPEECH, TEXT, Reach
 from lingua_scheduler.domain.watching.picture import NodeLook, PairLook, Picture, WideLook
 from lingua_scheduler.domain.watching.verdict import PROBATION, READY, pair_level, room_of
+from lingua_sdk.domain.languages import Pair
 
 # Without one of these there is no text; without a voice there is no speech.
 _NEEDED = frozenset({"asr", "nmt", "semantic"})
@@ -203,6 +203,11 @@ def reaches(wide: WideLook, name: str, targets: Collection[str]) -> bool:
     if src not in wide.sources or tgt not in targets:
         return False
     return src == tgt or wide.translations is None or tgt in wide.translations.get(src, ())
+
+
+def private_nodes(picture: Picture) -> int:
+    """How many of the nodes are for one tenant alone: slots and pairs are counted without them."""
+    return sum(node.is_private for node in picture.nodes)
 
 
 def unlisted(picture: Picture) -> int:

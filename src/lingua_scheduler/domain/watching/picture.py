@@ -4,6 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
+from lingua_scheduler.domain.pools.ladder import Rung
+from lingua_scheduler.domain.watching.pair_work import ScalingLook
+
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A part of a picture."""
@@ -64,6 +67,10 @@ class NodeLook(Look, frozen=True, kw_only=True):
     wide_pairs: int = 0
     # The verdict on it; None: it is well.
     level: Level | None = None
+    # The tenant of its credential; empty if that is not known: a release before wrote it.
+    tenant: str = ""
+    # Whether it gets jobs of that tenant alone. Pairs and sums are of the other nodes.
+    is_private: bool = False
 
 
 class PairLook(Look, frozen=True, kw_only=True):
@@ -82,6 +89,16 @@ class PairLook(Look, frozen=True, kw_only=True):
     room: Room = Room.NONE
     # The verdict on it; None: it is well.
     level: Level | None = None
+
+
+class DetourLook(Look, frozen=True, kw_only=True):
+    """A pair that no node translates alone, and how the ladder serves it."""
+
+    src: str
+    tgt: str
+    rung: Rung
+    # The third language, if there is one.
+    pivot: str = ""
 
 
 class WideLook(Look, frozen=True, kw_only=True):
@@ -145,6 +162,8 @@ class JobLook(Look, frozen=True, kw_only=True):
     # Shortened; empty in what a release before told of it.
     session_id: str = ""
     utterance_index: int = -1
+    # Whose job it is; empty if that is not known, as below.
+    tenant: str = ""
 
 
 class Moment(Look, frozen=True, kw_only=True):
@@ -187,6 +206,8 @@ class Alarm(Look, frozen=True, kw_only=True):
     handled_by: str = ""
     # When it first became critical after it was less; 0: never. What was acknowledged before was not that bad.
     worse_since_ms: int = 0
+    # Of the node that it is about; empty if it is about anything else.
+    tenant: str = ""
 
 
 class Event(Look, frozen=True, kw_only=True):
@@ -199,6 +220,8 @@ class Event(Look, frozen=True, kw_only=True):
     subject: str
     text: str
     values: dict[str, str | int | float] = {}
+    # Of the node or job that it is about; empty if it is about anything else.
+    tenant: str = ""
 
 
 class FleetVerdict(Look, frozen=True, kw_only=True):
@@ -223,6 +246,20 @@ class NeedsLook(Look, frozen=True, kw_only=True):
     nodes: list[str]
     # Those that are only counted.
     more: int = 0
+
+
+class RoomsLook(Look, frozen=True, kw_only=True):
+    """All rooms together. Which there are is listed elsewhere."""
+
+    rooms: int = 0
+    members: int = 0
+    # Those who only listen.
+    guests: int = 0
+    # In which languages people read and hear the others, and how many.
+    languages: dict[str, int] = {}
+    # From the end of speech to its delivery, by language, in the last minute or two.
+    lag_p50_ms: dict[str, float] = {}
+    lag_p95_ms: dict[str, float] = {}
 
 
 class Picture(Look, frozen=True, kw_only=True):
@@ -256,3 +293,7 @@ class Picture(Look, frozen=True, kw_only=True):
     # None in pictures of a release that does not judge.
     verdict: FleetVerdict | None = None
     needs_look: NeedsLook | None = None
+    rooms: RoomsLook = RoomsLook()
+    # Of public nodes.
+    detours: list[DetourLook] = []
+    scaling: ScalingLook = ScalingLook()

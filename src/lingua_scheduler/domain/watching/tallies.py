@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.jobs.losses import Loss, known_reason
+from lingua_sdk.domain.losses import Loss, known_reason
 
 STEP_MS = 300_000
 STEPS = 12

@@ -1,10 +1,14 @@
 """The leader signs the head of the audit log and writes it to the ordinary log, which leaves the machine."""
 
+import asyncio
+import os
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.audit import AuditHead, read_entry
-from lingua_scheduler.domain.access.audit_anchors import statement
+from lingua_scheduler.domain.access.audit_anchors import Anchor, read_anchors, statement, written
 from lingua_scheduler.domain.access.audit_check import AuditCheck, AuditFaultKind, AuditVerdict
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.store.access.audit import AuditStore
@@ -15,6 +19,45 @@ _log = logs.get()
 ANCHOR_S = 300.0
 
 
+class AnchorMemory:
+    """The furthest anchor in a file, so that a log that Redis lost as a whole is not taken for one that never was."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def keep(self, anchor: Anchor) -> None:
+        """A full disk is no reason to stop."""
+        try:
+            await asyncio.to_thread(self._keep, anchor)
+        except OSError as error:
+            _log.warning("audit.anchor_unwritten", path=str(self._path), error=str(error))
+
+    def read(self) -> Anchor | None:
+        """Raises OSError, if the file is there and cannot be read."""
+        try:
+            with self._path.open(errors="replace") as file:
+                return max(read_anchors(file), default=None)
+        except FileNotFoundError:
+            return None
+
+    def _keep(self, anchor: Anchor) -> None:
+        known = self.read()
+        if known is not None and known.key_id == anchor.key_id and known.head.seq >= anchor.head.seq:
+            return
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Made with mode 0600; it gets its name when it is whole.
+        descriptor, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as file:
+                file.write(f"{written(anchor)}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            Path(draft).replace(self._path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+
+
 class Anchors:
     def __init__(
         self,
@@ -22,12 +65,14 @@ class Anchors:
         keys: AuditKeys,
         every: int,
         is_leading: Callable[[], bool],
+        memory: AnchorMemory | None = None,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._store = store
         self._keys = keys
         self._every = every
         self._is_leading = is_leading
+        self._memory = memory
         self._clock = clock
         self._anchored = AuditHead()
         self._anchored_at_s = clock()
@@ -67,6 +112,8 @@ class Anchors:
                     return
         signature = self._keys.sign(statement(head))
         _log.info("audit.anchor", seq=head.seq, hash=head.hash, key=self._keys.current, signature=signature)
+        if self._memory is not None:
+            await self._memory.keep(Anchor(head, self._keys.current, signature))
 
     async def _checked(self, head: AuditHead) -> AuditVerdict:
         # The last one that was signed is the beginning, so that the next must follow it.

@@ -11,9 +11,9 @@ from typing import TypeVar
 import msgspec
 
 from lingua_scheduler.domain.access.credential_sets import CredentialSet
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
-from lingua_scheduler.store.reading import credential_of, issuer_of, revocation_of
+from lingua_scheduler.store.reading import credential_of, issuer_of, revocation_of, written_credential
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 _log = logs.get()
 
@@ -77,11 +77,12 @@ class Backup:
 
     def _write(self, known: CredentialSet) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        credentials = {name: written_credential(one) for name, one in known.credentials.items()}
         # Made with mode 0600; it gets its name when it is whole, so a reader sees the old copy or the new one.
         descriptor, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(known._asdict()))
+                file.write(msgspec.json.encode(known._replace(credentials=credentials)._asdict()))
                 file.flush()
                 os.fsync(file.fileno())
             Path(draft).replace(self._path)

@@ -10,17 +10,18 @@ from lingua_scheduler.domain.access.credential_sets import CredentialSet, check_
 from lingua_scheduler.domain.access.credentials import (
     Credential,
     Revocation,
+    has_node_of_other_tenant,
     is_revocation_name,
     joined,
 )
 from lingua_scheduler.domain.access.issuers import Issuer, joined_issuer
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.services.access.backup import Backup
 from lingua_scheduler.services.access.keys_file import KeysFile
 from lingua_scheduler.services.access.uses import KeyUses
 from lingua_scheduler.store.access.credentials import CredentialStore, Stored, issuer_entry, key_entry
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.backoff import Backoff
 
 _log = logs.get()
 
@@ -148,6 +149,8 @@ class CredentialBook:
             known = self.find(credential.id)
             if known is not None and joined(known, credential) != joined(credential, known):
                 raise CredentialIdTaken(f"there is another key {credential.id}")
+            if known is None and has_node_of_other_tenant(credential, self.all(), self._wall_ms()):
+                raise CredentialIdTaken(f"the node id {credential.node_id} is of another tenant; choose another one")
             return CredentialSet(credentials={credential.id: credential})
 
         await self.change(change)

@@ -4,15 +4,14 @@ It needs no I/O: all credentials are in memory."""
 
 import hmac
 from collections.abc import Callable
-from enum import StrEnum, auto
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.credentials import Credential, first_end
-from lingua_scheduler.domain.access.key_texts import BadKey, KeyKind, KeyText, looks_like_a_key, shown
 from lingua_scheduler.domain.access.logins import Login
+from lingua_scheduler.domain.access.node_certificates import PeerCertificate
 from lingua_scheduler.domain.access.principals import (
     ANONYMOUS,
     LOCAL,
@@ -21,18 +20,20 @@ from lingua_scheduler.domain.access.principals import (
     PrincipalKind,
     enrolment_refused,
     holder_of,
+    is_same_node,
     token_expired,
     unauthenticated,
 )
 from lingua_scheduler.domain.access.scopes import OPEN, Needs
-from lingua_scheduler.domain.errors import HttpCode
-from lingua_scheduler.domain.guards.addresses import meter_of, read_address
-from lingua_scheduler.domain.guards.origins import is_loopback
-from lingua_scheduler.domain.guards.penalties import Penalties
 from lingua_scheduler.services.access import standing
+from lingua_scheduler.services.access.guesses import Guesses, name_of
 from lingua_scheduler.services.access.keyholders import misplaced
+from lingua_scheduler.services.access.people import People
+from lingua_scheduler.services.access.visits import MISSING, Shown, Via, Visit, missing_from
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.domain.key_texts import BadKey, KeyKind, KeyText, looks_like_a_key, shown
 
 _log = logs.get()
 
@@ -40,47 +41,6 @@ _log = logs.get()
 _NOT_IN_QUERY = {KeyKind.OPERATOR: "an operator key", KeyKind.ENROLMENT: "an enrolment key"}
 # Of no key: an unknown id takes as long as a wrong secret.
 _NO_DIGEST = "0" * 64
-_MISSING = "a credential is required; send a key or a token as Authorization: Bearer, or in the URL as access_token"
-_NOT_LOCAL = f"{_MISSING}. On loopback none is required without a proxy, at a loopback name and from own pages"
-
-
-class NoKeys(Exception):
-    """No caller could come in: credentials are required, and none is known."""
-
-
-def require_keys(settings: AuthSettings, host: str, *, has_none: bool) -> None:
-    """Raises NoKeys. Without any key a credential is still required."""
-    if not has_none or settings.mode == "off" or (settings.mode == "auto" and is_loopback(host)):
-        return
-    why = "auth.mode is required" if settings.mode == "required" else f"server.host is {host}"
-    raise NoKeys(f"{why} and no key exists: lingua keys create --admin, or --set auth.mode=off to let every caller in")
-
-
-class Via(StrEnum):
-    """Where in a request the credential was."""
-
-    HEADER = auto()
-    SUBPROTOCOL = auto()
-    QUERY = auto()
-    COOKIE = auto()
-    FRAME = auto()
-
-
-class Shown(NamedTuple):
-    text: str
-    via: Via
-
-    def __repr__(self) -> str:
-        """Without the text: a traceback may show it."""
-        return f"Shown(via={self.via})"
-
-
-class Visit(NamedTuple):
-    """`is_local`: from this computer, to a scheduler that only listens there, and not through a proxy."""
-
-    address: str
-    origin: str | None
-    is_local: bool
 
 
 class UsedCredentials(standing.KnownCredentials, Protocol):
@@ -89,6 +49,12 @@ class UsedCredentials(standing.KnownCredentials, Protocol):
 
 class ReadsTokens(Protocol):
     def read(self, text: str, now_ms: int) -> Principal | Denied: ...
+
+    def knows(self, text: str) -> bool: ...
+
+
+class ReadsCertificates(Protocol):
+    def read(self, certificate: PeerCertificate, visit: Visit, now_ms: int) -> Principal | Denied: ...
 
 
 class KnowsLogins(Protocol):
@@ -117,9 +83,10 @@ class Doorkeeper:
         self._mode = settings.mode
         self._grace_ms = settings.expired_grace_ms
         self._wall_ms = wall_ms
-        self._clock = clock
-        self._penalties = Penalties()
+        self._guesses = Guesses(clock)
+        self.people = People(settings)
         self.logins: KnowsLogins | None = None
+        self.certificates: ReadsCertificates | None = None
         # Called for every refusal, with the address and what may be shown of the key.
         self.on_denied: Callable[[str, str], None] = _tell_nobody
 
@@ -131,18 +98,17 @@ class Doorkeeper:
         if needs == OPEN:
             # Also with a credential that has ended: its owner must be able to read why.
             return LOCAL if self.needs_none(visit) else ANONYMOUS
-        if given is None:
+        if visit.certificate is not None:
+            principal = self._by_certificate(visit.certificate, given, visit)
+        elif given is None and visit.user is None:
             if self.needs_none(visit):
                 return LOCAL
-            detail = _NOT_LOCAL if self._mode == "auto" and is_loopback(visit.address) else _MISSING
+            detail = MISSING if self._mode == "required" else missing_from(visit)
             return self._told(Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="no credential"), visit)
-        if given.via is Via.COOKIE:
-            principal = self._by_login(given.text, visit)
-            if isinstance(principal, Denied) and self.needs_none(visit):
-                # Browsers send cookies by themselves, those of a login that has ended too.
-                return LOCAL
-        else:
+        elif given is not None and given.via is not Via.COOKIE:
             principal = self._identify(given, visit)
+        else:
+            principal = self._by_browser(given, visit)
         if isinstance(principal, Principal) and not principal.may(needs):
             scopes = " or ".join(scope.value for scope in needs)
             detail = f"the credential lacks the scope {scopes}"
@@ -173,10 +139,7 @@ class Doorkeeper:
     def due_ms(self, principal: Principal) -> int:
         """When a connection must end because its credential has expired; 0 = never."""
         key = self._book.find(principal.key_id) if principal.key_id else None
-        ends = [ms for ms in (principal.expires_ms, key.expires_ms if key is not None else 0) if ms]
-        # People log in again, and lose nothing by that.
-        grace_ms = 0 if principal.login_id else self._grace_ms
-        return min(ends) + grace_ms if ends else 0
+        return standing.due_ms(principal, key, self._grace_ms)
 
     def now_ms(self) -> int:
         return self._wall_ms()
@@ -199,10 +162,39 @@ class Doorkeeper:
         credential = self._book.find(key_id)
         return unauthenticated("unknown key") if credential is None else self._standing(credential, visit)
 
+    def _by_certificate(self, certificate: PeerCertificate, given: Shown | None, visit: Visit) -> Principal | Denied:
+        """A key or token beside it must be of the same node. A cookie does not count, which browsers send unasked."""
+        if self.certificates is None:
+            return self._told(unauthenticated("certificates are not read"), visit)
+        found = self.certificates.read(certificate, visit, self._wall_ms())
+        if isinstance(found, Denied):
+            return self._told(found, visit)
+        if given is None or given.via is Via.COOKIE:
+            self._book.used(found.key_id)
+            return found
+        other = self._identify(given, visit)
+        if isinstance(other, Denied) or is_same_node(found, other):
+            return other
+        detail = "the certificate and the credential beside it are of different callers; send one"
+        return self._told(Denied(400, ErrorCode.INVALID_MESSAGE.value, detail, reason="two credentials"), visit)
+
+    def _by_browser(self, cookie: Shown | None, visit: Visit) -> Principal | Denied:
+        """A login counts before whom the proxy names: people log in to have another role than there."""
+        found = unauthenticated("no login") if cookie is None else self._by_login(cookie.text, visit)
+        if isinstance(found, Principal):
+            return found
+        if visit.user is not None:
+            by_proxy = self.people.by_proxy(visit.user, self._wall_ms())
+            return self._told(by_proxy, visit) if isinstance(by_proxy, Denied) else by_proxy
+        # Browsers send cookies by themselves, those of a login that has ended too.
+        return LOCAL if self.needs_none(visit) else found
+
     def _by_login(self, secret: str, visit: Visit) -> Principal | Denied:
         login = self.logins.find(secret) if self.logins is not None else None
         if login is None:
             return self._told(unauthenticated("unknown login"), visit)
+        if login.person is not None:
+            return self._by_person(login, visit)
         found = self.by_key_id(login.key_id, visit)
         if isinstance(found, Denied):
             return self._told(found, visit, shown(KeyKind.OPERATOR, login.key_id))
@@ -210,25 +202,25 @@ class Doorkeeper:
         ends_ms = first_end(found.expires_ms, login.expires_ms)
         return msgspec.structs.replace(found, login_id=login.id, expires_ms=ends_ms)
 
+    def _by_person(self, login: Login, visit: Visit) -> Principal | Denied:
+        found = self.people.by_login(login)
+        if found is None:
+            return self._told(unauthenticated("the group has no role any more"), visit)
+        if reason := standing.objection(self._book, found, self._wall_ms()):
+            return self._told(unauthenticated(reason), visit)
+        return found
+
     def _identify(self, given: Shown, visit: Visit) -> Principal | Denied:
-        key: KeyText | None = None
-        fault = ""
+        key, fault = None, ""
         if looks_like_a_key(given.text):
             try:
                 key = KeyText.parse(given.text)
             except BadKey as error:
                 fault = str(error)
-        name = self._penalty_name(visit, key)
-        if name and (wait_s := self._penalties.wait_s(name, self._clock())):
-            detail = "too many wrong credentials from this address; try again later"
-            denied = Denied(429, HttpCode.RATE_LIMITED.value, detail, int(wait_s) + 1, reason="too many failures")
-            return self._told(denied, visit, shown(key.kind, key.id) if key else "")
-        found = self._denied_key(fault) if fault else self._read(given, key, visit)
+        name, told = self._guess_name(visit, key), shown(key.kind, key.id) if key else ""
+        found = self._denied_key(fault) if fault else self._read(given, key, visit, name)
         if isinstance(found, Denied):
-            # An expired one is no guess: pages go on sending theirs for hours, and others share their address.
-            if name and found.code == HttpCode.UNAUTHENTICATED:
-                self._penalties.failed(name, self._clock())
-            return self._told(found, visit, shown(key.kind, key.id) if key else "")
+            return self._told(self._guesses.counted(found, name), visit, told)
         if found.key_id:
             self._book.used(found.key_id)
         return found
@@ -238,11 +230,13 @@ class Doorkeeper:
         denied = unauthenticated(fault)
         return denied._replace(detail="the key has a typing error") if "typing error" in fault else denied
 
-    def _read(self, given: Shown, key: KeyText | None, visit: Visit) -> Principal | Denied:
+    def _read(self, given: Shown, key: KeyText | None, visit: Visit, name: str) -> Principal | Denied:
         if key is not None:
             return self._by_key(key, given.via, visit)
         if self._tokens is None:
             return unauthenticated("no key, and tokens are not read")
+        if not self._tokens.knows(given.text) and (denied := self._guesses.unread(name)):
+            return denied
         found = self._tokens.read(given.text, self._wall_ms())
         if isinstance(found, Principal) and found.kind is PrincipalKind.NODE:
             # A node signs its tokens itself, so that what its credential restricts is not in them.
@@ -283,14 +277,11 @@ class Doorkeeper:
         self.on_denied(visit.address, key_id)
         return denied
 
-    def _penalty_name(self, visit: Visit, key: KeyText | None) -> str:
-        """Under which failures are counted: a key and an address. Other addresses can still use the key, and other keys
-        the address."""
+    def _guess_name(self, visit: Visit, key: KeyText | None) -> str:
+        """Under which a failure is counted; empty if it is not."""
         if visit.is_local and self._mode != "required":
             return ""
-        address = read_address(visit.address)
-        meter = visit.address if address is None else meter_of(address)
-        return f"{meter} {key.id}" if key is not None and self._book.find(key.id) is not None else f"{meter} "
+        return name_of(visit.address, key.id if key is not None and self._book.find(key.id) is not None else "")
 
 
 def _tell_nobody(address: str, key_id: str) -> None:

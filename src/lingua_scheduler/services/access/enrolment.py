@@ -16,12 +16,12 @@ from lingua_scheduler.domain.access.enrolment import (
     joined_before,
     may_join,
 )
-from lingua_scheduler.domain.access.key_texts import KeyKind, fresh_key, shown
 from lingua_scheduler.domain.access.principals import Principal, PrincipalKind, holder_of
 from lingua_scheduler.domain.nodes.nodes import NodeClaimOutcome
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.store.nodes.claims import NodeClaims
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.key_texts import KeyKind, fresh_key, shown
 
 _log = logs.get()
 
@@ -108,7 +108,10 @@ class Enrolment:
         ended = sorted((one for one in of_id if not one.is_live(now_ms)), key=lambda one: -one.created_ms)
         for one in (new, *ended[:MAX_FORMER]):
             digest = holder_of(one).owner_digest
-            if await self._claims.claim(new.node_id, digest, is_bound=False) is not NodeClaimOutcome.FOREIGN:
+            if (
+                await self._claims.claim(new.node_id, digest, new.tenant, is_bound=False)
+                is not NodeClaimOutcome.FOREIGN
+            ):
                 return True
         return False
 

@@ -16,16 +16,16 @@ from lingua_scheduler.domain.access.credentials import (
     token_name,
 )
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import fresh_key, shown
 from lingua_scheduler.domain.access.key_wishes import KINDS, IssuerWish, KeyWish, excess, may_see
 from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
-from lingua_scheduler.domain.errors import ErrorCode, HttpCode
 from lingua_scheduler.services.access.book import (
     CredentialBook,
     CredentialIdTaken,
     KeyOfFile,
 )
 from lingua_scheduler.services.access.key_making import BadWish, KeyMaker, issuer_of, key_of, successor_of
+from lingua_sdk.domain.errors import ErrorCode, HttpCode
+from lingua_sdk.domain.key_texts import KeyText, fresh_key, shown
 
 T = TypeVar("T")
 
@@ -51,8 +51,12 @@ class Rotation(NamedTuple):
 class KeyDesk:
     """Methods that change something raise RedisAway: then the change has been made as a whole, or not at all."""
 
-    def __init__(self, book: CredentialBook, max_token_ms: int, wall_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, book: CredentialBook, max_token_ms: int, wall_ms: Callable[[], int], maker_name: str = ""
+    ) -> None:
         self._book = book
+        # As lists show it: of a command, which has no credential.
+        self._maker_name = maker_name
         self._token_kept_ms = max(KEEP_ENDED_MS, max_token_ms + LEEWAY_MS)
         self._wall_ms = wall_ms
 
@@ -75,8 +79,9 @@ class KeyDesk:
         found = [issuer for issuer in self._book.issuers() if may_see(asker, issuer.tenant)]
         return sorted(found, key=lambda issuer: (issuer.created_ms, issuer.id))
 
-    async def create(self, asker: Principal, wish: KeyWish) -> CreatedKey | Denied:
-        key = fresh_key(KINDS[wish.kind])
+    async def create(self, asker: Principal, wish: KeyWish, key: KeyText | None = None) -> CreatedKey | Denied:
+        """`key` is a fresh one of that kind, for a caller that must know its id before."""
+        key = key or fresh_key(KINDS[wish.kind])
         try:
             made = key_of(wish, key, self._maker(asker))
         except BadWish as error:
@@ -85,8 +90,10 @@ class KeyDesk:
             return more
         return await _settled(self._book.add(made)) or CreatedKey(str(key), made)
 
-    async def rotate(self, asker: Principal, key_id: str, overlap_ms: int) -> Rotation | Denied:
-        """Both keys are valid until the overlap is over."""
+    async def rotate(
+        self, asker: Principal, key_id: str, overlap_ms: int, expires_in_ms: int | None = None
+    ) -> Rotation | Denied:
+        """Both keys are valid until the overlap is over. By default the later lives as long as the one before."""
         await self._book.refresh()
         before = self.key(asker, key_id)
         if isinstance(before, Denied):
@@ -95,7 +102,7 @@ class KeyDesk:
             return denied
         key = fresh_key(before.kind)
         maker = self._maker(asker)
-        made = successor_of(before, key, maker)
+        made = successor_of(before, key, maker, expires_in_ms)
         # The asker gets to know the successor.
         if more := _too_much(asker, made, made.tenant):
             return more
@@ -159,7 +166,7 @@ class KeyDesk:
 
     def _maker(self, asker: Principal) -> KeyMaker:
         key = self._book.find(asker.key_id) if asker.key_id else None
-        name = asker.kind.value if key is None else shown(key.kind, key.id)
+        name = self._maker_name or (asker.kind.value if key is None else shown(key.kind, key.id))
         return KeyMaker(name, asker.tenant, self._wall_ms())
 
     def _not_replaceable(self, key: Credential) -> Denied | None:
@@ -167,6 +174,8 @@ class KeyDesk:
             return _conflict(f"{key.id} was replaced by {key.successor}; rotate that one")
         if not key.is_live(self._wall_ms()):
             return _conflict(f"{key.id} has ended; create another key")
+        if key.public_key:
+            return _conflict(f"{key.node_id} signs with a key of its own; ban it, and let it join again")
         return None
 
 

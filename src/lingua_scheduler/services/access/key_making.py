@@ -7,12 +7,12 @@ import msgspec
 
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyText
 from lingua_scheduler.domain.access.key_wishes import IssuerWish, KeyWish
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.guards.origins import read_origin
 from lingua_scheduler.services.access.signing import signing_key_of
 from lingua_scheduler.services.access.tokens import OWN_ISSUER, read_pem
+from lingua_sdk.domain.key_texts import KeyKind, KeyText
 
 
 class BadWish(ValueError):
@@ -41,6 +41,12 @@ def key_of(wish: KeyWish, key: KeyText, maker: KeyMaker) -> Credential:
         act_for=wish.act_for,
         node_id=wish.node_id,
         max_slots=wish.max_slots,
+        labels=wish.labels,
+        is_private=wish.is_private,
+        is_ephemeral=wish.is_ephemeral,
+        needs_approval=wish.needs_approval,
+        max_nodes=_max_nodes(wish),
+        nodes_live_ms=wish.nodes_live_ms,
         origins=wish.origins,
         pairs=wish.pairs,
         networks=wish.networks,
@@ -64,6 +70,8 @@ def successor_of(before: Credential, key: KeyText, maker: KeyMaker, expires_in_m
         expires_ms=maker.now_ms + expires_in_ms if expires_in_ms else 0,
         signing_key=signing_key_of(key.secret) if before.signing_key else "",
         successor="",
+        # The ids that nodes have with the one before stay theirs.
+        line=(before.line or before.id) if before.kind is KeyKind.NODE else "",
         in_file=False,
     )
 
@@ -84,6 +92,11 @@ def issuer_of(wish: IssuerWish, maker: KeyMaker) -> Issuer:
         created_by=maker.name,
         expires_ms=maker.now_ms + wish.expires_in_ms if wish.expires_in_ms else 0,
     )
+
+
+def _max_nodes(wish: KeyWish) -> int:
+    """An enrolment key is for one node unless more are asked for."""
+    return int(wish.kind == "enrol") if wish.max_nodes is None else wish.max_nodes
 
 
 def _misplaced(wish: KeyWish) -> str:

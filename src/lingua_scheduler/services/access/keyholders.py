@@ -3,11 +3,11 @@
 from functools import lru_cache
 
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import Denied
-from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.domain.guards.addresses import Network, read_address, read_networks
 from lingua_scheduler.domain.guards.origins import Origin, read_origin
+from lingua_sdk.domain.errors import HttpCode
+from lingua_sdk.domain.key_texts import KeyKind
 
 # Size of the caches of what keys say.
 _REMEMBERED = 256

@@ -1,7 +1,6 @@
 """Keys and issuers from a TOML file, for those who keep configuration in a repository. It has digests, no secrets."""
 
 import os
-import stat
 import tomllib
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,9 +12,10 @@ import msgspec
 from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.domain.access.credentials import MAX_CREDENTIALS, Credential
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
+from lingua_scheduler.domain.guards.private_files import is_exposed
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.decoding import DECODE_ERRORS
+from lingua_sdk.domain.key_texts import KeyKind
 
 _log = logs.get()
 
@@ -77,7 +77,7 @@ def _read(path: Path) -> tuple[CredentialSet, tuple[int, ...]]:
             body = file.read(MAX_BYTES)
     except OSError as error:
         raise KeysFileError(f"the keys file {path} cannot be read: {error.strerror}") from None
-    if about.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if is_exposed(about.st_mode, about.st_uid, os.geteuid()):
         raise KeysFileError(f"other users can read or write the keys file {path}; run chmod 600 {path}")
     try:
         return parse(tomllib.loads(body.decode())), _signature(about)

@@ -6,13 +6,14 @@ from heapq import heappop, heappush
 from itertools import count
 
 from lingua_scheduler.domain.access.principals import Denied, Principal
-from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.errors import HttpCode
 
 _log = logs.get()
 
 _SPARE = 1_000
+NEVER_MS = 1 << 62
 REVOKED = "the credential was revoked"
 EXPIRED = "the token has expired; fetch a new one and connect again"
 
@@ -27,8 +28,9 @@ class LiveCallers:
         self._doorkeeper = doorkeeper
         self._serials = count(1)
         self._here: dict[int, tuple[Principal, End]] = {}
-        # When they must be looked at, soonest first; some have left by then.
+        # When they must be looked at, soonest first; some have left by then. Each has one entry that counts.
         self._due: list[tuple[int, int]] = []
+        self._due_of: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._here)
@@ -41,7 +43,7 @@ class LiveCallers:
         self._here[ticket] = principal, end
         if len(self._due) > 2 * len(self._here) + _SPARE:
             # Most of the list have left.
-            self._due = sorted(entry for entry in self._due if entry[1] in self._here)
+            self._due = sorted((due_ms, ticket) for ticket, due_ms in self._due_of.items())
         self._put_on_list(ticket, principal)
         return ticket
 
@@ -53,6 +55,7 @@ class LiveCallers:
 
     def leave(self, ticket: int) -> None:
         self._here.pop(ticket, None)
+        self._due_of.pop(ticket, None)
 
     @contextmanager
     def present(self, principal: Principal, end: End) -> Iterator[None]:
@@ -69,6 +72,7 @@ class LiveCallers:
     def look_at_all(self) -> None:
         """Credentials have changed: some may have been revoked, or expire earlier."""
         self._due = []
+        self._due_of = {}
         for ticket, (principal, _) in list(self._here.items()):
             if not self._close_if_ended(ticket):
                 self._put_on_list(ticket, principal)
@@ -77,11 +81,17 @@ class LiveCallers:
         """To be called every second."""
         now_ms = self._doorkeeper.now_ms()
         while self._due and self._due[0][0] <= now_ms:
-            _, ticket = heappop(self._due)
-            self._close_if_ended(ticket)
+            due_ms, ticket = heappop(self._due)
+            if self._due_of.get(ticket) == due_ms:
+                del self._due_of[ticket]
+                if not self._close_if_ended(ticket):
+                    self._put_on_list(ticket, self._here[ticket][0])
 
     def _put_on_list(self, ticket: int, principal: Principal) -> None:
-        if due_ms := self._doorkeeper.due_ms(principal):
+        """A caller that renews its token all the time fills no list: a later end is looked up at the earlier one."""
+        due_ms = self._doorkeeper.due_ms(principal)
+        if due_ms and due_ms < self._due_of.get(ticket, NEVER_MS):
+            self._due_of[ticket] = due_ms
             heappush(self._due, (due_ms, ticket))
 
     def _close_if_ended(self, ticket: int) -> bool:
@@ -92,7 +102,7 @@ class LiveCallers:
         denied = self._doorkeeper.objection(principal)
         if denied is None:
             return False
-        del self._here[ticket]
+        self.leave(ticket)
         has_expired = denied.code == HttpCode.TOKEN_EXPIRED.value
         _log.info("caller.ended", key_id=principal.key_id, reason=denied.reason)
         end(denied._replace(detail=EXPIRED if has_expired else REVOKED))

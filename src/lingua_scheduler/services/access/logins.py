@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.domain.access.logins import MAX_SECRET_CHARS, Login, digest_of, fresh_login, fresh_secret
+from lingua_scheduler.domain.access.people import Person
 from lingua_scheduler.settings import AuthSettings
 from lingua_scheduler.store.access.logins import LoginStore
 from lingua_scheduler.telemetry import logs
@@ -42,7 +43,7 @@ class Logins:
         publish: Callable[[str], None],
     ) -> None:
         self._store = store
-        self._login_ms = settings.login_ms
+        self.login_ms = settings.login_ms
         self._idle_ms = settings.login_idle_ms
         self._wall_ms = wall_ms
         self._clock = clock
@@ -63,13 +64,23 @@ class Logins:
         """The id of the key to log in with; None if the code is unknown, used or too old."""
         return await self._store.take_code(digest_of(code))
 
-    async def begin(self, key_id: str) -> str:
-        """The secret of a new login."""
+    async def begin_flow(self) -> str:
+        """The secret of a login through an identity provider, which may end once and soon."""
         secret = fresh_secret()
-        digest, login = digest_of(secret), fresh_login(key_id, self._wall_ms() + self._login_ms)
+        await self._store.add_flow(digest_of(secret))
+        return secret
+
+    async def take_flow(self, secret: str) -> bool:
+        """False if it is unknown, used or too old."""
+        return await self._store.take_flow(digest_of(secret))
+
+    async def begin(self, holder: str | Person) -> str:
+        """The secret of a new login, with the key of this id or of a person without a key."""
+        secret, now_ms = fresh_secret(), self._wall_ms()
+        digest, login = digest_of(secret), fresh_login(holder, now_ms, now_ms + self.login_ms)
         await self._store.add(digest, login, self._ttl_ms(login))
         self._remember(digest, login)
-        _log.info("login.begun", login=login.id, key_id=key_id)
+        _log.info("login.begun", login=login.id, key_id=login.key_id)
         return secret
 
     async def end(self, secret: str) -> None:

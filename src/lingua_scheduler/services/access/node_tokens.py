@@ -7,8 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from lingua_scheduler.domain.access.claims import LEEWAY_MS, BadToken, ExpiredToken, check_shape, read_header
 from lingua_scheduler.domain.access.credentials import Credential
-from lingua_scheduler.domain.access.key_texts import KeyKind
-from lingua_scheduler.domain.access.node_claims import NODE_TOKEN, check_node_claims, read_node_claims
+from lingua_scheduler.domain.access.node_claims import check_node_claims, read_node_claims
 from lingua_scheduler.domain.access.principals import (
     Denied,
     Principal,
@@ -20,6 +19,8 @@ from lingua_scheduler.domain.access.principals import (
 from lingua_scheduler.services.access.doorkeeper import ReadsTokens
 from lingua_scheduler.services.access.standing import KnownCredentials, objection
 from lingua_scheduler.services.access.tokens import VerifyingKey, is_signed
+from lingua_sdk.domain.key_texts import KeyKind
+from lingua_sdk.domain.vocabulary import NODE_TOKEN
 
 _ALGORITHM = "EdDSA"
 # A node sends one at each connect. A node that sent more would only make its own tokens usable twice, for a minute.
@@ -53,6 +54,10 @@ class NodeTokens:
         if reason := objection(self._book, principal, now_ms):
             return unauthenticated(reason)
         return not_approved() if credential.is_pending else principal
+
+    def knows(self, text: str) -> bool:
+        """Tokens of nodes count once, so that none of them is known."""
+        return self._others.knows(text)
 
     def _verified(self, text: str, claims_part: str, key_id: str, now_ms: int) -> Credential:
         claims = read_node_claims(claims_part)

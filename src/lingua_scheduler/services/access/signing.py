@@ -10,17 +10,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS
 from lingua_scheduler.domain.access.grants import MAX_SUBJECT_CHARS, Grants, are_within
 from lingua_scheduler.domain.access.principals import Denied, Principal
-from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.domain.errors import HttpCode
+from lingua_scheduler.domain.access.scopes import OF_USERS, Scope
 from lingua_scheduler.protocol.sealing import Keyring, derived_key
 from lingua_scheduler.services.access.tokens import OWN_ISSUER, VerifyingKey, signed, to_jwk
+from lingua_sdk.domain.errors import HttpCode
 
 _CLUSTER_PURPOSE = b"lingua token signing"
 _SERVICE_PURPOSE = b"lingua jwt"
 _ID_DIGITS = 16
 _TOKEN_ID_BYTES = 12
-# A minter that may create keys may create one that has these.
-_OF_KEYS = frozenset({Scope.SESSION_OPEN, Scope.DISPATCH_CALL})
 
 
 class MintedToken(NamedTuple):
@@ -87,7 +85,8 @@ def _excess(minter: Principal, grants: Grants) -> str:
         return "this credential may not make tokens"
     if not {grants.tenant, ALL_TENANTS} & {minter.tenant, *minter.act_for}:
         return "this credential may not act for the tenant of the token"
-    own = minter.scopes | _OF_KEYS if Scope.KEYS_WRITE in minter.scopes else minter.scopes
+    # A minter that may create keys may create one that has these.
+    own = minter.scopes | OF_USERS if Scope.KEYS_WRITE in minter.scopes else minter.scopes
     if not grants.scopes <= own:
         return "the token would have a grant that this credential has not"
     if not are_within(grants.pairs, minter.pairs):
@@ -104,4 +103,4 @@ def _narrowed(grants: Grants, minter: Principal) -> dict[str, Any]:
         "grants": grants.grants,
         "pairs": grants.pairs or minter.pairs,
         "max_sessions": grants.max_sessions or minter.max_sessions,
-    }
+    } | ({} if grants.room is None else {"room": {"code": grants.room.code, "role": grants.room.role}})

@@ -3,9 +3,12 @@
 from collections.abc import Collection
 from typing import Protocol
 
-from lingua_scheduler.domain.access.credentials import Credential, subject_name, tenant_name, token_name
+from lingua_scheduler.domain.access.credentials import Credential, first_end, subject_name, tenant_name, token_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.principals import Principal
+
+# An open socket may outlive its token by this much, if its client sends newer ones by itself.
+REFRESH_GRACE_MS = 25_000
 
 
 class KnownCredentials(Protocol):
@@ -34,6 +37,19 @@ def objection(book: KnownCredentials, principal: Principal, now_ms: int) -> str:
     if principal.token_id and book.void_before(token_name(principal.key_id, principal.token_id)):
         return "token revoked"
     return ""
+
+
+def due_ms(principal: Principal, key: Credential | None, grace_ms: int) -> int:
+    """When a connection must end because its credential, or the key behind it, has expired; 0 = never."""
+    if principal.login_id or principal.is_person:
+        # People log in again, and lose nothing by that.
+        grace_ms = 0
+    own_grace_ms = grace_ms
+    if principal.is_refreshing:
+        # The client knows when its token ends, but not when the key does that minted it.
+        own_grace_ms = min(grace_ms, REFRESH_GRACE_MS)
+    own_ms = principal.expires_ms + own_grace_ms if principal.expires_ms else 0
+    return first_end(own_ms, key.expires_ms + grace_ms if key is not None and key.expires_ms else 0)
 
 
 def _issuer(book: KnownCredentials, issuer_id: str) -> Issuer | None:

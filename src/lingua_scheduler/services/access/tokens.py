@@ -30,10 +30,10 @@ from lingua_scheduler.domain.access.claims import (
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS
 from lingua_scheduler.domain.access.grants import are_within
 from lingua_scheduler.domain.access.issuers import Issuer
-from lingua_scheduler.domain.access.key_texts import KeyKind
 from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind, token_expired, unauthenticated
-from lingua_scheduler.domain.access.scopes import Scope
+from lingua_scheduler.domain.access.scopes import OF_USERS, Scope
 from lingua_scheduler.services.access.standing import KnownCredentials, objection
+from lingua_sdk.domain.key_texts import KeyKind
 
 # `iss` of the tokens that this cluster makes itself. No other issuer can have it.
 OWN_ISSUER = "lingua"
@@ -73,7 +73,7 @@ class _Signatory(NamedTuple):
     key_id: str
     key: VerifyingKey
     tenants: tuple[str, ...] = (ALL_TENANTS,)
-    scopes: frozenset[Scope] = frozenset({Scope.SESSION_OPEN, Scope.DISPATCH_CALL})
+    scopes: frozenset[Scope] = OF_USERS
     pairs: tuple[str, ...] = ()
 
 
@@ -94,6 +94,9 @@ class _Remembered(Generic[T]):
         if (found := self._found.get(digest)) is not None:
             self._found.move_to_end(digest)
         return found
+
+    def __contains__(self, digest: bytes) -> bool:
+        return digest in self._found
 
     def put(self, digest: bytes, found: T) -> None:
         self._found[digest] = found
@@ -132,6 +135,10 @@ class TokenReader:
         if reason := objection(self._book, principal, now_ms):
             return unauthenticated(reason)
         return principal
+
+    def knows(self, text: str) -> bool:
+        """Whether its signature was verified lately, so that reading it again costs little."""
+        return hashlib.sha256(text.encode()).digest() in self._verified
 
     def _read(self, text: str, now_ms: int) -> Principal:
         header_part, claims_part = check_shape(text)
@@ -264,4 +271,6 @@ def _principal(claims: Claims, signatory: _Signatory) -> Principal:
         expires_ms=int(claims.exp * 1000),
         pairs=grants.pairs or signatory.pairs,
         max_sessions=grants.max_sessions,
+        room_code="" if grants.room is None else grants.room.code,
+        is_listener=grants.room is not None and grants.room.role == "listener",
     )

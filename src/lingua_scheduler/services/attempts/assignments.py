@@ -8,7 +8,7 @@ from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.services.attempts.deadlines import Deadlines, Ringing
-from lingua_scheduler.services.attempts.reports import Cancelled, Report
+from lingua_scheduler.services.attempts.reports import Answered, Cancelled, Report
 from lingua_scheduler.services.attempts.work import Work
 
 
@@ -172,4 +172,7 @@ class Assignments:
         """Report how an attempt ended, if it is still awaited here."""
         assignment = self.find(attempt)
         if assignment is not None:
+            if isinstance(report, Answered) and report.result.node_id != attempt.node_id:
+                # A result is that of the node which had the job, whatever it calls itself.
+                report.result.node_id = attempt.node_id
             assignment.settle(report)

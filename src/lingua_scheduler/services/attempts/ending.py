@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from lingua_scheduler.domain.jobs.attempts import Attempt, EndOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import Loss, known_reason
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, QuarantineVerdict
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.meaning import Meaning
@@ -14,6 +13,7 @@ from lingua_scheduler.services.attempts.reports import LostAttempt
 from lingua_scheduler.settings import NodesSettings
 from lingua_scheduler.store.jobs.jobs import Ended, Jobs
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.losses import Loss, known_reason
 
 _log = logs.get()
 

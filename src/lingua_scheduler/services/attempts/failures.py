@@ -3,7 +3,6 @@
 from collections import Counter, deque
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Budget
 from lingua_scheduler.domain.pools.names import asked_pair
 from lingua_scheduler.domain.sessions.names import shown_session
@@ -11,6 +10,7 @@ from lingua_scheduler.domain.watching.failures import FailedJob, FailureKind, ki
 from lingua_scheduler.store.jobs.records import JobRecord
 from lingua_scheduler.store.watching.failures import FailureHistory
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.errors import ErrorCode
 
 _log = logs.get()
 
@@ -72,6 +72,7 @@ class FailureLog:
             attempts=record.attempt,
             took_ms=max(0, now_ms - min(record.times_ms.values(), default=now_ms)),
             instance_id=record.owner,
+            tenant=record.tenant,
         )
         self.add(failure, record.session_id)
 

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobEvent, event_of_result
-from lingua_scheduler.domain.jobs.losses import Loss, known_code
-from lingua_scheduler.protocol.node import JobResult
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import Loss, known_code
+from lingua_sdk.protocol.node import JobResult
 
 # Existing nodes answer a job id, or an utterance of a session, that they have had before with PROCESSING_ERROR and a
 # message that begins so.

@@ -4,8 +4,8 @@ from enum import IntEnum
 from typing import Protocol
 
 from lingua_scheduler.domain.access.principals import Denied, Principal
-from lingua_scheduler.domain.errors import HttpCode
-from lingua_scheduler.protocol.shapes import Message
+from lingua_sdk.domain.errors import HttpCode
+from lingua_sdk.protocol.shapes import Message
 
 
 class CloseCode(IntEnum):
@@ -48,6 +48,12 @@ class ClientPeer(Peer, Protocol):
     # Where it comes from, and what the limits of its address are counted under: empty when it has none.
     address: str
     meter: str
+
+    def post_frame(self, payload: bytes) -> bool:
+        """As `post`, for a message that is encoded already."""
+
+    def post_encoded(self, message: Message, payload: bytes) -> bool:
+        """As `post`, for a message that goes to many: `payload` is what it is encoded to."""
 
     def ping(self, is_on: bool) -> None:
         """Whether the peer is pinged. One that is not gets text frames alone; the system finds out if it is gone."""

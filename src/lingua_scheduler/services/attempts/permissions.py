@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.services.attempts.work import Refusal
+from lingua_sdk.domain.errors import ErrorCode
 
 _SHOWN_PAIRS = 8
 

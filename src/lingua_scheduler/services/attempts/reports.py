@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.meaning import Meaning, meaning_of
+from lingua_sdk.protocol.node import JobResult
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):

@@ -1,8 +1,8 @@
 """Where the time of an utterance went, as reported to the client."""
 
-from lingua_scheduler.protocol.node import JobResult
-from lingua_scheduler.protocol.shapes import NetworkTimings, Number, ServiceTimings
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.protocol.node import JobResult
+from lingua_sdk.protocol.shapes import NetworkTimings, Number, ServiceTimings
 
 _STAGES = {f"{stage}_ms": metrics.STAGE_SECONDS.labels(stage) for stage in ("asr", "nmt", "tts")}
 # What a node says beyond this is not believed: one such number would spoil a sum for ever.

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobState, target_of
 from lingua_scheduler.services.attempts.reports import Answered, Report
 from lingua_scheduler.services.attempts.timings import service_timings
 from lingua_scheduler.telemetry.traces import Attributes, Kind, Traces
+from lingua_sdk.domain.errors import ErrorCode
 
 if TYPE_CHECKING:
     from lingua_scheduler.telemetry.traces import Span
@@ -63,6 +63,12 @@ class Trail:
     @property
     def trace_id(self) -> str:
         return self._traces.trace_id(self._root)
+
+    def stage(self, about: Attributes) -> "Trail":
+        """Of one of several jobs of the utterance; to be settled and finished by itself."""
+        now_s = self._wall.clock()
+        root = self._traces.begin("job", Kind.INTERNAL, self._wall.ns(now_s), self._root, about)
+        return Trail(self._traces, self._wall, root, now_s, now_s)
 
     def wants_slot(self, number: int) -> None:
         self._legs.append(Leg(number, self._wall.clock()))

@@ -5,14 +5,18 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.access.visibility import tenant_of_job
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request
+from lingua_scheduler.domain.pools.ladder import StagePlan
+from lingua_scheduler.domain.pools.lanes import Whose
+from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
 from lingua_scheduler.domain.sessions.result_groups import Context
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutReason
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.trails import Trail
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobResult
 
 
 class Binding:
@@ -41,6 +45,8 @@ class Wish(NamedTuple):
     preferred_node: str = ""
     is_strict: bool = False
     affinity_key: str = ""
+    # Of a session that is paired with the preferred node, which is private to this tenant: no other node will do.
+    paired_tenant: str = ""
 
 
 NO_WISH = Wish()
@@ -58,12 +64,15 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     sample_rate: int
     duration_ms: int
     trace_id: str
+    # Of a session: the number of its turn, from which each node gets an id of its own.
     turn_id: str
     reason: CutReason
     padding_ms: int
     # Its session was held by another instance that is gone, so nodes of that one may be on their way too.
     is_adopted: bool = False
-    # How nodes know the session, when that is not its name.
+    # How nodes know the session: other names at each of them. None for a call, which has ids that are used once.
+    names: Pseudonyms | None = None
+    # How nodes know a call.
     node_session_id: str = ""
     # When all of it had been said, on the clock of the process.
     said_at_s: float = 0.0
@@ -72,6 +81,15 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     wish: Wish = NO_WISH
     # Where the node finds the audio, when it does not come with the job.
     audio_ref: str | None = None
+    # What is to be translated or spoken, instead of audio; only for pools whose nodes take text.
+    text: str | None = None
+    # Tells the jobs of one utterance apart: a node takes an utterance of a session once, and knows the session of
+    # this job by another id.
+    branch: str = ""
+    # When no more attempts are made, on the clock of the process; None: as long after it began as any job has.
+    give_up_at_s: float | None = None
+    # False: the client does not want a translation by way of a third language.
+    allows_pivot: bool = True
     request: Request | None = None
     # Requested over HTTP: the caller chose `session_id`, and no socket belongs to it.
     is_call: bool = False
@@ -91,6 +109,16 @@ class Work(msgspec.Struct, frozen=True, gc=False):
     trail: Trail | None = None
     # What the caller is told besides its job; None if no one reads it.
     notes: list[str] | None = None
+
+    @property
+    def owning_tenant(self) -> str:
+        return tenant_of_job(self.belongs_to, self.tenant_id)
+
+    @property
+    def whose(self) -> Whose:
+        """Whose nodes may do it."""
+        paired = self.wish.paired_tenant
+        return Whose(paired, is_private_only=True) if paired else Whose(self.owning_tenant)
 
     @property
     def is_part(self) -> bool:
@@ -128,6 +156,8 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
     # The node that had it last, which a result names itself; and how many attempts it took, under all its job ids.
     node_id: str = ""
     attempts: int = 0
+    # What was given up for it, and the third language it went by; None if nothing was.
+    plan: StagePlan | None = None
 
 
 def cause_of(outcome: Outcome) -> tuple[ErrorCode | None, str | None]:

@@ -1,10 +1,11 @@
 """This instance's copy of the pool map: built by the leader, read by the others, refreshed before reporting a miss."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.cluster.leadership import PublishOutcome, Term
+from lingua_scheduler.domain.pools.lanes import Lanes, Whose, lanes_of
 from lingua_scheduler.domain.pools.selection import PoolMap
 from lingua_scheduler.services.cluster.leadership import Leadership
 from lingua_scheduler.store.pools.pools import Pools
@@ -51,6 +52,17 @@ class PoolMapCopy:
         self._digest = ""
         self.version = 0
         self.map = PoolMap({})
+        # Tenants whose jobs never go to public nodes.
+        self.private_only: Collection[str] = ()
+
+    @property
+    def has_private(self) -> bool:
+        """Whether any job looks elsewhere than among the public nodes."""
+        return bool(self.map.private or self.private_only)
+
+    def lanes(self, whose: Whose) -> Lanes:
+        """Among which nodes a job looks for one, in this order."""
+        return lanes_of(whose, self.map, self.private_only)
 
     async def refresh(self) -> None:
         """Bring the copy up to date: the leader builds and publishes, the others read."""

@@ -77,6 +77,8 @@ class Presence:
         match outcome:
             case PresenceOutcome.WAS_DEAD:
                 _log.warning("instance.was_dead", instance=self.instance)
+                # Redis may have lost its data: then the others are missing until they beat.
+                self.suspend_judgement()
                 await self._come_back()
             case PresenceOutcome.SUPERSEDED:
                 self._give_way()

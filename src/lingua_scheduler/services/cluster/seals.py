@@ -1,13 +1,13 @@
 """Encryption of letters and parked outcomes: the cluster key file, and whether all live instances can decrypt."""
 
 import os
-import stat
 import tempfile
 from base64 import b64decode, b64encode
 from contextlib import suppress
 from pathlib import Path
 
 from lingua_scheduler.domain.cluster.instances import PARKED, key_ids
+from lingua_scheduler.domain.guards.private_files import is_exposed
 from lingua_scheduler.protocol.sealing import (
     BrokenSeal,
     Keyring,
@@ -34,6 +34,7 @@ _FILE_HEAD = (
 
 # Stands before sealed text, where JSON is expected otherwise.
 SEALED = "sealed:"
+_NAMES = b"lingua names of sessions at nodes"
 
 
 class KeyFileError(Exception):
@@ -46,11 +47,11 @@ def load_or_make(path: Path) -> Keyring:
         if not path.exists():
             _make(path)
         text = path.read_text("ascii")
-        mode = path.stat().st_mode
+        about = path.stat()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise KeyFileError(f"the cluster key in {path} cannot be read or created: {reason}") from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+    if is_exposed(about.st_mode, about.st_uid, os.geteuid()):
         _log.warning("cluster_key.exposed", path=str(path), note="other users can read it; run chmod 600")
     try:
         return read_keys(text)
@@ -70,6 +71,11 @@ def _make(path: Path) -> None:
             _log.info("cluster_key.made", path=str(path))
     finally:
         Path(draft).unlink()
+
+
+def names_key(keyring: Keyring | None) -> bytes:
+    """What the names of sessions at nodes are made with, the same at every instance; empty without a cluster key."""
+    return keyring.derive(_NAMES)[0] if keyring is not None else b""
 
 
 def announced(keyring: Keyring | None) -> str:

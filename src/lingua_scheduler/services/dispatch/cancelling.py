@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lingua_scheduler.domain.access.principals import Principal
+from lingua_scheduler.domain.access.visibility import EVERY_JOB, Visibility
 from lingua_scheduler.domain.jobs.attempts import CancelOutcome
 from lingua_scheduler.protocol.signals import CancelJob
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -26,14 +27,14 @@ class Cancellation(NamedTuple):
     ended: str = ""
 
 
-async def cancel(store: Store, job_id: str, linger_ms: int, only_of: str | None = None) -> Cancellation:
+async def cancel(store: Store, job_id: str, linger_ms: int, visible: Visibility = EVERY_JOB) -> Cancellation:
     """End the job in Redis, then signal its owner. If the signal is lost, the owner notices at its next step.
 
-    `only_of`: the digest of a principal that may cancel its own jobs alone.
+    `visible`: the jobs that the caller may know of; another is as unknown to it as none.
     """
     for _ in range(MAX_SURPRISES):
         record = await store.jobs.find(job_id)
-        if record is None or not record.is_for(only_of):
+        if record is None or not record.is_for(visible):
             return Cancellation(CancelOutcome.GONE)
         lingers = record.is_live and await store.node_views.reports_jobs(record.node_id, record.shard)
         outcome, ended = await store.jobs.cancel(record, linger_ms if lingers else 0)
@@ -59,8 +60,8 @@ class Cancelling:
         self._waiting = waiting
         self._linger_ms = linger_ms
 
-    async def cancel(self, job_id: str, only_of: str | None = None) -> Cancellation:
-        cancelled = await cancel(self._store, job_id, self._linger_ms, only_of)
+    async def cancel(self, job_id: str, visible: Visibility = EVERY_JOB) -> Cancellation:
+        cancelled = await cancel(self._store, job_id, self._linger_ms, visible)
         if cancelled.outcome is CancelOutcome.CANCELLED and cancelled.record is not None:
             # If the job is ours, it need not wait for our own signal to come back.
             self.heard(CancelJob(cancelled.record.owner, cancelled.record.job_id))

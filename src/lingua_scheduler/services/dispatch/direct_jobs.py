@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.retry_course import RetryCourse
 from lingua_scheduler.services.attempts.reports import Answered
@@ -19,6 +18,7 @@ from lingua_scheduler.services.dispatch.running import AttemptRunner, Sent, Slot
 from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.store.jobs.jobs import Dispatched
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.errors import ErrorCode
 
 _log = logs.get()
 

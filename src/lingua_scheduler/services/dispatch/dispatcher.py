@@ -8,10 +8,8 @@ from functools import partial
 from itertools import count
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt, NoteOutcome, Try
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import REASONS, known_cause
 from lingua_scheduler.domain.jobs.retry_budget import RetryBudget
 from lingua_scheduler.domain.jobs.retry_course import RetryCourse, RetryRules
 from lingua_scheduler.domain.jobs.retry_steps import CANCELLED, GiveUp, PlaceJob, PlaceWhenBack, Renew, Renewal
@@ -27,6 +25,8 @@ from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import REASONS, known_cause
 
 _log = logs.get()
 
@@ -90,7 +90,7 @@ class Dispatcher:
 
     def begin(self, work: Work, *, is_id_promised: bool = False) -> RetryCourse:
         """The course of one utterance, to be driven by `place` and `run` in turns. A promised job id is kept to."""
-        give_up_at = self._clock() + self._settings.deadline_ms / 1000
+        give_up_at = work.give_up_at_s or self._clock() + self._settings.deadline_ms / 1000
         wanted = Try(1, self._serial(), self._run_ms(work), give_up_at=give_up_at)
         course = RetryCourse(self._rules, wanted, work.pools[0], work.wish.preferred_node, is_id_promised, work.is_call)
         course.begin()
@@ -132,7 +132,8 @@ class Dispatcher:
     def ended(self, work: Work, course: RetryCourse, slot: Slot, report: Report, sent_at_s: float) -> Outcome | None:
         """The outcome, if this attempt was the last one; None when it was lost."""
         away_s = self._clock() - sent_at_s
-        self.on_ended(slot.assignment.attempt, report, away_s, 0 if work.audio_ref else work.duration_ms)
+        has_audio = work.audio_ref is None and work.text is None
+        self.on_ended(slot.assignment.attempt, report, away_s, work.duration_ms if has_audio else 0)
         return self._ended(work, course, report, away_s)
 
     def forget(self, slot: Slot) -> None:
@@ -251,7 +252,7 @@ class Dispatcher:
                 return Outcome(CANCELLED.state, wanted.job_id, detail=CANCELLED.detail)
             _log.warning("result.lost", job_id=wanted.job_id)
             return failed(wanted, error, decision.detail)
-        detail = decision.detail or await self._recorder.missing_for(work.pools)
+        detail = decision.detail or await self._recorder.missing_for(work)
         try:
             if wanted.number == 1:
                 noted = await self._recorder.refused(work, wanted, error, detail)

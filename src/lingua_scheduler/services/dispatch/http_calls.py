@@ -11,15 +11,13 @@ import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.domain.access.visibility import Visibility
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, is_job_id
 from lingua_scheduler.domain.jobs.jobs import ENDED, JobState
 from lingua_scheduler.domain.jobs.requests import Request
-from lingua_scheduler.domain.pools.languages import AUTO, tag_of
 from lingua_scheduler.domain.sessions.terms import PipelineTerms, Terms
 from lingua_scheduler.domain.sessions.utterances import PADDING_MANUAL_MS, CutReason
-from lingua_scheduler.protocol import audio
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.permissions import denial
@@ -34,6 +32,9 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.languages import AUTO, tag_of
+from lingua_sdk.protocol import audio
 
 _log = logs.get()
 
@@ -195,7 +196,7 @@ class Calls:
         if not is_job_id(job_id):
             return ""
         record = await self._store.jobs.find(job_id)
-        if record is None or not record.is_for(belongs_to):
+        if record is None or not record.is_for(Visibility(belongs_to=belongs_to)):
             return ""
         return record.owner if record.owner != self._instance else ""
 
@@ -314,6 +315,7 @@ class Calls:
             audio_ref=asked.audio_ref,
             request=request,
             notes=[] if options.preferred_node_id else None,
+            allows_pivot=options.allow_pivot is not False,
         )
 
 

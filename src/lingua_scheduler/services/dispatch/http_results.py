@@ -5,13 +5,14 @@ from collections import OrderedDict
 
 import msgspec
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, cause_of
 from lingua_scheduler.services.dispatch.idempotency import Placement
+from lingua_scheduler.services.dispatch.stages import degraded_of
 from lingua_scheduler.settings import CallsSettings
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.errors import ErrorCode
 
 # Of a result without its texts.
 ENVELOPE_BYTES = 512
@@ -82,6 +83,7 @@ def result_of(job_id: str, outcome: Outcome) -> FetchedResult:
         tts_audio=said.tts_audio if said else None,
         tts_format=said.tts_format if said else None,
         error=error,
+        degraded=degraded_of(outcome) if said else None,
     )
 
 

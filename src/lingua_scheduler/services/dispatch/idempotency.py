@@ -10,20 +10,21 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.job_ids import JobHandle
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import BindOutcome, Request, RequestClaimOutcome
 from lingua_scheduler.domain.jobs.retry_steps import AWAY, REFUSED
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, Work
+from lingua_scheduler.services.dispatch.chains import Chains
 from lingua_scheduler.services.dispatch.dispatcher import Dispatcher
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway, WritesRefused
 from lingua_scheduler.store.jobs.requests import ClaimedRequest, RequestClaim
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.backoff import Backoff
+from lingua_sdk.domain.errors import ErrorCode
 
 _log = logs.get()
 
@@ -71,6 +72,8 @@ class IdempotentRequests:
         self._dispatcher = dispatcher
         self._settings = settings.requests
         self._patience_s = settings.dispatch.queue_wait_ms / 1000
+        # Without it every request is one job.
+        self.chains: Chains | None = None
 
     def translate(
         self, work: Work, caller: "PlacementListener | None" = None
@@ -152,6 +155,21 @@ class IdempotentRequests:
         return None
 
     async def _place_and_run(self, work: Work, held: "_Held | None", caller: "PlacementListener | None") -> Outcome:
+        """One job; or several, where no node does all of it: the caller knows them by the first."""
+        # Sessions look for a plan themselves. A node that must be taken does all of it, or nothing.
+        chains = self.chains if caller is not None and not work.wish.is_strict else None
+        plan = chains.plan_if_unserved(work) if chains is not None else None
+        if chains is None or plan is None:
+            return await self._place_and_run_one(work, held, caller)
+
+        def first(stage: Work) -> Coroutine[Any, Any, Outcome]:
+            return self._place_and_run_one(msgspec.structs.replace(stage, wait_s=work.wait_s), held, caller)
+
+        # How long the caller waits for its answer, which the first job gives.
+        later = msgspec.structs.replace(work, wait_s=None)
+        return await chains.run(later, plan, first=first)
+
+    async def _place_and_run_one(self, work: Work, held: "_Held | None", caller: "PlacementListener | None") -> Outcome:
         """Every attempt is bound to the request, and its caller told, between its placement and its run."""
         course = self._dispatcher.begin(work, is_id_promised=True)
         while True:

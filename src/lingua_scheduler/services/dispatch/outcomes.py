@@ -1,12 +1,12 @@
 """The outcome of a job, from the decision that ended it."""
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Try
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.retry_course import RetryCourse
 from lingua_scheduler.domain.jobs.retry_steps import End
-from lingua_scheduler.protocol.node import JobResult
 from lingua_scheduler.services.attempts.work import Outcome
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobResult
 
 
 def outcome_of(end: End, result: JobResult, course: RetryCourse, away_s: float) -> Outcome:

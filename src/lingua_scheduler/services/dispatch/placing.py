@@ -10,12 +10,13 @@ import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt, DispatchOutcome, Try
+from lingua_scheduler.domain.pools.lanes import Lane, Lanes
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.work import NO_WISH, Binding, Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch import selection_log
 from lingua_scheduler.services.dispatch.recording import Recorder
-from lingua_scheduler.services.dispatch.waiting import WaitingRoom, node_queue, retry_queue
+from lingua_scheduler.services.dispatch.waiting import WaitingRoom, either_queue, node_queue, retry_queue
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.store.jobs.jobs import Dispatched, DispatchRules, JobOrder
@@ -57,6 +58,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
 
 
 NOBODY = Placed(DispatchOutcome.NOBODY)
+UNFIT = Placed(DispatchOutcome.UNFIT)
 
 
 class Aim(NamedTuple):
@@ -121,6 +123,8 @@ class Placer:
         binding, pool = work.binding, work.pools[0]
         if not self.settled.is_set() or work.wish is not NO_WISH:
             return None
+        if self._pool_map.has_private and self._pool_map.lanes(work.whose)[0].tenant:
+            return None
         if binding is not None and binding.node_id:
             is_free = not self._waiting.must_queue(node_queue(binding.node_id))
             return Aim(binding.shard, binding.node_id, True) if is_free else None
@@ -160,10 +164,14 @@ class Placer:
         is_unfit = False
         while True:
             must_stick = binding.node_id != "" and binding.node_id not in wanted.tried
-            queue = node_queue(binding.node_id) if must_stick else work.pools[0]
+            if work.wish.paired_tenant and not must_stick:
+                # Other private nodes of that tenant are not for this session.
+                return Placed(DispatchOutcome.EXHAUSTED)
+            line = _line_of(self._pool_map.lanes(work.whose), work)
+            queue = node_queue(binding.node_id) if must_stick else line
             if wanted.tried and not must_stick:
                 # A retry excludes some nodes, so no other job queues behind it.
-                queue = retry_queue(work.pools[0])
+                queue = retry_queue(line)
             placed = await self._in_line(work, wanted, binding if must_stick else None, queue, give_up_at, return_by)
             if must_stick and placed.outcome is DispatchOutcome.UNFIT and not work.wish.is_strict:
                 # Its node is gone, so what sticks to it finds another one.
@@ -175,7 +183,7 @@ class Placer:
             else:
                 if work.wish.preferred_node not in ("", placed.attempt.node_id):
                     selection_log.passed_over(work, wanted, placed.attempt, is_unfit=is_unfit)
-                self._remember(work.pools)
+                self._remember(self._named(work))
                 binding.node_id, binding.shard = placed.attempt.node_id, placed.attempt.shard
                 if work.wish.affinity_key:
                     await self._bind(work, binding)
@@ -199,8 +207,12 @@ class Placer:
         if outcome is not DispatchOutcome.NOBODY:
             return outcome in (DispatchOutcome.FULL, DispatchOutcome.BUSY)
         # A node served the pair a moment ago; it may reconnect, or be replaced, in time.
-        served_at_s = self._served_at_s.get(work.pools, float("-inf"))
+        served_at_s = self._served_at_s.get(self._named(work), float("-inf"))
         return wanted.number > 1 or work.is_adopted or self._clock() - served_at_s < SERVED_LATELY_S
+
+    def _named(self, work: Work) -> tuple[str, ...]:
+        """The pools that are tried last, under their own names."""
+        return self._pool_map.lanes(work.whose)[-1].names(work.pools)
 
     async def _wished(self, work: Work) -> Binding | None:
         """The node to be asked first, before the turn's own: demanded or preferred, or remembered for the key."""
@@ -267,54 +279,91 @@ class Placer:
     async def _on(self, bound: Binding, work: Work, wanted: Try) -> Placed:
         # If a preferred node is busy, and neither `strict` nor a turn requires it, the job goes elsewhere.
         may_go_elsewhere = bool(work.wish.preferred_node or work.wish.affinity_key) and not work.wish.is_strict
-        placed = await self._try(bound.shard, work, wanted, preferred=bound.node_id, only=True)
+        placed = await self._on_node(bound, work, wanted)
         if placed.outcome is DispatchOutcome.UNFIT and work.wish.preferred_node:
-            # A wide node that came a moment ago is in a pool that our copy of the map may not have yet.
-            known = self._pool_map.map.wide_in(bound.shard, work.pools)
+            # A wide or private node that came a moment ago is in a pool that our copy of the map may not have yet.
+            known = self._wide_in(bound.shard, work)
             await self._pool_map.look_again()
-            if self._pool_map.map.wide_in(bound.shard, work.pools) != known:
-                placed = await self._try(bound.shard, work, wanted, preferred=bound.node_id, only=True)
+            if self._wide_in(bound.shard, work) != known:
+                placed = await self._on_node(bound, work, wanted)
         if placed.outcome is DispatchOutcome.BUSY and may_go_elsewhere:
             return await self._anywhere(work, wanted)
         return placed
 
+    async def _on_node(self, bound: Binding, work: Work, wanted: Try) -> Placed:
+        """It may be private to the tenant, or public."""
+        placed = UNFIT
+        for lane in self._pool_map.lanes(work.whose):
+            placed = await self._try(bound.shard, lane, work, wanted, preferred=bound.node_id, only=True)
+            if placed.outcome is not DispatchOutcome.UNFIT:
+                break
+        return placed
+
+    def _wide_in(self, shard: int, work: Work) -> list[tuple[str, ...]]:
+        lanes = self._pool_map.lanes(work.whose)
+        return [lane.names(lane.map.wide_in(shard, work.pools)) for lane in lanes]
+
     async def _anywhere(self, work: Work, wanted: Try) -> Placed:
         """In any shard of the pool."""
-        placed = await self._shard_by_shard(work, wanted)
+        placed = await self._lane_by_lane(work, wanted)
         if placed.outcome is DispatchOutcome.NOBODY:
             # Our copy of the map may be old: the nodes may have come, or gone to another shard, since it was made.
             await self._pool_map.look_anew()
-            placed = await self._shard_by_shard(work, wanted)
-        if placed.outcome is DispatchOutcome.NOBODY and await self.recall(work.pools):
+            placed = await self._lane_by_lane(work, wanted)
+        if placed.outcome is DispatchOutcome.NOBODY and await self.recall(self._named(work)):
             await self._pool_map.look_again()
-            placed = await self._shard_by_shard(work, wanted)
+            placed = await self._lane_by_lane(work, wanted)
         return placed
 
-    async def _shard_by_shard(self, work: Work, wanted: Try) -> Placed:
+    async def _lane_by_lane(self, work: Work, wanted: Try) -> Placed:
+        """Private nodes of the tenant first, if it has some. One that is quarantined is worse than any public one."""
+        lanes = self._pool_map.lanes(work.whose)
+        if len(lanes) == 1:
+            return await self._shard_by_shard(lanes[0], work, wanted)
+        own, public = lanes
+        placed = await self._shard_by_shard(own, work, wanted, may_resort=False)
+        if placed.outcome not in _GO_ON:
+            return placed
+        elsewhere = await self._shard_by_shard(public, work, wanted)
+        if placed.outcome is DispatchOutcome.SICK and elsewhere.outcome is DispatchOutcome.NOBODY:
+            # Our copy of the map may be older than the public nodes.
+            await self._pool_map.look_again()
+            elsewhere = await self._shard_by_shard(Lane(self._pool_map.map), work, wanted)
+        if elsewhere.outcome not in _GO_ON or elsewhere.outcome is DispatchOutcome.FULL:
+            return elsewhere
+        if placed.outcome is DispatchOutcome.SICK:
+            return await self._shard_by_shard(own, work, wanted)
+        return placed if elsewhere.outcome is DispatchOutcome.NOBODY else elsewhere
+
+    async def _shard_by_shard(self, lane: Lane, work: Work, wanted: Try, *, may_resort: bool = True) -> Placed:
         """In one shard, or else in any other. Every node of the pool is equally likely to be looked at first.
 
         A shard whose server is away is passed over, if another has a node.
         """
-        begin = self._pool_map.map.first_shard(work.pools[0], random.random())
+        begin = lane.map.first_shard(work.pools[0], random.random())
         if begin is None:
             return NOBODY
         first, is_last = begin
         try:
-            placed = await self._try(first, work, wanted, is_last_resort=is_last)
+            placed = await self._try(first, lane, work, wanted, is_last_resort=is_last and may_resort)
         except NotDone:
-            placed = NOBODY if is_last else await self._in_others(first, NOBODY, work, wanted)
+            placed = NOBODY if is_last else await self._in_others(first, lane, NOBODY, work, wanted, may_resort)
             if placed.attempt is None:
                 raise
             return placed
-        return await self._in_others(first, placed, work, wanted) if placed.outcome in _GO_ON else placed
+        if placed.outcome not in _GO_ON:
+            return placed
+        return await self._in_others(first, lane, placed, work, wanted, may_resort)
 
-    async def _in_others(self, first: int, placed: Placed, work: Work, wanted: Try) -> Placed:
+    async def _in_others(
+        self, first: int, lane: Lane, placed: Placed, work: Work, wanted: Try, may_resort: bool
+    ) -> Placed:
         """The first shard had no node for it; perhaps another has."""
         sick = [first] if placed.outcome is DispatchOutcome.SICK else []
         away: NotDone | None = None
-        for shard in self._pool_map.map.other_shards(work.pools[0], first):
+        for shard in lane.map.other_shards(work.pools[0], first):
             try:
-                latest = await self._try(shard, work, wanted, is_last_resort=False)
+                latest = await self._try(shard, lane, work, wanted, is_last_resort=False)
             except NotDone as error:
                 away = error
                 continue
@@ -326,7 +375,7 @@ class Placer:
                 placed = latest
         if sick and placed.outcome is not DispatchOutcome.FULL:
             # No other shard has a better node, busy or not.
-            return await self._try(sick[0], work, wanted)
+            return await self._try(sick[0], lane, work, wanted, is_last_resort=may_resort)
         if away is not None:
             raise away
         return placed
@@ -334,6 +383,7 @@ class Placer:
     async def _try(
         self,
         shard: int,
+        lane: Lane,
         work: Work,
         wanted: Try,
         preferred: str = "",
@@ -341,6 +391,9 @@ class Placer:
         is_last_resort: bool = True,
     ) -> Placed:
         order = self._order(shard, work, wanted, preferred, only, is_last_resort)
+        if lane.tenant:
+            wide = lane.map.wide_in(shard, work.pools)
+            order = msgspec.structs.replace(order, pools=lane.names(work.pools), wide=lane.names(wide))
         try:
             reply = await self._store.jobs.dispatch(shard, order, self._rules)
         except NotDone:
@@ -374,6 +427,7 @@ class Placer:
             is_last_resort=is_last_resort,
             wide=self._pool_map.map.wide_in(shard, work.pools),
             belongs_to=work.belongs_to,
+            tenant=_tenant(work),
         )
 
     async def _moves(self, wanted: Try, attempt: Attempt) -> bool:
@@ -400,6 +454,12 @@ class Placer:
 def _tenant(work: Work) -> str:
     """Whose affinity key it is. What a caller without a credential names as its tenant proves nothing."""
     return work.tenant_id if work.belongs_to else ""
+
+
+def _line_of(lanes: Lanes, work: Work) -> str:
+    """Where it waits for a slot."""
+    first = lanes[0].names(work.pools)[0]
+    return first if len(lanes) == 1 else either_queue(first)
 
 
 async def _nobody(pools: tuple[str, ...]) -> bool:  # noqa: ARG001

@@ -7,13 +7,9 @@ from functools import partial
 from typing import Any
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Paces
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, AdvanceOutcome, Attempt, EndOutcome
 from lingua_scheduler.domain.jobs.jobs import JobEvent
-from lingua_scheduler.domain.jobs.losses import known_code
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.reports import answered
@@ -26,6 +22,10 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import Ended
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import known_code
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import AsrPartial, JobAck, JobGrant, JobResult, JobStarted, NodeError, ResultAck
 
 _log = logs.get()
 

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.guards.rates import Budget
 from lingua_scheduler.domain.jobs.attempts import NoteOutcome, Try
+from lingua_scheduler.domain.jobs.job_ids import JobId
+from lingua_scheduler.protocol.http_jobs import Explanation
 from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.dispatch.explaining import Explainer
@@ -16,6 +17,7 @@ from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
 
 _log = logs.get()
 
@@ -70,24 +72,33 @@ class Recorder:
         """Off the hot path: examine the candidates and store the explanation in the job's record."""
         if self._explaining < EXPLAINING_MAX and self._explanations.take(self._clock()):
             self._explaining += 1
-            self._tasks.start(self._explain(work.pools, shard, identifier, tried, headline))
+            self._tasks.start(self._explain(self._named(work), shard, identifier, tried, headline))
+
+    def tell_ladder(self, job_id: str, told: str) -> None:
+        """Off the hot path: store that a job is one of several of its utterance."""
+        at = JobId.parse(job_id)
+        if at is not None and self._explaining < EXPLAINING_MAX and self._explanations.take(self._clock()):
+            self._explaining += 1
+            explanation = Explanation(headline="", looked_at_ms=int(wall_ms()), ladder=told)
+            self._tasks.start(self._keep(at.shard, job_id, explanation))
 
     def note_of(self, work: Work, wanted: Try, error: str = "", detail: str = "") -> JobNote:
         """What is written of a job that has an id and no attempt."""
         return JobNote(
             job_id=wanted.job_id,
-            pools=work.pools,
+            pools=self._named(work),
             session_id=work.session_id,
             utterance_index=work.utterance_index,
             owner=self._instance,
             error=error,
             detail=detail,
             belongs_to=work.belongs_to,
+            tenant=work.owning_tenant,
         )
 
-    async def missing_for(self, pools: tuple[str, ...]) -> str:
+    async def missing_for(self, work: Work) -> str:
         """What no node serves, in words; empty when there is nothing to say."""
-        return await self._explainer.missing_for(pools)
+        return await self._explainer.missing_for(work.pools, work.whose)
 
     async def close(self) -> None:
         await self._tasks.close()
@@ -100,7 +111,12 @@ class Recorder:
 
     def _home(self, work: Work) -> int:
         """The shard that keeps a job no shard has taken."""
-        return next(iter(self._pool_map.map.shard_order(work.pools[0], 0.0)), 0)
+        lane = self._pool_map.lanes(work.whose)[-1]
+        return next(iter(lane.map.shard_order(work.pools[0], 0.0)), 0)
+
+    def _named(self, work: Work) -> tuple[str, ...]:
+        """Its pools as they are tried last."""
+        return self._pool_map.lanes(work.whose)[-1].names(work.pools)
 
     async def _note(self, work: Work, wanted: Try, error: str = "", detail: str = "") -> NoteOutcome | None:
         note = self.note_of(work, wanted, error, detail)
@@ -115,7 +131,18 @@ class Recorder:
     ) -> None:
         try:
             explanation = await self._explainer.survey(pools, tried, headline)
-            await self._store.jobs.explain(shard, identifier, msgspec.json.encode(explanation).decode())
+        except RedisAway:
+            self._explaining -= 1  # it can still be asked for
+        except BaseException:
+            self._explaining -= 1
+            raise
+        else:
+            await self._keep(shard, identifier, explanation)
+
+    async def _keep(self, shard: int, job_id: str, explanation: Explanation) -> None:
+        """Counted as one that is being explained until then."""
+        try:
+            await self._store.jobs.explain(shard, job_id, msgspec.json.encode(explanation).decode())
         except RedisAway:
             pass  # it can still be asked for
         finally:

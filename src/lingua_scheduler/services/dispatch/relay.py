@@ -8,11 +8,8 @@ from typing import NamedTuple
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.bus import Assign, AttemptLost, BusMessage, CancelAttempt, Finished
-from lingua_scheduler.protocol.node import AsrPartial, JobCancel, JobResult, NodeIncoming
 from lingua_scheduler.protocol.sealing import BrokenSeal, OtherKey
 from lingua_scheduler.protocol.signals import AttemptAdvanced, PartialHeard
 from lingua_scheduler.services.attempts.assignments import Assignments
@@ -27,6 +24,9 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import AsrPartial, JobCancel, JobResult, NodeIncoming
 
 _log = logs.get()
 

@@ -5,8 +5,6 @@ from typing import Protocol
 
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.node import JobAssign, JobCancel
 from lingua_scheduler.services.cluster.mailroom import Posted
 from lingua_scheduler.services.dispatch.relay import Relay
 from lingua_scheduler.services.nodes.connected import ConnectedNodes
@@ -14,6 +12,8 @@ from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import Jobs
 from lingua_scheduler.store.nodes.node_views import NodeViews
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import JobAssign, JobCancel
 
 
 class Route(Protocol):

@@ -6,21 +6,20 @@ import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt, EndOutcome, Try
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.nodes import Features
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol.node import JobCancel
 from lingua_scheduler.services.attempts.assignments import Assignment, Assignments
 from lingua_scheduler.services.attempts.deadlines import Ringing
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.reports import Answered, Cancelled, LostAttempt, Report
 from lingua_scheduler.services.attempts.work import Work
-from lingua_scheduler.services.dispatch.orders import assignment_of
+from lingua_scheduler.services.dispatch.orders import assignment_of, cancellation_of
 from lingua_scheduler.services.dispatch.routes import Route, Routes
 from lingua_scheduler.settings import JobSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import Dispatched, Jobs
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.losses import Loss
 
 WITHDRAWN = "withdrawn"
 
@@ -145,7 +144,7 @@ class AttemptRunner:
             report = await self._follow(assignment, sent, wanted.run_ms, silence)
         route = sent.route
         if not isinstance(report, Answered):
-            route.cancel(attempt, JobCancel(job_id=attempt.job_id, trace_id=work.trace_id, reason=report.reason))
+            route.cancel(attempt, cancellation_of(work, attempt, report.reason))
         if isinstance(report, Cancelled) and not await self._reports_jobs(route, attempt):
             route.forget(attempt)
             self._endings.on_freed(attempt)

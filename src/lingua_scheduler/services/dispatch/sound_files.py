@@ -6,7 +6,6 @@ from contextlib import suppress
 
 import msgspec
 
-from lingua_scheduler.processes import die_with_parent
 from lingua_scheduler.protocol.uploads import (
     SAMPLE_RATE,
     Decoded,
@@ -22,6 +21,7 @@ from lingua_scheduler.protocol.uploads import (
 from lingua_scheduler.services.dispatch.fair_places import FairPlaces
 from lingua_scheduler.settings import CallsSettings, SessionsSettings
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.processes import die_with_parent
 
 _log = logs.get()
 

@@ -9,13 +9,10 @@ from pybase64 import b64decode
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.job_ids import JobHandle
 from lingua_scheduler.domain.jobs.jobs import JobState
-from lingua_scheduler.domain.pools.languages import AUTO, tag_of
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.http_dispatch import DispatchOptions, F2fDispatch, FetchedResult, ResultError
-from lingua_scheduler.protocol.shapes import LanguagesUsed
 from lingua_scheduler.protocol.uploads import SAMPLE_RATE, Decoded, NotDecoded, Piece, SoundFormat, wav_of
 from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.work import Refusal
@@ -26,6 +23,9 @@ from lingua_scheduler.services.dispatch.sound_files import SoundFiles
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.languages import AUTO, tag_of
+from lingua_sdk.protocol.shapes import LanguagesUsed
 
 _log = logs.get()
 
@@ -56,6 +56,7 @@ class Upload(NamedTuple):
     # Its address.
     caller: str = ""
     principal: Principal = LOCAL
+    allows_pivot: bool = True
 
 
 class PieceOutcome(NamedTuple):
@@ -191,7 +192,9 @@ class FileTranslations:
                 src_lang=upload.src_lang,
                 tgt_lang=upload.tgt_lang,
                 audio=piece.audio,
-                options=DispatchOptions(require_tts=upload.wants_speech, timeout_ms=left_ms),
+                options=DispatchOptions(
+                    require_tts=upload.wants_speech, timeout_ms=left_ms, allow_pivot=upload.allows_pivot
+                ),
             )
             placed = await self._calls.dispatch(asked, upload.carrier, upload.principal)
             if not isinstance(placed, Refusal):

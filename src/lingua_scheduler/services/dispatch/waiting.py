@@ -8,6 +8,7 @@ from itertools import count
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
 from lingua_scheduler.domain.jobs.queue_control import QueueAdmission
+from lingua_scheduler.domain.pools.names import public_name
 from lingua_scheduler.telemetry import metrics
 
 
@@ -19,6 +20,19 @@ def node_queue(node_id: str) -> str:
 def retry_queue(pool: str) -> str:
     """The queue of retries, which may not return to the nodes where they failed."""
     return f"retry {pool}"
+
+
+def either_queue(private: str) -> str:
+    """The queue of jobs for which a private node will do, and a public one that serves the same."""
+    return f"{_EITHER}{private}"
+
+
+_RETRY = "retry "
+_EITHER = "either "
+
+
+def _pool_of(queue: str) -> str:
+    return queue.removeprefix(_RETRY).removeprefix(_EITHER)
 
 
 # Dismissed jobs that are remembered in case they are only just beginning to wait.
@@ -48,6 +62,8 @@ class WaitingRoom:
         self._clock = clock
         self._tickets = count()
         self._queues: dict[str, list[_Waiter]] = {}
+        # Those of them whose jobs are served by slots of two pools. Usually there is none.
+        self._either: set[str] = set()
         # How those queues move. Retries have waited once already: their line is never kept short.
         self._lines: dict[str, QueueAdmission] = {}
         # Woken jobs that are trying: newcomers still stand behind them.
@@ -87,6 +103,8 @@ class WaitingRoom:
         waiter = _Waiter(ticket, asyncio.get_running_loop().create_future(), job_id, principal)
         queue = self._queues.setdefault(pool, [])
         insort(queue, waiter)
+        if _EITHER in pool:
+            self._either.add(pool)
         if pool not in self._lines and not pool.startswith("retry "):
             self._lines[pool] = QueueAdmission(self._queue_wait_s, self._clock())
         if job_id:
@@ -136,6 +154,8 @@ class WaitingRoom:
         if node_queue(node_id) in queues:
             self._wake(node_queue(node_id))
             return
+        if self._either:
+            self._wake_either(pools)
         # There may be a line for each of a thousand nodes, or a thousand pools of one: whichever is less is looked at.
         if len(pools) < len(queues):
             wanted = [pool for pool in pools if pool in queues]
@@ -151,6 +171,11 @@ class WaitingRoom:
         for name in retries:
             self._wake(name)
 
+    def _wake_either(self, pools: Collection[str]) -> None:
+        """They look as retries do: others that wait for the same slot may be quicker."""
+        for queue in [name for name in self._either if _pool_of(name) in pools or public_name(_pool_of(name)) in pools]:
+            self._wake(queue)
+
     def poke(self) -> None:
         """Wake the head of every queue: the signal of a release elsewhere may have been lost."""
         self._poked = set(self._queues)
@@ -163,6 +188,8 @@ class WaitingRoom:
             if queue in self._queues:
                 self._poked.add(queue)
                 self._wake(queue)
+        if self._either:
+            self._wake_either((pool,))
 
     def dismiss(self, job_id: str) -> None:
         """The job is no longer wanted: remove it from its queue."""
@@ -188,13 +215,15 @@ class WaitingRoom:
         counts: dict[str, int] = {}
         for name, queue in self._queues.items():
             if not name.startswith("node "):
-                pool = name.removeprefix("retry ")
+                pool = _pool_of(name)
                 counts[pool] = counts.get(pool, 0) + len(queue)
         return counts
 
     def pools(self, most: int) -> list[str]:
         """Pools with waiting jobs, without the queues for particular nodes."""
-        names = dict.fromkeys(queue.removeprefix("retry ") for queue in self._queues if not queue.startswith("node "))
+        names = dict.fromkeys(_pool_of(queue) for queue in self._queues if not queue.startswith("node "))
+        if self._either:
+            names |= dict.fromkeys(public_name(_pool_of(queue)) for queue in self._either)
         return list(names)[:most]
 
     def _wake(self, pool: str) -> None:
@@ -212,4 +241,5 @@ class WaitingRoom:
 
     def _is_empty(self, pool: str) -> None:
         del self._queues[pool]
+        self._either.discard(pool)
         self._lines.pop(pool, None)

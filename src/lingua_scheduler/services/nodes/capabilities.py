@@ -8,16 +8,10 @@ import msgspec
 
 from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.nodes.nodes import Features, LoadLimits, Machine, MachineLoad, NodeService, Profile
-from lingua_scheduler.domain.pools.languages import (
-    MAX_LANGUAGES,
-    MAX_PAIRS,
-    MAX_TRANSLATIONS,
-    Pair,
-    valid_codes,
-)
 from lingua_scheduler.domain.pools.pools import Languages
-from lingua_scheduler.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
-from lingua_scheduler.protocol.pairs import complaint_about, count_translations, read_translations
+from lingua_sdk.domain.languages import MAX_LANGUAGES, MAX_PAIRS, MAX_TRANSLATIONS, Pair, valid_codes
+from lingua_sdk.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
+from lingua_sdk.protocol.pairs import complaint_about, count_translations, read_translations
 
 # The kinds of service a pair needs.
 RELEVANT = frozenset({"asr", "semantic", "nmt", "tts"})

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.nodes import DrainOutcome, ReleaseOutcome, RemoveOutcome
 from lingua_scheduler.domain.nodes.owners import NOBODY, Owner
 from lingua_scheduler.domain.nodes.places import Place
@@ -18,6 +17,7 @@ from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.losses import Loss
 
 _log = logs.get()
 

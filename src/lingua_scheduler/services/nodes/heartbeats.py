@@ -5,10 +5,7 @@ import asyncio
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome, LoadLimits, Profile
-from lingua_scheduler.protocol.node import NodeHeartbeat
-from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes.capabilities import (
     changed_by,
@@ -24,6 +21,9 @@ from lingua_scheduler.services.nodes.node_writer import NodeWriter
 from lingua_scheduler.services.nodes.running_jobs import RunningJobs
 from lingua_scheduler.settings import NodesSettings
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import NodeHeartbeat
+from lingua_sdk.protocol.shapes import ErrorMessage
 
 _log = logs.get()
 

@@ -3,18 +3,18 @@
 from collections.abc import Collection
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.attempts import Attempt
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.complaints import ComplaintFilter, ComplaintRules
 from lingua_scheduler.domain.nodes.nodes import MachineLoad, Profile
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.domain.pools.pools import Membership
-from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.services.attempts.peers import CloseCode, NodePeer
 from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.losses import Loss
+from lingua_sdk.protocol.shapes import ErrorMessage
 
 # How often a node is listened to when it says that it lacks a service.
 COMPLAINT_RULES = ComplaintRules(debounce_ms=5_000, window_ms=10_000, most=30)

@@ -10,7 +10,7 @@ from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome, NodeClaimOutcome, PlaceOutcome, Profile, RegisterOutcome
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.domain.pools.pools import Admission, Membership, membership_of
+from lingua_scheduler.domain.pools.pools import Admission, Membership, membership_of, private_membership
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.cluster.pool_map import PoolMapCopy
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
@@ -65,7 +65,7 @@ class NodeWriter:
         if not principal.owner_digest:
             return NodeClaimOutcome.CLAIMED
         is_bound = principal.node_id == node_id
-        return await self._claims.claim(node_id, principal.owner_digest, is_bound=is_bound)
+        return await self._claims.claim(node_id, principal.owner_digest, principal.tenant, is_bound=is_bound)
 
     async def _claim_again(self, link: NodeLink) -> None:
         if link.belongs_to:
@@ -79,7 +79,7 @@ class NodeWriter:
             return Written.WORLD_FULL
         link.place = place
         profile = link.profile
-        link.belong(self._membership(profile))
+        link.belong(self._membership(link, profile))
         for job_id in self._running.reported(running):
             link.sent[job_id] = (Attempt(job_id, ADOPTED, link.node_id, link.shard), float("-inf"))
         registered = await self._nodes.register(link.shard, link.owner, self._entry(link), over)
@@ -120,7 +120,7 @@ class NodeWriter:
 
     async def update(self, link: NodeLink) -> BeatOutcome:
         was, profile = link.pools, link.profile
-        link.belong(self._membership(profile))
+        link.belong(self._membership(link, profile))
         registered = await self._nodes.update(link.shard, link.owner, self._entry(link), was)
         self._pool_map.changed()
         if registered.outcome is RegisterOutcome.REGISTERED:
@@ -143,7 +143,7 @@ class NodeWriter:
             link.node_id, link.place, self._pools.shard_size, self._pools.max_shards
         )
         was, profile = link.pools, link.profile
-        link.belong(self._membership(profile))
+        link.belong(self._membership(link, profile))
         link.forget_old()
         registered = await self._nodes.restore(link.shard, link.owner, self._entry(link), was, link.epoch)
         if registered.outcome is RegisterOutcome.SUPERSEDED:
@@ -160,17 +160,21 @@ class NodeWriter:
 
     def _entry(self, link: NodeLink) -> NodeEntry:
         profile = link.profile
-        said = msgspec.json.encode(
-            {
-                "version": profile.version,
-                "platform": profile.platform,
-                "services": profile.services,
-                "types": sorted({service.kind for service in profile.installed}),
-                "machine": profile.machine,
-                "languages": profile.languages,
-                "reports_jobs": profile.reports_jobs,
-            }
-        ).decode()
+        principal = link.peer.principal
+        about: dict[str, object] = {
+            "version": profile.version,
+            "platform": profile.platform,
+            "services": profile.services,
+            "types": sorted({service.kind for service in profile.installed}),
+            "machine": profile.machine,
+            "languages": profile.languages,
+            "reports_jobs": profile.reports_jobs,
+            "tenant": principal.tenant,
+            "is_private": principal.is_private,
+        }
+        if profile.features.text_input:
+            about["text_input"] = True
+        said = msgspec.json.encode(about).decode()
         link.digest = digest_of(link.pools, said)
         link.look = look_of(link.digest, link.alive_ms, link.load)
         return NodeEntry(
@@ -192,5 +196,10 @@ class NodeWriter:
             trust=link.trust,
         )
 
-    def _membership(self, profile: Profile) -> Membership:
-        return membership_of(profile.languages, self._admission) if profile.takes_jobs else Membership()
+    def _membership(self, link: NodeLink, profile: Profile) -> Membership:
+        """Its credential alone says whether it is private. The node itself has no say in that."""
+        if not profile.takes_jobs:
+            return Membership()
+        found = membership_of(profile.languages, self._admission, takes_text=profile.features.text_input)
+        principal = link.peer.principal
+        return private_membership(found, principal.tenant) if principal.is_private else found

@@ -1,8 +1,8 @@
 """Tells a node that it is quarantined, or no longer is, so that its owner finds the reason in the node's own log."""
 
 from lingua_scheduler.domain.jobs.quarantine import QuarantineVerdict
-from lingua_scheduler.protocol.node import NodeControl
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
+from lingua_sdk.protocol.node import NodeControl
 
 
 class QuarantineNotices:

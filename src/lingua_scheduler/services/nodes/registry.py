@@ -5,11 +5,9 @@ import secrets
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.domain.nodes.nodes import NODE_ID, NodeClaimOutcome
 from lingua_scheduler.domain.nodes.owners import Owner
-from lingua_scheduler.protocol.node import NodeRegister
 from lingua_scheduler.services.attempts.peers import CloseCode, NodePeer
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.capabilities import most_slots, profile_of, refusal_of
@@ -21,6 +19,8 @@ from lingua_scheduler.services.nodes.pacing import Pace
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.nodes.owners import Holder, Owners
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import NodeRegister
 
 _log = logs.get()
 
@@ -153,13 +153,12 @@ class Registry:
     async def _claim(self, node_id: str, principal: Principal) -> NodeClaimOutcome:
         """Before the conflict check: neither the same boot id nor a silent socket makes it the node of another key."""
         former = self._links.find(node_id)
-        if former is not None and former.belongs_to != principal.owner_digest and not principal.node_id:
+        is_former = former is not None and former.belongs_to != principal.owner_digest
+        if former is not None and is_former and not _may_follow(principal, former):
             # Also of a node that came without a credential, and of one whose claim Redis has lost.
             return NodeClaimOutcome.FOREIGN
         claimed = await self._writer.claim(node_id, principal)
-        if former is not None and former.belongs_to != principal.owner_digest:
-            return NodeClaimOutcome.TOOK
-        return claimed
+        return NodeClaimOutcome.TOOK if is_former and claimed is NodeClaimOutcome.CLAIMED else claimed
 
     async def _is_taken(self, node_id: str, owner: Owner, boot_id: str, holder: Holder | None) -> bool:
         """Whether another process is connected with this id, and answers. The same one may come back at any time."""
@@ -184,3 +183,8 @@ class Registry:
         REGISTRATIONS["conflict"].inc()
         _log.warning("node.id_conflict", node_id=node_id)
         return Refusal(ErrorCode.NODE_ID_CONFLICT, f"another node is connected as {node_id}; choose another id")
+
+
+def _may_follow(principal: Principal, former: NodeLink) -> bool:
+    """Whether its key is bound to the id, and no node of another tenant has that."""
+    return bool(principal.node_id) and (not former.belongs_to or former.peer.principal.tenant == principal.tenant)

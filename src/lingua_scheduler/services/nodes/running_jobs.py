@@ -5,12 +5,12 @@ from collections.abc import Collection
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import ADOPTED, Attempt
 from lingua_scheduler.domain.jobs.job_ids import is_job_id
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.nodes.ledger import Ledger
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.losses import Loss
 
 _log = logs.get()
 

@@ -8,7 +8,6 @@ from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.cluster.clocks import Drift
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.jobs import JobEvent, JobState
-from lingua_scheduler.domain.jobs.losses import Loss
 from lingua_scheduler.domain.nodes.places import Place
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.nodes.connected import ConnectedNodes
@@ -16,6 +15,7 @@ from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.records import JobRecord
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.losses import Loss
 
 _log = logs.get()
 

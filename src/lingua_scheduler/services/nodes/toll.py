@@ -3,10 +3,10 @@
 import asyncio
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.registry import REGISTRATIONS
+from lingua_sdk.domain.errors import ErrorCode
 
 # Maximum delay; beyond it the registration is refused.
 LONGEST_WAIT_S = 10.0

@@ -1,26 +1,24 @@
 """Speech comes in: chunks are cut into utterances, and each utterance gets its outcome."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import JobState
 from lingua_scheduler.domain.jobs.requests import Request, RequestSeen
 from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY, UtteranceEntry
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import PADDING_AUTO_MS, PADDING_MANUAL_MS, Cut, CutReason
-from lingua_scheduler.protocol import audio
-from lingua_scheduler.protocol.session import Backpressure, SessionCloseAck, Utterance
-from lingua_scheduler.protocol.shapes import ErrorMessage
 from lingua_scheduler.protocol.uploads import about_file, file_in
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.trails import Trails
 from lingua_scheduler.services.attempts.work import Binding, Outcome, Refusal, Work, attributes_of
 from lingua_scheduler.services.dispatch.audio_budget import AudioRoom
+from lingua_scheduler.services.dispatch.chains import Chains
 from lingua_scheduler.services.dispatch.direct_jobs import SURPRISED, DirectJobs, Rest
 from lingua_scheduler.services.dispatch.idempotency import IdempotentRequests, Placement, payload_of
 from lingua_scheduler.services.sessions.delivery import Delivery
@@ -31,6 +29,10 @@ from lingua_scheduler.services.sessions.terms import terms_of
 from lingua_scheduler.settings import Settings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol import audio
+from lingua_sdk.protocol.session import Backpressure, SessionCloseAck, Utterance
+from lingua_sdk.protocol.shapes import ErrorMessage
 
 _log = logs.get()
 
@@ -58,6 +60,9 @@ _REFUSALS = {
 }
 
 
+LISTENS = Refusal(
+    ErrorCode.PERMISSION_DENIED, "this credential, or the session as a guest of a room, may listen and not speak"
+)
 # Not reported to the client.
 _KNOWN = Refusal(ErrorCode.INVALID_MESSAGE, "")
 
@@ -80,7 +85,7 @@ class Intake:
         self._budget = openings.budget
         self._languages = openings.languages
         self._requests = requests
-        self._delivery = delivery
+        self.delivery = delivery
         self._settings = settings.sessions
         self._affinity = settings.selection.affinity
         self._silence = audio.SilenceLevels(settings.sessions.silence_opus_bytes, settings.sessions.silence_pcm_rms)
@@ -89,6 +94,10 @@ class Intake:
         self.jobs = Nursery("jobs")
         # Without it every job is a task.
         self.direct: DirectJobs | None = None
+        # Takes what is said in rooms; False if no one listens there.
+        self.into_room: Callable[[Session, Work], bool] = _never
+        # Ways to serve languages that no single node serves.
+        self.chains: Chains | None = None
         self.is_open = True
 
     @property
@@ -105,18 +114,24 @@ class Intake:
         conversation = session.conversation
         if not self.is_open or conversation.is_repeat(seq):
             return
+        if session.principal.is_listener or _is_guest(session):
+            self._refuse(session, LISTENS)
+            return
         if not self._has_room(session, len(data)):
-            if self._now_ms() >= session.refused_until_ms:
-                # Once in a while, not with every chunk.
-                session.refused_until_ms = self._now_ms() + PAUSE_MS
-                _log.warning("session.audio_refused", session_id=session.session_id, held_bytes=session.audio_bytes)
-                session.post(ErrorMessage(code=ErrorCode.NODE_OVERLOADED.value, message=NO_ROOM))
+            self._refuse(session, Refusal(ErrorCode.NODE_OVERLOADED, NO_ROOM))
             return
         session.uplink_ms = _uplink_ms(client_ms)
         if session.piece_terms is not None:
             self._take(session, conversation.flush())
             session.piece_terms = None
         self._hear(session, seq, data, is_final)
+
+    def _refuse(self, session: Session, refusal: Refusal) -> None:
+        """Once in a while, not with every chunk."""
+        if self._now_ms() >= session.refused_until_ms:
+            session.refused_until_ms = self._now_ms() + PAUSE_MS
+            _log.warning("session.audio_refused", session_id=session.session_id, held_bytes=session.audio_bytes)
+            session.post(ErrorMessage(code=refusal.code.value, message=refusal.message))
 
     def _hear(self, session: Session, seq: int, data: bytes, is_final: bool) -> None:
         """A chunk that there is room for."""
@@ -125,7 +140,7 @@ class Intake:
         begins = is_speech and not conversation.is_speaking
         if begins:
             conversation.begin_with(seq)
-            self._delivery.input_started(session)
+            self.delivery.input_started(session)
         held_bytes = 0 if is_speech else conversation.held_bytes + len(data)
         cuts = conversation.chunk(seq, data, duration_ms, is_final, self._now_ms(), is_speech)
         if not is_speech:
@@ -150,6 +165,8 @@ class Intake:
         return refusal
 
     def _utterance(self, session: Session, message: Utterance) -> Refusal | None:
+        if session.principal.is_listener or _is_guest(session):
+            return LISTENS
         terms = terms_of(message, message.pipeline)
         if terms != session.whole_terms and (refusal := self._change_terms(session, terms)):
             return refusal
@@ -173,7 +190,7 @@ class Intake:
         if message.audio:
             self._start(session, work, work.said_at_s, message.trace_id)
         else:
-            self._settled(session, self._delivery.silence(session, message.utterance_index))
+            self._settled(session, self.delivery.silence(session, message.utterance_index))
             self._arm(session)
         return None
 
@@ -185,6 +202,11 @@ class Intake:
             return refusal
         session.whole_terms, session.whole_pools = terms, pools
         return None
+
+    def change_terms(self, session: Session, terms: Terms) -> None:
+        """Its client speaks another language from its next utterance on: what was said so far is one."""
+        self._take(session, session.conversation.flush())
+        self._sessions.change_terms(session, terms)
 
     def _is_piece(self, session: Session, message: Utterance, duration_ms: int) -> bool:
         """Whether it is a stretch of a longer utterance: the mobile app sends every 200 ms of speech as one."""
@@ -232,7 +254,7 @@ class Intake:
         request_id = message.request_id
         return Work(
             session_id=session.session_id,
-            node_session_id=session.node_session_id,
+            names=session.names,
             is_adopted=session.is_orphan,
             utterance_index=message.utterance_index,
             terms=terms,
@@ -242,13 +264,15 @@ class Intake:
             sample_rate=message.sample_rate,
             duration_ms=duration_ms,
             trace_id=message.trace_id or session.trace_id,
-            turn_id=f"turn-{session.session_id}-{session.conversation.turn}",
+            turn_id=str(session.conversation.turn),
             reason=CutReason.IS_FINAL if message.manual_cut else CutReason.TIMEOUT,
             padding_ms=PADDING_MANUAL_MS if message.manual_cut else PADDING_AUTO_MS,
             said_at_s=self._clock(),
             tenant_id=session.tenant_id,
             belongs_to=session.belongs_to,
+            wish=session.wish,
             principal=session.caller,
+            allows_pivot=session.allows_pivot,
             context=session.conversation.context(wall_ms()),
             # For a session taken over from another instance no task follows the old jobs, so job ids start again.
             request=None if request_id is None else Request(session.tenant_id, session.node_session_id, request_id),
@@ -256,11 +280,11 @@ class Intake:
 
     def playback_started(self, session: Session) -> None:
         session.conversation.playback_started(self._now_ms())
-        self._delivery.playback(session, "TTS_PLAY_STARTED")
+        self.delivery.playback(session, "TTS_PLAY_STARTED")
 
     def playback_ended(self, session: Session) -> None:
         session.conversation.playback_ended(self._now_ms(), wall_ms())
-        self._delivery.playback(session, "TTS_PLAY_ENDED")
+        self.delivery.playback(session, "TTS_PLAY_ENDED")
         self._arm(session)
 
     def close(self, session: Session) -> None:
@@ -313,12 +337,12 @@ class Intake:
         for cut in cuts:
             if session.is_gateway:
                 session.awaited.add(cut.utterance_index)
-            self._delivery.input_ended(session, cut)
+            self.delivery.input_ended(session, cut)
             self._start(
                 session,
                 Work(
                     session_id=session.session_id,
-                    node_session_id=session.node_session_id,
+                    names=session.names,
                     is_adopted=session.is_orphan,
                     utterance_index=cut.utterance_index,
                     terms=session.piece_terms or session.terms,
@@ -328,13 +352,15 @@ class Intake:
                     sample_rate=SAMPLE_RATE,
                     duration_ms=cut.duration_ms,
                     trace_id=session.trace_id,
-                    turn_id=f"turn-{session.session_id}-{cut.turn}",
+                    turn_id=str(cut.turn),
                     reason=cut.reason,
                     padding_ms=cut.padding_ms,
                     said_at_s=self._clock(),
                     tenant_id=session.tenant_id,
                     belongs_to=session.belongs_to,
+                    wish=session.wish,
                     principal=session.caller,
+                    allows_pivot=session.allows_pivot,
                     context=session.conversation.context(wall_ms()),
                     binding=self._binding(session, cut.turn),
                 ),
@@ -359,10 +385,15 @@ class Intake:
             # A client's own trace id is kept; without one the id of our trace is used.
             known_as = trace_id or session.given_trace_id or trail.trace_id
             work = msgspec.structs.replace(work, trail=trail, trace_id=known_as)
+        if session.stay is None or not self.into_room(session, work):
+            self.translate(session, work)
+
+    def translate(self, session: Session, work: Work) -> None:
+        """For the speaker itself."""
         if (
             self.direct is None
-            or not self._languages.is_served(work.pools)
-            or not self.direct.start(work, partial(self._ended, session, work), partial(self._go_on, session, work))
+            or not self._languages.is_served(work)
+            or not self.direct.start(work, partial(self.ended, session, work), partial(self._go_on, session, work))
         ):
             self.jobs.start(self._translate(session, work))
 
@@ -376,10 +407,9 @@ class Intake:
             if rest is not None:
                 outcome = await rest()
             else:
-                if not self._languages.is_served(work.pools):
+                if not self._languages.is_served(work):
                     work = await self._languages.matched(work)
-                end = await self._requests.translate(work)
-                outcome = end if isinstance(end, Outcome) else _outcome_of(end)
+                outcome = await self._dispatch(work)
         except asyncio.CancelledError:
             if work.trail is not None:
                 work.trail.finish()
@@ -389,9 +419,24 @@ class Intake:
             # Every utterance gets an outcome, also after an unexpected exception.
             _log.exception("job.surprised")
             outcome = SURPRISED
-        self._ended(session, work, outcome)
+        self.ended(session, work, outcome)
 
-    def _ended(self, session: Session, work: Work, outcome: Outcome) -> None:
+    async def _dispatch(self, work: Work) -> Outcome:
+        if self.chains is not None and not self._languages.is_served(work):
+            plan = self.chains.plan(work)
+            if plan is not None:
+                # Its jobs are of other pairs than the request; the session itself knows repeats of that.
+                return await self.chains.run(work, plan)
+        end = await self._requests.translate(work)
+        return end if isinstance(end, Outcome) else _outcome_of(end)
+
+    def ended(self, session: Session, work: Work, outcome: Outcome) -> None:
+        """The job of an utterance has ended."""
+        self.delivery.count(work, outcome)
+        self.settle_utterance(session, work, outcome)
+
+    def settle_utterance(self, session: Session, work: Work, outcome: Outcome) -> None:
+        """The outcome of an utterance, whose jobs were counted."""
         self._budget.give_back(session, len(work.audio))
         metrics.JOB_SECONDS.observe(self._clock() - work.said_at_s)
         if work.request is not None and outcome.state is JobState.FAILED:
@@ -399,7 +444,7 @@ class Intake:
         if work.binding is not None and not work.reason.closes_turn:
             # Only now is it known which node the turn sticks to.
             self._records.note(session)
-        self._settled(session, self._delivery.settle(session, work, outcome))
+        self._settled(session, self.delivery.settle(session, work, outcome))
         self._arm(session)
         self._drop_if_done(session)
 
@@ -429,12 +474,17 @@ class Intake:
     def _ring(self, session: Session) -> None:
         session.timer = None
         due = session.conversation.tick(self._now_ms() + EARLY_MS)
-        self._settled(session, self._delivery.release(session, due.released))
+        self._settled(session, self.delivery.release(session, due.released))
         self._drop_if_done(session)
         self._take(session, due.cuts)
 
     def _now_ms(self) -> float:
         return self._clock() * 1000
+
+
+def _never(_session: Session, _work: Work) -> bool:
+    """Until it is set."""
+    return False
 
 
 def _look_up(session: Session, request_id: str, work: Work) -> Refusal | None:
@@ -462,6 +512,10 @@ def _about_audio(message: Utterance) -> str:
         return "unknown audio_format; send opus or pcm16"
     kind = file_in(message.audio) if message.audio_format == "pcm16" else ""
     return about_file(kind) if kind else ""
+
+
+def _is_guest(session: Session) -> bool:
+    return session.stay is not None and session.stay.guest is not None
 
 
 def _uplink_ms(client_ms: float | None) -> int | None:

@@ -4,20 +4,22 @@ from collections import Counter
 from collections.abc import Callable
 
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.sessions.handover import ResumeToken
 from lingua_scheduler.domain.sessions.terms import Terms
-from lingua_scheduler.protocol.session import SessionInit
 from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
 from lingua_scheduler.services.attempts.permissions import denial
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.audio_budget import AudioBudget
+from lingua_scheduler.services.dispatch.chains import Chains
 from lingua_scheduler.services.dispatch.languages import LanguageLookup
 from lingua_scheduler.services.sessions.session_records import SessionRecords
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.services.sessions.terms import terms_of
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.pairing import Pairing
+from lingua_sdk.protocol.session import SessionInit
 
 _log = logs.get()
 
@@ -39,10 +41,15 @@ class Openings:
         self._idle_s = idle_ms / 1000
         # Sessions of principals with a limit that are being opened.
         self._opening: Counter[str] = Counter()
+        # Ways to serve languages that no single node serves.
+        self.chains: Chains | None = None
         # Whether a caller's credential was revoked, so that nothing is kept for it.
         self.is_revoked: Callable[[Principal], bool] = _never
+        # Called when a session ends here; the second one if another instance goes on with it.
+        self.on_dropped: Callable[[Session], None] = _ignore
+        self.on_taken: Callable[[Session], None] = _ignore
 
-    async def open(self, peer: ClientPeer, init: SessionInit) -> Session | Refusal:
+    async def open(self, peer: ClientPeer, init: SessionInit, pairing: Pairing | None = None) -> Session | Refusal:
         """Write the record to Redis before answering the client, so that another instance can continue the session."""
         terms = terms_of(init)
         if complaint := terms.complaint():
@@ -53,18 +60,20 @@ class Openings:
             return refusal
         self._opening[belongs_to := peer.principal.owner_digest] += 1
         try:
-            return await self._open(peer, init, terms)
+            return await self._open(peer, init, terms, pairing)
         finally:
             self._opening[belongs_to] -= 1
             if not self._opening[belongs_to]:
                 del self._opening[belongs_to]
 
-    async def _open(self, peer: ClientPeer, init: SessionInit, terms: Terms) -> Session:
+    async def _open(self, peer: ClientPeer, init: SessionInit, terms: Terms, pairing: Pairing | None) -> Session:
         # The acknowledgement says which languages are used, and must know of nodes that came a moment ago.
-        await self.languages.look_up(terms)
         session = self._make(peer, init, terms, self.records.owner())
+        session.pair(pairing)
+        await self.languages.look_up(terms, session.whose)
         while not await self.records.open(session, init):
             session = self._make(peer, init, terms, self.records.owner())
+            session.pair(pairing)
         self.sessions.add(session)
         self.records.hold(session, self._taken)
         session.attach(peer)
@@ -96,7 +105,11 @@ class Openings:
 
     async def unserved(self, session: Session) -> str | None:
         """Why no node serves its languages now, for a person who is about to speak; None if one does."""
-        return await self.languages.unserved(session.terms)
+        why = await self.languages.unserved(session.terms, session.whose)
+        if why is None or self.chains is None:
+            return why
+        plan = self.chains.plan_for(session.terms, session.whose, allows_pivot=session.allows_pivot)
+        return why if plan is None else None
 
     async def adopt(self, init: SessionInit, peer: ClientPeer) -> Session | None:
         """A client comes back with a token that is not ours: perhaps its session was held elsewhere."""
@@ -135,11 +148,13 @@ class Openings:
             return None
         if (here := self.sessions.find(session_id)) is not None:
             # Two sockets came with the token at once, and the other was quicker.
+            self.on_taken(here)
             self.drop(here)
         session = self._make(peer, claimed.init, terms_of(claimed.init), owner, session_id)
         if token:
             session.resume_token = token
             session.is_orphan = True
+        session.pair(claimed.pairing)
         session.generation, session.asked = claimed.generation, claimed.asked
         session.node_session_id = f"{session_id}-{claimed.generation}"
         session.conversation.begin_at(claimed.beginning)
@@ -161,6 +176,7 @@ class Openings:
         _log.info("session.taken", session_id=session.session_id)
         if session.peer is not None:
             session.peer.close(CloseCode.SUPERSEDED, "the client connected elsewhere")
+        self.on_taken(session)
         self.drop(session)
 
     def attach(self, session: Session, peer: ClientPeer) -> None:
@@ -192,9 +208,15 @@ class Openings:
             self.drop(session)
 
     def drop(self, session: Session, is_finished: bool = False) -> None:
+        if session.stay is not None:
+            self.on_dropped(session)
         self.budget.give_back(session, session.conversation.drop())
         self.records.close(session)
         self.sessions.drop(session, is_finished=is_finished)
+
+
+def _ignore(_: Session) -> None:
+    """Until it is set."""
 
 
 def _never(_: Principal) -> bool:

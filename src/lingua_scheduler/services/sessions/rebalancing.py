@@ -7,7 +7,6 @@ import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
 from lingua_scheduler.domain.cluster.balance import Balancer
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
 from lingua_scheduler.services.cluster.presence import Presence
@@ -18,6 +17,7 @@ from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.settings import InstancesSettings
 from lingua_scheduler.store.cluster.instances import Instances
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 _log = logs.get()
 

@@ -8,8 +8,8 @@ from sys import getsizeof
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.protocol.session import MissingResult, TranslationResult
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.protocol.session import MissingResult, TranslationResult
 
 # The outcome of an utterance: a result, or a missing result.
 Answer = TranslationResult | MissingResult

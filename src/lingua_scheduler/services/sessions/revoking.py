@@ -2,13 +2,13 @@
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.errors import HttpCode
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.services.dispatch.cancelling import Cancelling
 from lingua_scheduler.services.sessions.opening import Openings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import HttpCode
 
 _log = logs.get()
 

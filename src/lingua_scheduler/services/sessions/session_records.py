@@ -10,7 +10,6 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.sessions.handover import (
     Beginning,
@@ -21,9 +20,7 @@ from lingua_scheduler.domain.sessions.handover import (
     beginning,
     heard_without_gap,
 )
-from lingua_scheduler.protocol import codec
 from lingua_scheduler.protocol.sealing import BrokenSeal, TokenSeal, is_sealed
-from lingua_scheduler.protocol.session import SessionInit
 from lingua_scheduler.services.attempts.work import Binding
 from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.services.sessions.remembered import Answer
@@ -33,6 +30,10 @@ from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.store.sessions.sessions import HeldBy, Hold, SessionRecord, SessionStore
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.decoding import DECODE_ERRORS
+from lingua_sdk.domain.pairing import Pairing
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.session import SessionInit
 
 _log = logs.get()
 
@@ -64,6 +65,7 @@ class RestoredSession(NamedTuple):
     generation: int
     beginning: Beginning
     binding: Binding | None
+    pairing: Pairing | None
     # What the client has not heard and need not be translated again.
     outcomes: list[Answer]
 
@@ -161,6 +163,7 @@ class SessionRecords:
             generation=record.generation,
             beginning=begin,
             binding=Binding.parse(record.binding) if begin.continues_turn else None,
+            pairing=Pairing.parse(record.paired),
             outcomes=[outcome for outcome in outcomes if last_heard < outcome.utterance_index <= reach],
         )
 
@@ -333,6 +336,7 @@ class SessionRecords:
             address=session.address,
             is_away=is_away,
             belongs_to=session.belongs_to,
+            paired=str(session.pairing) if session.pairing is not None else "",
         )
 
     def _tell_taken(self, session: Session) -> None:
@@ -352,7 +356,9 @@ def _hold(session: Session) -> Hold:
 
 
 def _asked(init: SessionInit) -> str:
-    return msgspec.json.encode(msgspec.structs.replace(init, resume_token=None, last_utterance_index=None)).decode()
+    """Without what is of use once."""
+    kept = msgspec.structs.replace(init, resume_token=None, last_utterance_index=None, pairing_code=None)
+    return msgspec.json.encode(kept).decode()
 
 
 def _whereabouts(session: Session) -> tuple[str, str]:

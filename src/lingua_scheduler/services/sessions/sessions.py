@@ -8,20 +8,25 @@ from typing import TypeVar
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
+from lingua_scheduler.domain.access.visibility import tenant_of_job
 from lingua_scheduler.domain.jobs.requests import RequestMemory
+from lingua_scheduler.domain.pools.lanes import Whose
+from lingua_scheduler.domain.rooms.rooms import Stay
 from lingua_scheduler.domain.sessions.conversation import Conversation
 from lingua_scheduler.domain.sessions.handover import ResumeToken
+from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.domain.sessions.utterances import CutRules
-from lingua_scheduler.protocol.session import MissingResult, SessionInit
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.assignments import Assignment
 from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
 from lingua_scheduler.services.attempts.trails import Trail
-from lingua_scheduler.services.attempts.work import Binding
+from lingua_scheduler.services.attempts.work import NO_WISH, Binding, Wish
 from lingua_scheduler.services.sessions.remembered import ANSWERS, Answer, Memory, Remembered
 from lingua_scheduler.settings import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.domain.pairing import Pairing
+from lingua_sdk.protocol.session import MissingResult, SessionInit
+from lingua_sdk.protocol.shapes import Message
 
 K = TypeVar("K")
 
@@ -29,6 +34,8 @@ K = TypeVar("K")
 GATEWAY = "api-gateway"
 # Closed sessions remembered for `sessions.grace_ms`, for clients that missed the end; the oldest go first.
 MAX_FINISHED = 10_000
+# In the place of a number in a room: existing clients are not told what became of their own speech there.
+UNTOLD = -1
 
 
 class Session:
@@ -36,6 +43,7 @@ class Session:
 
     __slots__ = (
         "address",
+        "allows_pivot",
         "asked",
         "audio_bytes",
         "awaited",
@@ -48,18 +56,22 @@ class Session:
         "generation",
         "given_trace_id",
         "grace",
+        "heard_at",
         "is_gateway",
         "is_noting",
         "is_orphan",
         "meter",
         "must_note",
+        "names",
         "node_session_id",
         "noted_at_s",
         "owner",
+        "pairing",
         "paused_until_ms",
         "peer",
         "piece_pools",
         "piece_terms",
+        "platform",
         "playing",
         "pools",
         "principal",
@@ -67,9 +79,11 @@ class Session:
         "requests",
         "resume_token",
         "rings_at_s",
+        "room_places",
         "sent",
         "session_id",
         "spoke_at_s",
+        "stay",
         "tenant_id",
         "terms",
         "timer",
@@ -78,6 +92,7 @@ class Session:
         "uplink_ms",
         "whole_pools",
         "whole_terms",
+        "wish",
     )
 
     def __init__(
@@ -93,7 +108,7 @@ class Session:
         self.session_id = session_id
         # Whether it was held by an instance that is gone, so that its nodes may be on their way here too.
         self.is_orphan = False
-        # How nodes know it: one that was held elsewhere has a name they have not seen yet.
+        # Its name where utterances are counted anew: one that was held elsewhere has another than there.
         self.node_session_id = session_id
         # Our hold on it, how often it was claimed by then, and what its client asked for, as it is written down.
         self.owner = owner
@@ -112,10 +127,12 @@ class Session:
         # The API gateway takes a socket for each utterance and waits there for its result alone, see `post`: what it
         # sent on its present socket.
         self.is_gateway = init.platform == GATEWAY
+        self.platform = init.platform
         self.awaited: set[int] = set()
         # Attempts at nodes that may say nothing, by utterance.
         self.away: dict[int, Assignment] = {}
         self.tenant_id = init.tenant_id or ""
+        self.allows_pivot = init.allow_pivot is not False
         self.given_trace_id = init.trace_id
         self.trace_id = init.trace_id or secrets.token_hex(8)
         # Trails of utterances whose outcome was not sent yet, by number, while tracing is on.
@@ -131,10 +148,20 @@ class Session:
         # Under which its address has a session more, and when something was last said in it.
         self.meter = ""
         self.spoke_at_s = memory.clock()
+        # The room it is in, and the numbers that its utterances under way have there.
+        self.stay: Stay | None = None
+        self.room_places: dict[int, int] | None = None
+        # The private node that it is paired with, and what its jobs wish for.
+        self.pairing: Pairing | None = None
+        self.wish = NO_WISH
         # Outcomes that wait for a socket, and those that left lately: a socket that broke may have swallowed them.
         self.backlog = Remembered(memory)
         self.sent = Remembered(memory)
         self.resume_token = str(ResumeToken(session_id, secrets.token_urlsafe(16)))
+        # How nodes know it, see `Sessions.add`.
+        self.names = Pseudonyms(self.resume_token.encode(), session_id)
+        # The nodes whose results wait for those before them, by utterance.
+        self.heard_at: dict[int, str] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.rings_at_s = 0.0
         self.grace: asyncio.TimerHandle | None = None
@@ -158,6 +185,18 @@ class Session:
     def caller(self) -> Principal:
         """Who speaks for it. A socket may have shown a newer token since it was attached."""
         return self.principal if self.peer is None else self.peer.principal
+
+    def pair(self, pairing: Pairing | None) -> None:
+        """From now on all its jobs go to this node, and to no other."""
+        if pairing is not None:
+            self.pairing = pairing
+            self.wish = Wish(pairing.node_id, is_strict=True, paired_tenant=pairing.tenant)
+
+    @property
+    def whose(self) -> Whose:
+        """Whose nodes may translate for it."""
+        paired = self.wish.paired_tenant
+        return Whose(paired, is_private_only=True) if paired else Whose(tenant_of_job(self.belongs_to, self.tenant_id))
 
     def post(self, message: Message) -> None:
         """Send to the socket that was used last; without one, outcomes wait for the next."""
@@ -240,6 +279,9 @@ class Sessions:
         self._delivery = delivery
         self._max_sessions = max_sessions
         self.memory = Memory(max_remembered_bytes, clock)
+        # What the names of sessions at nodes are made with, the same at all instances. Without it the resume token of
+        # each session is used: it lives as long as the session, and its client brings it to any instance.
+        self.names_key = b""
         self._by_id: dict[str, Session] = {}
         self._by_token: dict[str, Session] = {}
         # Those that were closed, the oldest first, and when they are forgotten.
@@ -248,9 +290,9 @@ class Sessions:
         self._of_address: Counter[str] = Counter()
         # Those of each principal that has a credential.
         self._of_principal: dict[str, set[Session]] = {}
-        # How many ask for what, in words and as pools.
+        # How many ask for what, in words, and as pools with whose nodes may serve them.
         self.languages: Counter[str] = Counter()
-        self.pools: Counter[tuple[str, ...]] = Counter()
+        self.pools: Counter[tuple[tuple[str, ...], Whose]] = Counter()
         self._rules = CutRules(
             pause_ms=settings.pause_ms,
             max_duration_ms=settings.max_duration_ms,
@@ -295,9 +337,9 @@ class Sessions:
         return self._by_id.get(session.session_id) is session
 
     def silent_for(self, idle_s: float) -> list[Session]:
-        """Sessions without speech for this long."""
+        """Sessions without speech for this long. In a room others speak, and it ends by itself when they do not."""
         before_s = self._clock() - idle_s
-        return [session for session in self._by_id.values() if session.spoke_at_s < before_s]
+        return [found for found in self._by_id.values() if found.spoke_at_s < before_s and found.stay is None]
 
     def make(self, init: SessionInit, terms: Terms, owner: str, session_id: str = "") -> Session:
         """Create a session that cannot be found yet; without an id it gets one."""
@@ -309,12 +351,25 @@ class Sessions:
     def add(self, session: Session) -> None:
         if session.session_id not in self._by_id:
             self.languages[session.terms.languages] += 1
-            self.pools[session.pools] += 1
+            self.pools[session.pools, session.whose] += 1
         self._by_id[session.session_id] = session
+        suffix = session.node_session_id.removeprefix(session.session_id)
+        session.names = Pseudonyms(self.names_key or session.resume_token.encode(), session.session_id, suffix)
         if session.belongs_to:
             self._of_principal.setdefault(session.belongs_to, set()).add(session)
         self._by_token[session.resume_token] = session
         metrics.SESSIONS.set(len(self._by_id))
+
+    def change_terms(self, session: Session, terms: Terms) -> None:
+        """Its client speaks another language from now on."""
+        if self.is_held(session):
+            _count_down(self.languages, session.terms.languages)
+            _count_down(self.pools, (session.pools, session.whose))
+            self.languages[terms.languages] += 1
+            self.pools[terms.pools(), session.whose] += 1
+        session.terms, session.pools = terms, terms.pools()
+        # The node of its turn may not serve them.
+        session.binding = Binding()
 
     def find(self, session_id: str) -> Session | None:
         return self._by_id.get(session_id)
@@ -357,7 +412,7 @@ class Sessions:
             self._forget_of_principal(session)
         self._give_place_back(session.meter)
         _count_down(self.languages, session.terms.languages)
-        _count_down(self.pools, session.pools)
+        _count_down(self.pools, (session.pools, session.whose))
         if is_finished:
             self._remember_finished(session)
         else:

@@ -4,10 +4,10 @@ from functools import lru_cache
 
 import msgspec
 
-from lingua_scheduler.domain.pools.languages import AUTO, tag_of
 from lingua_scheduler.domain.sessions.terms import PipelineTerms, Terms
-from lingua_scheduler.protocol.session import SessionInit, Utterance
-from lingua_scheduler.protocol.shapes import FeatureFlags, LanguagesUsed, PipelineChoice
+from lingua_sdk.domain.languages import AUTO, tag_of
+from lingua_sdk.protocol.session import SessionInit, Utterance
+from lingua_sdk.protocol.shapes import FeatureFlags, LanguagesUsed, PipelineChoice
 
 DEFAULT_INTERVAL_MS = 1000
 # Every utterance names its languages, and few are ever named.

@@ -1,6 +1,5 @@
 """Acknowledges, silences and forgets alarms, for all instances."""
 
-from lingua_scheduler.domain.pools.languages import Pair
 from lingua_scheduler.domain.pools.names import Facet, Pool
 from lingua_scheduler.domain.watching.alarms import ABOUT_WANTED, CODES
 from lingua_scheduler.domain.watching.demand import Demand, wanted_pools
@@ -8,6 +7,7 @@ from lingua_scheduler.domain.watching.handling import AlarmAction, HandleOutcome
 from lingua_scheduler.services.watching.snapshot import Snapshots
 from lingua_scheduler.settings import PoolsSettings
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.languages import Pair
 
 
 class ListedPair(Exception):

@@ -51,6 +51,15 @@ class Member(NamedTuple):
             return self.said.reach.serves(src, tgt, facet)
         return f"{src}:{tgt}" in (self.said.speech if facet == SPEECH else self.said.text)
 
+    @property
+    def private_to(self) -> str:
+        """The only tenant whose jobs it gets; empty if it gets those of all."""
+        return self.said.tenant if self.said.is_private else ""
+
+    def is_for(self, tenant: str | None) -> bool:
+        """Whether jobs of the tenant may go there; None: of any."""
+        return tenant is None or self.private_to in ("", tenant)
+
     def quarantined_for_ms(self, now_ms: int) -> int | None:
         """None: it is not quarantined. 0: its time is up, and the next job is its probe."""
         until_ms = self.row.quarantined_until_ms
@@ -131,11 +140,17 @@ async def fleet_of(
     asked: Collection[str] = (),
     wanted: Collection[str] = (),
     expected: Collection[str] = (),
+    private_to: str = "",
 ) -> Fleet:
-    """With the pairs that these nodes serve, and those of the pools that sessions request and that are wanted."""
+    """With the pairs that these nodes serve, and those of the pools that sessions request and that are wanted.
+
+    Private nodes serve no pair: most of those who look at the pairs cannot use them. With `private_to` the pairs are
+    those of the private nodes of this tenant.
+    """
     pairs = Pairs()
     for place, member in enumerate(members.values()):
-        pairs.add(member.look, member.said.reach)
+        if member.private_to == private_to:
+            pairs.add(member.look, member.said.reach)
         if place % SLICE == SLICE - 1:
             await asyncio.sleep(0)
     for place, _ in enumerate(pairs.settle()):
@@ -225,4 +240,6 @@ def _node(row: Row, said: Said, now_ms: int) -> NodeLook:
         wide=said.wide if said.reach else "",
         wide_pairs=said.reach.count(SPEECH) if said.reach else 0,
         level=node_level(state, unavailable),
+        tenant=said.tenant,
+        is_private=said.is_private,
     )

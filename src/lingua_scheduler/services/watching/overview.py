@@ -1,8 +1,12 @@
 """Answers about the fleet: the nodes and pairs of the picture, read anew, in the shapes of HTTP."""
 
+import asyncio
+from collections.abc import Collection
+
 import msgspec
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
+from lingua_scheduler.domain.access.credentials import DEFAULT_TENANT
 from lingua_scheduler.domain.jobs.jobs import ENDED
 from lingua_scheduler.domain.pools.names import Facet, Pool
 from lingua_scheduler.domain.watching.pairs import can_speak, can_write
@@ -17,6 +21,7 @@ from lingua_scheduler.protocol.http import (
     PoolDetail,
     PoolList,
     PoolMember,
+    PrivatePools,
     RedisAbout,
     Slots,
     Status,
@@ -26,7 +31,7 @@ from lingua_scheduler.services.dispatch.explaining import Explainer
 from lingua_scheduler.services.dispatch.waiting import WaitingRoom
 from lingua_scheduler.services.nodes.links import NodeLinks
 from lingua_scheduler.services.sessions.sessions import Sessions
-from lingua_scheduler.services.watching.fleet import FreshFleet, Member, read_member, served_pair
+from lingua_scheduler.services.watching.fleet import Fleet, FreshFleet, Member, fleet_of, read_member, served_pair
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 
@@ -73,16 +78,26 @@ class Overview:
             workers=[],
         )
 
-    async def nodes(self) -> list[NodeAbout]:
+    async def nodes(self, tenant: str | None = None) -> list[NodeAbout]:
         members = (await self._fleet.read()).members
-        return [_node(member) for _, member in sorted(members.items())]
+        return [_node(member) for _, member in sorted(members.items()) if _is_of(member, tenant)]
 
-    async def node(self, node_id: str) -> NodeDetail | None:
-        """One node with what it holds; None when there is no such node."""
+    async def is_unknown(self, node_id: str, tenant: str | None) -> bool:
+        """Whether a caller of the tenant may not know of the node; one of all tenants (None) may know of every node."""
+        return tenant is not None and not _is_of(await read_member(self._store, node_id), tenant)
+
+    async def node(self, node_id: str, tenant: str | None = None) -> NodeDetail | None:
+        """One node with what it holds; None when there is no such node, or it is not the tenant's.
+
+        Of its jobs, a caller of one tenant is shown those of that tenant.
+        """
         member = await read_member(self._store, node_id)
-        if member is None:
+        if member is None or not _is_of(member, tenant):
             return None
         languages = member.said.languages
+        jobs = await self.jobs_of(node_id, member.row.shard)
+        tally = await self._store.tallies.read(member.row.shard, node_id, int(wall_ms()))
+        shown = await self.shown_jobs([job.job_id for job in jobs] + [one.job_id for one in tally.errors], tenant)
         return NodeDetail(
             **msgspec.structs.asdict(_node(member)),
             instance_id=member.row.owner.owner.instance,
@@ -93,9 +108,16 @@ class Overview:
                 tts=sorted(languages.tts),
                 translations=None if languages.translations is None else sorted(map(str, languages.translations)),
             ),
-            jobs=await self.jobs_of(node_id, member.row.shard),
-            lately=lately_of(await self._store.tallies.read(member.row.shard, node_id, int(wall_ms()))),
+            jobs=[job for job in jobs if job.job_id in shown],
+            lately=lately_of(tally, shown),
         )
+
+    async def shown_jobs(self, job_ids: Collection[str], tenant: str | None) -> Collection[str]:
+        """Those of the tenant."""
+        if tenant is None:
+            return job_ids
+        records = await asyncio.gather(*map(self._store.jobs.find, job_ids))
+        return {record.job_id for record in records if record is not None and record.tenant == tenant}
 
     async def jobs_of(self, node_id: str, shard: int) -> list[LeaseAbout]:
         return [
@@ -108,45 +130,37 @@ class Overview:
             for lease in await self._store.ledger.leases(node_id, shard)
         ]
 
-    async def pools(self) -> PoolList:
-        """Every pair with its nodes, as speech and as text."""
+    async def pools(self, tenant: str | None = None) -> PoolList:
+        """Every pair with its nodes, as speech and as text. Instances are named to callers of all tenants alone."""
         fleet = await self._fleet.read()
         leader, published = await self._store.pools.leader(), await self._store.pools.published()
-        pairs = {
-            f"{pair.src}:{pair.tgt}": {
-                facet.value: nodes
-                for facet, nodes in ((Facet.SPEECH, pair.nodes), (Facet.TEXT, pair.text_nodes))
-                if nodes
-            }
-            for pair in fleet.pairs
-        }
+        tenants = {member.private_to for member in fleet.members.values() if member.is_for(tenant)} - {""}
+        private = {name: await fleet_of(fleet.members, private_to=name) for name in sorted(tenants)}
+        is_private_only = self._is_private_only(tenant)
         return PoolList(
-            pairs={pair: nodes for pair, nodes in pairs.items() if nodes},
-            wide=[
-                WidePool(
-                    name=wide.name,
-                    sources=wide.sources,
-                    text=wide.text,
-                    speech=wide.speech,
-                    translations=wide.translations,
-                    nodes=wide.text_nodes,
-                )
-                for wide in fleet.wide
-                if wide.text_nodes
-            ],
-            leader=leader.instance if leader else None,
+            pairs={} if is_private_only else _pairs(fleet),
+            wide=[] if is_private_only else _wide(fleet),
+            private={name: PrivatePools(pairs=_pairs(own), wide=_wide(own)) for name, own in private.items()},
+            tenant=DEFAULT_TENANT if tenant is None else tenant,
+            leader=leader.instance if leader and tenant is None else None,
             version=published.version,
-            generated_by=published.generated_by,
+            generated_by=published.generated_by if tenant is None else "",
             generated_at_ms=published.generated_at_ms,
         )
 
-    async def pool(self, src: str, tgt: str) -> PoolDetail:
-        """The nodes that serve a pair; if there are none, what is missing."""
+    async def pool(self, src: str, tgt: str, tenant: str | None = None) -> PoolDetail:
+        """The nodes that serve a pair; if there are none, what is missing. Those of other tenants are only counted."""
         fleet = await self._fleet.read()
-        src, tgt = served_pair(fleet.members, src, tgt)
+        is_private_only = self._is_private_only(tenant)
+        usable = {
+            name: member
+            for name, member in sorted(fleet.members.items())
+            if member.is_for(tenant) and (member.private_to or not is_private_only)
+        }
+        src, tgt = served_pair(usable, src, tgt)
         # A node that speaks a pair also translates it.
-        serving = [member for _, member in sorted(fleet.members.items()) if member.serves(src, tgt, Facet.TEXT)]
-        members = [_pool_member(member, src, tgt) for member in serving[:MAX_MEMBERS]]
+        serving = [member for member in usable.values() if member.serves(src, tgt, Facet.TEXT)]
+        members = [_pool_member(member, src, tgt) for member in serving[:MAX_MEMBERS] if _is_of(member, tenant)]
         counts = {
             Facet.SPEECH: sum(can_speak(one.look) and one.serves(src, tgt, Facet.SPEECH) for one in serving),
             Facet.TEXT: sum(can_write(one.look) for one in serving),
@@ -156,21 +170,53 @@ class Overview:
             tgt=tgt,
             speech=counts[Facet.SPEECH],
             text=counts[Facet.TEXT],
-            slots=sum(member.max_jobs for member in members),
-            free=sum(member.free or 0 for member in members),
+            slots=sum(member.row.max_jobs for member in serving[:MAX_MEMBERS]),
+            free=sum(member.row.free or 0 for member in serving[:MAX_MEMBERS]),
             nodes=members,
             missing={
-                facet.value: await self._missing(src, tgt, facet, serving)
+                facet.value: await self._missing(src, tgt, facet, serving, tenant or "")
                 for facet, nodes in counts.items()
                 if not nodes
             },
         )
 
-    async def _missing(self, src: str, tgt: str, facet: Facet, serving: list[Member]) -> str:
+    def _is_private_only(self, tenant: str | None) -> bool:
+        return tenant is not None and self._explainer.is_private_only(tenant)
+
+    async def _missing(self, src: str, tgt: str, facet: Facet, serving: list[Member], tenant: str) -> str:
         idle = {member.look.state for member in serving if member.serves(src, tgt, facet)}
         if idle:
             return f"no node takes work for {src}→{tgt}: those that serve it are {' and '.join(sorted(idle))}"
-        return await self._explainer.missing(str(Pool(src, tgt, facet)))
+        return await self._explainer.missing(str(Pool(src, tgt, facet)), tenant)
+
+
+def _pairs(fleet: Fleet) -> dict[str, dict[str, int]]:
+    pairs = {
+        f"{pair.src}:{pair.tgt}": {
+            facet.value: nodes for facet, nodes in ((Facet.SPEECH, pair.nodes), (Facet.TEXT, pair.text_nodes)) if nodes
+        }
+        for pair in fleet.pairs
+    }
+    return {pair: nodes for pair, nodes in pairs.items() if nodes}
+
+
+def _wide(fleet: Fleet) -> list[WidePool]:
+    return [
+        WidePool(
+            name=wide.name,
+            sources=wide.sources,
+            text=wide.text,
+            speech=wide.speech,
+            translations=wide.translations,
+            nodes=wide.text_nodes,
+        )
+        for wide in fleet.wide
+        if wide.text_nodes
+    ]
+
+
+def _is_of(member: Member | None, tenant: str | None) -> bool:
+    return tenant is None or (member is not None and member.said.tenant == tenant)
 
 
 def _ended(state: str) -> int:
@@ -196,6 +242,7 @@ def _node(member: Member) -> NodeAbout:
         platform=said.platform,
         services=said.services,
         level=member.look.level,
+        private_to=member.private_to,
     )
 
 
@@ -208,10 +255,12 @@ def _pool_member(member: Member, src: str, tgt: str) -> PoolMember:
         max_jobs=row.max_jobs,
         held=row.held,
         free=row.free,
+        private_to=member.private_to,
     )
 
 
-def lately_of(tally: NodeTally) -> NodeLately:
+def lately_of(tally: NodeTally, shown: Collection[str] | None = None) -> NodeLately:
+    """`shown`: the jobs that the caller may know of; None: all."""
     return NodeLately(
         done=tally.done,
         failed=tally.failed,
@@ -219,5 +268,10 @@ def lately_of(tally: NodeTally) -> NodeLately:
         mean_ms=tally.mean_ms,
         slowest_ms=tally.slowest_ms,
         real_time_factor=tally.real_time_factor,
-        errors=[NodeErrorAbout(at_ms=one.at_ms, reason=one.reason, job_id=one.job_id) for one in tally.errors],
+        errors=[
+            NodeErrorAbout(
+                at_ms=one.at_ms, reason=one.reason, job_id=one.job_id if shown is None or one.job_id in shown else ""
+            )
+            for one in tally.errors
+        ],
     )

@@ -1,13 +1,11 @@
 """Builds a picture (snapshot) of the whole deployment: a few pipelined reads of Redis, processed in slices."""
 
 import asyncio
-from collections.abc import Callable, Collection, Container, Iterable
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable
 
 import msgspec
 
 from lingua_scheduler.domain.cluster.instances import Instance
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.jobs.jobs import ENDED
 from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.watching.alarms import (
@@ -21,11 +19,13 @@ from lingua_scheduler.domain.watching.alarms import (
 )
 from lingua_scheduler.domain.watching.chronicle import FleetMemory, fleet_alarms, newest_lost
 from lingua_scheduler.domain.watching.demand import Demand, expected_pools, wanted_pools
+from lingua_scheduler.domain.watching.demanded import DemandMemory, WorkTrend, remembered, rows, waiting_by_pair
 from lingua_scheduler.domain.watching.failures import FailureFilter, look_of
 from lingua_scheduler.domain.watching.figures import (
     JOBS_MAX,
     Figures,
     Trend,
+    highest,
     latest_jobs,
     moment_of,
     most_common,
@@ -33,7 +33,9 @@ from lingua_scheduler.domain.watching.figures import (
 )
 from lingua_scheduler.domain.watching.handling import alarm_id, handled
 from lingua_scheduler.domain.watching.lost_pairs import lost_pools
-from lingua_scheduler.domain.watching.picture import Alarm, InstanceLook, NodeLook, Picture
+from lingua_scheduler.domain.watching.pair_work import ScalingLook
+from lingua_scheduler.domain.watching.picture import Alarm, DetourLook, InstanceLook, NodeLook, Picture
+from lingua_scheduler.domain.watching.rooms import rooms_look
 from lingua_scheduler.domain.watching.verdict import in_order, judged
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.watching.chronicle import Chronicle
@@ -42,6 +44,8 @@ from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.cluster.inbox import Depth
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.domain.decoding import DECODE_ERRORS
+from lingua_sdk.domain.errors import ErrorCode
 
 _log = logs.get()
 
@@ -68,6 +72,8 @@ class PictureMaker:
         self._chronicle = chronicle
         self._tell = tell
         self._trend = Trend()
+        self._work_trend = WorkTrend(settings.scaling.window_ms)
+        self._demand = DemandMemory()
         self._members: Members = {}
         self._served_by: dict[str, str] = {}
         self._lost: dict[str, LostNode] = {}
@@ -75,6 +81,7 @@ class PictureMaker:
         self._gone: list[NodeLook] = []
         self._sight = Sight(0)
         self._missed_at_ms = 0
+        self.detours: Callable[[], Awaitable[list[DetourLook]]] = _none
 
     async def make(self, before: Picture | None) -> Picture:
         """Build a picture. Raises RedisAway. This instance's figures are published first, so that all see the same."""
@@ -98,7 +105,7 @@ class PictureMaker:
             ),
         )
         if memory is not None and (before is None or memory.is_fresh(now_ms)):
-            self._take_over(memory)
+            self._take_over(memory, now_ms, is_first=before is None)
         told = _read({name: text for name, text in shown.items() if self._presence.counts_as_alive(name)})
         living = list(told.values())
         self._chronicle.heard(living)
@@ -120,14 +127,20 @@ class PictureMaker:
             wanted=fleet.wanted,
             expected=_pairs(fleet.expected),
             waiting=summed(figures.waiting for figures in living),
+            needed_in_rooms=summed(figures.rooms.pools for figures in living),
             unprotected=sorted(name for name, figures in told.items() if figures.is_unprotected),
             expiring={key: ends_ms for figures in living for key, ends_ms in figures.expiring.items()},
+            guessing=highest(figures.guessing for figures in living),
+            certificates={name: ends_ms for name, figures in told.items() if (ends_ms := figures.certificate_ends_ms)},
+            refused_certificates=sorted(name for name, figures in told.items() if figures.is_certificate_refused),
         )
         since_ms = now_ms - self._settings.job.keep_ms
         # An instance of the release before writes no history.
         failures = latest_jobs(*(one.failures for one in living), map(look_of, failed))
         slow = latest_jobs(before.slow if before else (), *(one.slow for one in living), since_ms=since_ms)
         await asyncio.sleep(0)
+        is_led = memory is not None and memory.is_fresh(now_ms) and not self._chronicle.is_leading()
+        scaling = self._scaling(now_ms, told, is_led)
         raised = self._raised(now_ms, before, memory)
         if any(alarm.code in MISSING for alarm in raised):
             self._missed_at_ms = now_ms
@@ -142,7 +155,7 @@ class PictureMaker:
             release=self._presence.me.version,
             redis_version=self._store.version,
             key_prefix=self._store.keys.prefix,
-            now=moment_of(now_ms, rates, living, fleet.nodes),
+            now=moment_of(now_ms, rates, living, [node for node in fleet.nodes if not node.is_private]),
             jobs_ended={state.value: 0 for state in ENDED} | summed(figures.jobs_ended for figures in living),
             session_languages=most_common(summed(figures.session_languages for figures in living)),
             nodes=fleet.nodes,
@@ -156,6 +169,9 @@ class PictureMaker:
             failures=failures,
             slow=slow,
             alarms=raised,
+            rooms=rooms_look(figures.rooms for figures in living),
+            detours=await self.detours(),
+            scaling=scaling,
         )
         return judged(picture)
 
@@ -214,11 +230,23 @@ class PictureMaker:
             alarms=picture.alarms,
             served_by=self._served_by,
             lost=newest_lost(self._lost),
+            demand=self._demand,
         )
 
-    def _take_over(self, memory: FleetMemory) -> None:
+    def _take_over(self, memory: FleetMemory, now_ms: int, *, is_first: bool) -> None:
         """All instances remember what the leader does; a new leader goes on with it."""
         self._served_by, self._lost = memory.served_by, memory.lost
+        self._demand = memory.demand.renewed(now_ms) if is_first else memory.demand
+
+    def _scaling(self, now_ms: int, told: dict[str, Figures], is_led: bool) -> ScalingLook:
+        """`is_led`: another instance leads, and its memory was taken over a moment ago."""
+        settings = self._settings.scaling
+        flows = self._work_trend.look(now_ms, told)
+        waiting = waiting_by_pair(self._sight.waiting)
+        is_settled = self._demand.is_settled if is_led else self._work_trend.is_settled(now_ms)
+        before = msgspec.structs.replace(self._demand, is_settled=is_settled)
+        self._demand = remembered(flows, waiting, before, now_ms, settings.hold_ms)
+        return ScalingLook(is_settled=is_settled, headroom=settings.headroom, pairs=rows(flows, waiting, self._demand))
 
     def _raised(self, now_ms: int, before: Picture | None, memory: FleetMemory | None) -> list[Alarm]:
         """The leader's alarms on all instances; an instance's own without a leader, or if the leader tells none."""
@@ -295,3 +323,7 @@ def _instance(found: Instance, depth: Depth, told: Figures | None, nodes: int, i
         jobs_waiting=told.jobs_waiting if told else 0,
         seals=found.seals,
     )
+
+
+async def _none() -> list[DetourLook]:
+    return []

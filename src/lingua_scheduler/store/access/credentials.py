@@ -13,7 +13,7 @@ from lingua_scheduler.domain.access.credentials import Credential, Revocation
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.reading import credential_of, issuer_of, revision_of, revocation_of
+from lingua_scheduler.store.reading import credential_of, issuer_of, revision_of, revocation_of, written_credential
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import UnreadableKeys
 
@@ -80,7 +80,7 @@ class CredentialStore:
         To `forget` are names of revocations, `key/<id>` and `issuer/<id>`. Many changes are written in several steps.
         """
         changes = [
-            *((KEYS, one.id, _text(one)) for one in credentials),
+            *((KEYS, one.id, _text(written_credential(one))) for one in credentials),
             *((ISSUERS, one.id, _text(one)) for one in issuers),
             *((REVOCATIONS, name, _text(one)) for name, one in revocations.items()),
         ]

@@ -5,11 +5,15 @@ from enum import StrEnum
 import msgspec
 
 from lingua_scheduler.domain.access.logins import CODE_MS, Login
+from lingua_scheduler.domain.access.oidc_flows import FLOW_MS
 from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import login_of
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import UnreadableKeys
+
+# What is kept of a login that has begun at an identity provider: all else is in the browser.
+_BEGUN = "begun"
 
 
 class CodeOutcome(StrEnum):
@@ -49,3 +53,11 @@ class LoginStore:
         """The id of the key that asked for the code; None if it is unknown, used or too old."""
         outcome, *key_id = await self._scripts.run("login_code_take", code=self._keys.login_code(digest))
         return str(key_id[0]) if CodeOutcome(outcome) is CodeOutcome.TAKEN else None
+
+    async def add_flow(self, digest: str) -> None:
+        await self._call("SET", self._keys.login_flow(digest), _BEGUN, "PX", FLOW_MS)
+
+    async def take_flow(self, digest: str) -> bool:
+        """Whether it was begun, is not too old, and comes back for the first time."""
+        outcome, *_ = await self._scripts.run("login_code_take", code=self._keys.login_flow(digest))
+        return CodeOutcome(outcome) is CodeOutcome.TAKEN

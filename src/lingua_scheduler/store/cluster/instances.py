@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.cluster.instances import ForgetOutcome, Instance, LeaveOutcome, PresenceOutcome
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.store.connection import RedisLine, Reply
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_instance, is_text
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import UnreadableKeys
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 CLOCK_TOLERANCE_MS = 1_000
 

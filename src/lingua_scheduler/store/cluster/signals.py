@@ -8,10 +8,10 @@ import hiredis
 import msgspec
 from redis.asyncio.connection import AbstractConnection
 
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.protocol.signals import DECODER, Signal
 from lingua_scheduler.store.connection import RECONNECTS, RedisAway, RedisLine, Waiter
 from lingua_scheduler.telemetry import logs, metrics
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 _log = logs.get()
 

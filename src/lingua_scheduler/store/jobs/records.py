@@ -3,10 +3,12 @@
 import asyncio
 from typing import NamedTuple
 
+from lingua_scheduler.domain.access.visibility import EVERY_JOB, Visibility, tenant_of_job
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.history import JobStep, steps_of
 from lingua_scheduler.domain.jobs.job_ids import JobHandle, JobId
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobState
+from lingua_scheduler.domain.pools.names import Pool
 from lingua_scheduler.domain.sessions.names import shown_session
 from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
@@ -47,14 +49,16 @@ class JobRecord(NamedTuple):
     explanation: str
     # Digest of the principal whose job it is; empty if it needed no credential.
     belongs_to: str = ""
+    # The tenant whose job it is; empty if that is not known.
+    tenant: str = ""
 
     @property
     def is_live(self) -> bool:
         return self.state in LIVE
 
-    def is_for(self, only_of: str | None) -> bool:
-        """Whether a caller may know of it: one who sees only what belongs to this digest, or everything (None)."""
-        return only_of is None or self.belongs_to == only_of
+    def is_for(self, visible: Visibility) -> bool:
+        """Whether a caller who sees so much may know of it."""
+        return visible.shows(self.belongs_to, self.tenant)
 
 
 class JobFilter(NamedTuple):
@@ -68,8 +72,7 @@ class JobFilter(NamedTuple):
     pair: str = ""
     # It began then or later.
     since_ms: int = 0
-    # It belongs to this principal, by its digest.
-    only_of: str | None = None
+    visible: Visibility = EVERY_JOB
 
     def takes(self, record: JobRecord) -> bool:
         wanted = (
@@ -77,10 +80,10 @@ class JobFilter(NamedTuple):
             # Compared in its shortened form: a caller that does not know the whole id learns no more of it.
             (self.session, (shown_session(record.session_id),)),
             (self.node_id, (record.node_id, *(step.node_id for step in record.history))),
-            (self.pair, (pool.rpartition(":")[0] for pool in record.pools)),
+            (self.pair, (str(Pool.parse(pool).pair) for pool in record.pools)),
         )
         began_ms = min(record.times_ms.values(), default=0)
-        if began_ms < self.since_ms or not record.is_for(self.only_of):
+        if began_ms < self.since_ms or not record.is_for(self.visible):
             return False
         return all(not asked or asked in found for asked, found in wanted)
 
@@ -134,7 +137,7 @@ class Records:
         limit, asked = min(limit, LISTED_MAX), asked._replace(session=shown_session(one_line(asked.session)))
         newest_first = await self.ids(
             session=asked.session,
-            most=RECENT_MAX if any(asked) else limit,
+            most=RECENT_MAX if asked != ANY else limit,
             even_old=not asked.state or asked.state in LIVE,
         )
         found: list[JobRecord] = []
@@ -206,6 +209,7 @@ def _record(job_id: str, shard: int, fields: dict[str, str]) -> JobRecord:
         history=tuple(history),
         explanation=fields.get("explanation", ""),
         belongs_to=fields.get("belongs_to", ""),
+        tenant=tenant_of_job(fields.get("belongs_to", ""), fields.get("tenant", "")),
     )
 
 

@@ -50,7 +50,7 @@ local needs      = ARGV[13]  -- kinds of service the jobs need
 local last       = ARGV[14]  -- 1: a quarantined node is better than none
 local wides      = ARGV[15]  -- how many of the last keys are wide pools
 local now_ms     = ARGV[16]
-local orders     = {unpack(ARGV, 17)}  -- of each job: job attempt run_ms utterance wish; session; perhaps whom it belongs to
+local orders     = {unpack(ARGV, 17)}  -- of each job: job attempt run_ms utterance wish; session; perhaps whom it belongs to, and of which tenant
 
 math.randomseed(dice)
 local moment = clock(now_ms)

@@ -15,7 +15,7 @@ local state      = ARGV[8]
 local reason     = ARGV[9]   -- empty while it waits
 local detail     = ARGV[10]  -- in one line
 local most       = ARGV[11]  -- how many recent jobs are kept, about
-local belongs_to = ARGV[12]  -- digest of the principal whose job it is; empty: it needed no credential
+local belongs_to = ARGV[12]  -- digest of the principal whose job it is, then a line with its tenant; empty: it needed no credential
 local keep_ms    = ARGV[13]
 local now_ms     = ARGV[14]
 

@@ -2,7 +2,7 @@
 -- A session that was opened to be found by its id is claimed without a token, from the address it was opened from, while
 -- it has no socket. A record without an address was written by an older release.
 -- Either way it must be the principal that opened it; a record that names none was opened without a credential.
--- Replies: claimed init generation cuts binding outcome… | held owner (claimed by its id, but its socket is open
+-- Replies: claimed init generation cuts binding paired outcome… | held owner (claimed by its id, but its socket is open
 --          according to its owner) | unknown (no such session, or not this client's)
 -- include: number
 local session    = KEYS[1]   -- hash, the session
@@ -16,7 +16,7 @@ local most       = ARGV[6]   -- maximum number of outcomes returned, the latest
 local keep_ms    = ARGV[7]
 
 local known = redis.call('HMGET', session, 'token', 'owner', 'init', 'generation', 'cuts', 'binding', 'by_id',
-  'address', 'away', 'belongs_to')
+  'address', 'away', 'belongs_to', 'paired')
 if not known[1] or not known[3] or (known[10] or '') ~= belongs_to then return {'unknown'} end
 if token == '' then
   if known[7] ~= '1' or (known[8] and known[8] ~= address) then return {'unknown'} end
@@ -31,6 +31,6 @@ generation = string.format('%.0f', generation)
 redis.call('HSET', session, 'owner', owner, 'generation', generation)
 if known[7] == '1' then redis.call('HSET', session, 'address', address, 'away', '0') end
 redis.call('PEXPIRE', session, keep_ms)
-local reply = {'claimed', known[3], generation, known[5] or '', known[6] or ''}
+local reply = {'claimed', known[3], generation, known[5] or '', known[6] or '', known[11] or ''}
 for _, outcome in ipairs(redis.call('LRANGE', parked, -most, -1)) do reply[#reply + 1] = outcome end
 return reply

@@ -13,7 +13,8 @@ local binding    = ARGV[7]   -- the node its open turn sticks to
 local address    = ARGV[8]   -- digest of where its client comes from, if it is found by its id
 local away       = ARGV[9]   -- 1: it has no socket
 local belongs_to = ARGV[10]  -- digest of the principal that opened it; empty: it needed no credential
-local keep_ms    = ARGV[11]
+local paired     = ARGV[11]  -- tenant and id of the private node that it is paired with; empty: none
+local keep_ms    = ARGV[12]
 
 local whose = owned_by(session, owner, generation)
 if whose == 'taken' then return {'taken'} end
@@ -21,6 +22,7 @@ if whose == 'gone' then
   redis.call('DEL', session)
   redis.call('HSET', session, 'owner', owner, 'token', token, 'init', init, 'by_id', by_id, 'generation', generation)
   if belongs_to ~= '' then redis.call('HSET', session, 'belongs_to', belongs_to) end
+  if paired ~= '' then redis.call('HSET', session, 'paired', paired) end
 end
 if address ~= '' then redis.call('HSET', session, 'address', address, 'away', away) end
 if cuts ~= '' then redis.call('HSET', session, 'cuts', cuts, 'binding', binding) end

@@ -12,6 +12,7 @@ from lingua_scheduler.domain.maintenance.findings import Finding, FindingKind, c
 from lingua_scheduler.domain.nodes.nodes import RemoveOutcome
 from lingua_scheduler.domain.nodes.owners import NOBODY, Ownership
 from lingua_scheduler.domain.nodes.places import Place
+from lingua_scheduler.domain.pools.names import public_name
 from lingua_scheduler.domain.pools.reach import wide_pool
 from lingua_scheduler.store.connection import Reply
 from lingua_scheduler.store.maintenance.inspection import Inspection
@@ -304,7 +305,7 @@ class Checkup:
         keys = self._keys.shard(shard)
         for node_id in await self._call("SMEMBERS", keys.pool(pool)):
             definition = await self._call("HGET", keys.node(node_id), "reach")
-            if definition and wide_pool(definition) == pool:
+            if definition and wide_pool(definition) == public_name(pool):
                 await self._call("HSET", keys.wide, pool, definition)
                 return
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.jobs.history import steps_of
 from lingua_scheduler.domain.jobs.job_ids import is_job_id
 from lingua_scheduler.domain.nodes.owners import Ownership
 from lingua_scheduler.domain.nodes.places import Place
+from lingua_scheduler.domain.rooms.rooms import Stay
 from lingua_scheduler.domain.watching.tallies import tally_of
 from lingua_scheduler.store.reading import (
     credential_of,
@@ -31,6 +31,8 @@ from lingua_scheduler.store.reading import (
     revision_of,
     revocation_of,
 )
+from lingua_sdk.domain.decoding import DECODE_ERRORS
+from lingua_sdk.domain.pairing import Pairing
 
 _TROUBLE = re.compile(r"[ox]* \d{1,18} \d{1,18}", re.ASCII)
 _LEADER = re.compile(r"[A-Za-z0-9_.-]{1,64} \d{1,18}", re.ASCII)
@@ -118,6 +120,13 @@ EACH: dict[str, Each] = {
     "about": _is_about,
     "figures": lambda entry: is_instance(entry.name) and _is_json(entry.value),
     "trust": _of_node(is_trust),
+    "members": lambda entry: is_text(entry.name) and _is_json(entry.value),
+    "joined": _scored(is_text),
+    "holders": lambda entry: is_text(entry.name) and is_text(entry.value),
+    "wishes": lambda entry: is_text(entry.name) and is_text(entry.value),
+    "guests": lambda entry: is_text(entry.name) and is_text(entry.value),
+    "said": _scored(is_text),
+    "guesses": lambda entry: is_text(entry.name) and is_number(entry.value),
     "failures": _is_journaled,
     "events": _is_journaled,
     "moments": _is_journaled,
@@ -172,6 +181,8 @@ WHOLE: dict[str, Whole] = {
     "version": lambda entries: is_number(entries[0].value),
     "config": _is_hash_with(("version", "digest", "map", "generated_at_ms")),
     "session": _is_hash_with(_SESSION),
+    "stay": lambda entries: Stay.parse(entries[0].value) is not None,
+    "facts": _is_hash_with(("id",)),
     "request": _is_hash_with(_REQUEST),
     "affinity": _is_affinity,
     "turn": lambda entries: is_instance(entries[0].value),
@@ -179,5 +190,6 @@ WHOLE: dict[str, Whole] = {
     "tally": lambda entries: tally_of(dict(entries), 0) is not None,
     "revision": lambda entries: revision_of(entries[0].value) is not None,
     "past": lambda entries: is_past(entries[0].value),
+    "pair": lambda entries: Pairing.parse(entries[0].value) is not None,
     "claim": lambda entries: is_digest(entries[0].value),
 }

@@ -13,12 +13,14 @@ class NodeClaims:
         self._keys = keys
         self._scripts = scripts
 
-    async def claim(self, node_id: str, belongs_to: str, *, is_bound: bool) -> NodeClaimOutcome:
-        """`belongs_to` is a digest of the principal; `is_bound`: its credential names this id and no other."""
+    async def claim(self, node_id: str, belongs_to: str, tenant: str, *, is_bound: bool) -> NodeClaimOutcome:
+        """`belongs_to` is a digest of the principal; `is_bound`: its credential names this id and no other. It
+        takes the id from other principals of its tenant."""
         reply = await self._scripts.run(
             "node_claim",
             claim=self._keys.node_claim(node_id),
             belongs_to=belongs_to,
+            tenant=tenant,
             bound=int(is_bound),
             keep_ms=KEEP_MS,
         )

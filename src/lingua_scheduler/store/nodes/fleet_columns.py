@@ -39,6 +39,12 @@ class Said(NamedTuple):
     wide: str = ""
     reach: Reach | None = None
     languages: Languages = Languages()
+    # Of the node's credential; empty if that is not known.
+    tenant: str = ""
+    # It takes jobs that bring text; its pools of those are no pairs.
+    takes_text: bool = False
+    # Whether it gets jobs of that tenant alone.
+    is_private: bool = False
 
 
 class Row(NamedTuple):
@@ -210,7 +216,7 @@ def _said(stored: _Stored) -> Said:
         pool = Pool.parse(name)
         if is_wide(name):
             wide = name
-        elif pool.facet in pairs:
+        elif pool.facet in pairs and not pool.is_from_text:
             pairs[pool.facet].append(str(pool.pair))
     return Said(
         said.version,
@@ -223,6 +229,9 @@ def _said(stored: _Stored) -> Said:
         wide,
         reach_named(wide, stored.reach) if wide else None,
         said.languages,
+        said.tenant,
+        said.text_input,
+        said.is_private,
     )
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lingua_scheduler.domain.nodes.nodes import SERVICES, NodeState, ServiceOf
 from lingua_scheduler.domain.nodes.owners import Ownership
-from lingua_scheduler.domain.pools.names import Pool, is_wide
+from lingua_scheduler.domain.pools.names import Pool, is_from_text, is_wide, tenant_of
 from lingua_scheduler.domain.pools.reach import Reach, Served, reach_named
 from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
@@ -39,14 +39,16 @@ class NodeView(NamedTuple):
     @property
     def serves(self) -> Collection[str]:
         """The pools of the pairs it serves now, whichever pools it is in."""
-        if not any(map(is_wide, self.pools)):
+        wide = next(filter(is_wide, self.pools), "")
+        if not wide:
             return self.pools
-        return () if self.reach is None else Served(self.reach)
+        return () if self.reach is None else Served(self.reach, tenant_of(wide))
 
     @property
     def pairs(self) -> list[str]:
         """The pairs it has a pool for each: none for a wide node, which has too many to name."""
-        return sorted({str(Pool.parse(pool).pair) for pool in self.pools if not is_wide(pool)})
+        pools = (pool for pool in self.pools if not is_wide(pool) and not is_from_text(pool))
+        return sorted({str(Pool.parse(pool).pair) for pool in pools})
 
     @property
     def wide_pairs(self) -> int:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 
 from lingua_scheduler.domain.cluster.leadership import LeaderClaimOutcome, PublishOutcome, ResignOutcome, Term
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.pools.names import is_wide
 from lingua_scheduler.domain.pools.reach import Reach, readable
 from lingua_scheduler.domain.pools.selection import PoolMap
@@ -17,6 +16,7 @@ from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import is_pool, is_shard, is_text, number_of
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import UnreadableKeys
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 # A published map is a copy for all; these read it back as it was built.
 _MAP = msgspec.json.Decoder(dict[str, list[tuple[int, int]]])
@@ -122,7 +122,7 @@ class Pools:
         encoded = msgspec.json.encode(nodes).decode()
         # Apart from the map, which a scheduler that knows no wide pools reads too. The names in the map stand for the
         # definitions, but one that could not be read when the map was made may be there by now.
-        definitions = {pool: wide.reach.encoded() for pool, wide in pool_map.wide.items()}
+        definitions = pool_map.definitions
         wide = msgspec.json.encode(definitions).decode() if definitions else ""
         digest = hashlib.sha1((encoded + wide).encode(), usedforsecurity=False).hexdigest()
         outcome, version = await self._publish(term, digest)

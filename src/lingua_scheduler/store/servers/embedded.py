@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, Self
 from urllib.parse import quote
 
-from lingua_scheduler import processes
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk import processes
+from lingua_sdk.domain.backoff import Backoff
 
 MINIMUM_VERSION = (6, 2)
 VERSION_LIMIT_S = 10.0

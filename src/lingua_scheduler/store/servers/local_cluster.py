@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 import hiredis
 
-from lingua_scheduler.processes import die_with_parent
 from lingua_scheduler.store.servers.layout import SLOTS
+from lingua_sdk.processes import die_with_parent
 
 T = TypeVar("T")
 

@@ -19,7 +19,6 @@ from redis.exceptions import (
 )
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.guards.backoff import Backoff
 from lingua_scheduler.store.connection import (
     Argument,
     Command,
@@ -36,6 +35,7 @@ from lingua_scheduler.store.connection import (
 from lingua_scheduler.store.servers.addresses import Address, ClusterUrl
 from lingua_scheduler.store.servers.layout import SLOTS, Layout, key_of, read_layout, slot_of
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.backoff import Backoff
 
 # Not carried out, and may be elsewhere or later. (To redis-py MOVED is an ASK, and MASTERDOWN a CLUSTERDOWN.)
 NOT_HERE_OR_NOT_NOW = (AskError, ReadOnlyError, TryAgainError, ClusterDownError, BusyLoadingError)

@@ -19,6 +19,7 @@ class SessionRecord(NamedTuple):
     generation: int
     cuts: str
     binding: str
+    paired: str
     outcomes: tuple[bytes, ...]
 
 
@@ -66,6 +67,7 @@ class SessionStore:
         address: str = "",
         is_away: bool = False,
         belongs_to: str = "",
+        paired: str = "",
     ) -> OpenOutcome:
         """Write a session down, at its beginning or after Redis has lost its record."""
         reply = await self._scripts.run(
@@ -81,6 +83,7 @@ class SessionStore:
             address=_digest(f"{session_id} {address}") if is_found_by_id else "",
             away=int(is_away),
             belongs_to=belongs_to,
+            paired=paired,
             keep_ms=keep_ms,
         )
         return OpenOutcome(reply[0])
@@ -130,8 +133,8 @@ class SessionStore:
             case SessionClaimOutcome.HELD:
                 return HeldBy(reply[1])
             case SessionClaimOutcome.CLAIMED:
-                frames = tuple(frame.encode("utf-8", "surrogateescape") for frame in reply[5:])
-                return SessionRecord(reply[1], int(reply[2]), reply[3], reply[4], frames)
+                frames = tuple(frame.encode("utf-8", "surrogateescape") for frame in reply[6:])
+                return SessionRecord(reply[1], int(reply[2]), reply[3], reply[4], reply[5], frames)
 
     async def note(
         self,

@@ -6,7 +6,6 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.chronicle import FleetMemory
 from lingua_scheduler.domain.watching.picture import Event, Look, Moment
 from lingua_scheduler.store.connection import RedisLine
@@ -14,6 +13,7 @@ from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import UnreadableKeys
 from lingua_scheduler.store.watching.journal import BEGINNING, PAGE, Journal
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 L = TypeVar("L", bound=Look)
 

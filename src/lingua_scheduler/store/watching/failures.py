@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from lingua_scheduler.domain.decoding import DECODE_ERRORS
 from lingua_scheduler.domain.watching.failures import DECODER, ENCODER, FailedJob, FailureFilter
 from lingua_scheduler.store.connection import RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.unreadable import UnreadableKeys
 from lingua_scheduler.store.watching.journal import Journal
+from lingua_sdk.domain.decoding import DECODE_ERRORS
 
 # Entries one query looks at.
 LOOKED_AT_MAX = 20_000

@@ -13,7 +13,7 @@ import { use } from "../../../../src/lingua_scheduler/console/assets/dashboard/w
 import { Changed, takePicture } from "../../../../src/lingua_scheduler/console/assets/dashboard/world.js";
 import { dictionary, pair, picture, wide } from "../support.mjs";
 
-/** @import {PairLook, Picture} from "../../../../src/lingua_scheduler/console/assets/shared/types" */
+/** @import {DetourLook, PairLook, Picture} from "../../../../src/lingua_scheduler/console/assets/shared/types" */
 
 beforeEach(() => {
   use("en", dictionary("en"));
@@ -87,4 +87,24 @@ test("a pair of wide nodes is what they have together", () => {
   assert.deepEqual(lookUp("en:de"), pair("en:de", { nodes: 2, slots: 10, free: 6, text_nodes: 2 }));
   assert.equal(lookUp("en:fr")?.nodes, 0, "fr is written, not spoken");
   assert.equal(lookUp("fr:en"), undefined);
+});
+
+test("a pair that no node serves alone is shown with the way it takes", () => {
+  /** @type {DetourLook[]} */
+  const detours = [
+    { src: "zh", tgt: "ja", rung: "pivot", pivot: "en" },
+    { src: "de", tgt: "ja", rung: "text_only", pivot: "en" },
+    { src: "pt", tgt: "ja", rung: "split", pivot: "" },
+    { src: "en", tgt: "zh", rung: "split", pivot: "" },
+  ];
+  see({ pairs: [pair("en:zh"), pair("de:ja", { nodes: 0, slots: 0, free: 0, room: "none" })], detours });
+  const found = new Map(wanted("").map((one) => [`${one.src}:${one.tgt}`, one]));
+  assert.equal(inWords(found.get("zh:ja") ?? pair("")), "Chinese → Japanese, by way of English");
+  assert.equal(inWords(found.get("de:ja") ?? pair("")), "German → Japanese, as text only, by way of English");
+  assert.match(inWords(found.get("pt:ja") ?? pair("")), /in several jobs$/);
+  // One node serves it by now.
+  assert.notEqual(found.get("en:zh")?.room, "detour");
+  assert.deepEqual(names(wanted("zh ja")), ["zh:ja"]);
+  // What is lost comes first.
+  assert(byThinness(pair("a:b", { room: "none" }), found.get("zh:ja") ?? pair("")) < 0);
 });

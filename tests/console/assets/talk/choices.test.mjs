@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { usable } from "../../../../src/lingua_scheduler/console/assets/talk/choices.js";
+import { usableChoices as usable } from "../../../../src/lingua_scheduler/console/assets/talk/choices.js";
 
 const DEFAULTS = { a: "", b: "", interface: "", layout: "", size: 1, isMuted: false };
 

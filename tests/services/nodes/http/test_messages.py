@@ -82,3 +82,10 @@ def test_plain_addresses_are_fine(url: str) -> None:
         complaint_about(NodeBeat(node_id="node-a", callback_url=url), Destinations(read_networks(("10.0.0.7",))))
         is None
     )
+
+
+@pytest.mark.parametrize("takes_text", [True, False, None])
+def test_text_is_given_only_to_those_that_ask_for_it(takes_text: bool | None) -> None:
+    says = NodeRegistration(semantic_langs=BOTH, text_input=takes_text)
+    profile = profile_of(registration_of(says, HttpNodeClaim().changed_by(says)), 4, 256)
+    assert (profile.features.text_input, profile.features.turns) == (bool(takes_text), True)

@@ -5,14 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import AddressBook, Caller
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.owners import Owner
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
-from lingua_scheduler.protocol.node import JobAssign, JobCancel
-from lingua_scheduler.protocol.shapes import JobPipeline
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Refusal
@@ -23,6 +20,9 @@ from lingua_scheduler.services.nodes.http.nodes import TOO_MANY, HttpNode, HttpN
 from lingua_scheduler.services.nodes.toll import Toll
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobAssign, JobCancel
+from lingua_sdk.protocol.shapes import JobPipeline
 from tests.support.connected import connected_to, registered
 from tests.support.fleet import entry, join
 from tests.support.schedulers import settings_with

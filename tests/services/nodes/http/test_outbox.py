@@ -2,11 +2,11 @@
 
 import asyncio
 
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, ResultAck
-from lingua_scheduler.protocol.shapes import ErrorMessage, JobPipeline
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes.http.outbox import Mailbox, weight
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, ResultAck
+from lingua_sdk.protocol.shapes import ErrorMessage, JobPipeline
 
 
 def order(job_id: str, audio: bytes = b"", audio_ref: str | None = None) -> JobAssign:

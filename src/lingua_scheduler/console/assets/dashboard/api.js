@@ -1,9 +1,9 @@
 // The scheduler's HTTP operations; a refusal becomes an error with the scheduler's own words.
 
 const PATIENCE_MS = 10_000;
-const DENIED = 401;
+const DENIED = [401, 403];
 
-/** Tells of a `denied` request: the login has ended. */
+/** Tells of a `denied` request: the login has ended, or has other rights than the page was told. */
 export const access = new EventTarget();
 
 export class Refused extends Error {
@@ -53,7 +53,7 @@ async function ask(method, path, body) {
     throw new Refused(0, "AWAY", "");
   }
   const answer = await response.json().catch(() => ({}));
-  if (response.status === DENIED) access.dispatchEvent(new Event("denied"));
+  if (DENIED.includes(response.status)) access.dispatchEvent(new Event("denied"));
   if (!response.ok) throw new Refused(response.status, answer.error ?? "", answer.detail ?? response.statusText);
   return answer;
 }

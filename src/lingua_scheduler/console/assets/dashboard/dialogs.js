@@ -1,5 +1,6 @@
 // Questions and the list of keys, as real dialogs: Escape closes them, and focus goes back to where it was.
 import { h } from "./dom.js";
+import { mayLookAtAccess } from "./person.js";
 import { problemWords } from "./telling.js";
 import { t } from "./words.js";
 
@@ -41,17 +42,28 @@ function open(title, body, actions) {
 }
 
 /**
- * `act` is tried when the person says yes; what it throws is shown, and may be tried again.
- * @param {{title: string, body: Child[], yes: string, act: () => Promise<unknown>}} question
+ * `act` is tried when the person says yes; what it throws is shown, and may be tried again. `onProblem` may show it
+ * elsewhere, and says what is left to say here. In a form Enter means yes.
+ * @typedef {object} Question
+ * @property {string} title
+ * @property {Child[]} body
+ * @property {string} yes
+ * @property {() => Promise<unknown>} act
+ * @property {(error: unknown) => string} [onProblem]
+ * @property {boolean} [isForm]
+ * @property {boolean} [isDangerous] it cannot be undone
  */
-export function confirm({ title, body, yes, act }) {
+
+/** @param {Question} question */
+export function confirm({ title, body, yes, act, onProblem = problemWords, isForm = false, isDangerous = false }) {
   const problem = h("p", { class: "problem", role: "alert" });
-  open(title, [...body, problem], (close) => {
+  let submit = () => {};
+  const dialog = open(title, [...body, problem], (close) => {
     const agree = h(
       "button",
       {
         type: "button",
-        class: "primary",
+        class: isDangerous ? "primary danger" : "primary",
         click: async () => {
           agree.disabled = true;
           problem.textContent = "";
@@ -59,15 +71,24 @@ export function confirm({ title, body, yes, act }) {
             await act();
             close();
           } catch (error) {
-            problem.textContent = problemWords(error);
             agree.disabled = false;
+            problem.textContent = onProblem(error);
           }
         },
       },
       yes,
     );
-    return [h("button", { type: "button", autofocus: true, click: close }, t("cancel")), agree];
+    submit = () => !agree.disabled && agree.click();
+    return [h("button", { type: "button", autofocus: !isForm, click: close }, t("cancel")), agree];
   });
+  if (!isForm) return;
+  dialog.classList.add("wide");
+  dialog.addEventListener("keydown", (event) => isEntered(event) && submit());
+}
+
+/** @param {KeyboardEvent} event */
+function isEntered({ key, target }) {
+  return key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox";
 }
 
 /**
@@ -93,9 +114,11 @@ const KEYS = [
   ["g k", "view.access"],
   ["?", "keys.help"],
 ];
+const GUARDED = "view.access";
 
 export function showKeys() {
-  const rows = KEYS.map(([keys, meaning]) =>
+  const shown = KEYS.filter(([, meaning]) => meaning !== GUARDED || mayLookAtAccess());
+  const rows = shown.map(([keys, meaning]) =>
     h(
       "div",
       {},

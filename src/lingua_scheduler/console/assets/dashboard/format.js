@@ -29,6 +29,7 @@ const shortClocks = kept(
 const moments = kept(
   (locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium", hour12: false }),
 );
+const days = kept((locale) => new Intl.DateTimeFormat(locale, { dateStyle: "medium" }));
 const orders = kept((locale) => new Intl.Collator(locale, { numeric: true }));
 const names = kept((locale, code) => nameIn(code, locale));
 
@@ -89,6 +90,11 @@ export function clockShort(atMs) {
 /** @param {number} atMs */
 export function moment(atMs) {
   return moments().format(atMs);
+}
+
+/** @param {number} atMs */
+export function day(atMs) {
+  return days().format(atMs);
 }
 
 /** @param {string} code */

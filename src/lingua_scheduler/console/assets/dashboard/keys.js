@@ -1,4 +1,5 @@
 // The keyboard: / filters, j and k walk, g and a letter go, ? tells.
+import { may } from "./person.js";
 import { go } from "./routes.js";
 
 /** @type {Record<string, string>} */
@@ -17,7 +18,7 @@ export function listen({ view, onHelp }) {
     wantsToGo = -Infinity;
     if (event.key === "Escape") leave();
     else if (isTyped(event)) typed(event, view());
-    else if (mayGo && event.key in GOES) go(GOES[event.key]);
+    else if (mayGo && event.key in GOES) go(GOES[event.key] === "access" && !may("keys:read") ? "audit" : GOES[event.key]);
     else if (event.key === "g") wantsToGo = performance.now();
     else act(event, { view, onHelp });
   });

@@ -1,8 +1,8 @@
 // The login: shown instead of everything else while the scheduler does not know who asks.
 import { refusal } from "./api.js";
-import { h, setText } from "./dom.js";
+import { h, setText, show } from "./dom.js";
 import { command, heading } from "./parts.js";
-import { logIn } from "./person.js";
+import { logIn, offers } from "./person.js";
 import { problemWords } from "./telling.js";
 import { t } from "./words.js";
 
@@ -24,10 +24,13 @@ export class Login {
       placeholder: "lk_op_…",
     });
     this.button = h("button", { type: "submit", class: "primary" }, t("login.log_in"));
+    this.provider = h("a", { class: "button primary", href: "v1/login/oidc" });
+    show(this.provider, false);
     this.element = h(
       "section",
       { class: "card login" },
       heading(t("login.title")),
+      this.provider,
       h("p", {}, t("login.words")),
       h(
         "form",
@@ -40,6 +43,14 @@ export class Login {
       h("p", { class: "calm" }, t("login.link")),
       command("lingua dashboard"),
     );
+    this.offer();
+  }
+
+  /** Other ways to log in, if there are any. */
+  async offer() {
+    const { oidc } = await offers();
+    setText(this.provider, t("login.sign_in_with", { provider: oidc }));
+    show(this.provider, oidc !== "");
   }
 
   update() {}

@@ -1,12 +1,14 @@
 // Wires the page together: one stream in, one view at a time, drawn once a frame at most.
 import { Access } from "./access.js";
 import { access } from "./api.js";
+import { Audit } from "./audit.js";
 import { showKeys } from "./dialogs.js";
 import { byId, h, setText } from "./dom.js";
 import { Failures } from "./failures.js";
 import { Instances } from "./instances.js";
 import { Job } from "./job.js";
 import { Jobs } from "./jobs.js";
+import { Joining } from "./joining.js";
 import { listen } from "./keys.js";
 import { linkProblem, Login } from "./login.js";
 import { Node } from "./node.js";
@@ -16,6 +18,8 @@ import { Pair } from "./pair.js";
 import { Pairs } from "./pairs.js";
 import { empty, heading } from "./parts.js";
 import { learn, logIn, logOut, may, person, takeCode } from "./person.js";
+import { Room } from "./room.js";
+import { Rooms } from "./rooms.js";
 import { current } from "./routes.js";
 import { Shell, VIEWS } from "./shell.js";
 import { Stream } from "./stream.js";
@@ -27,9 +31,22 @@ import { Changed, setClock, takeChange, takePicture, world } from "./world.js";
 /** @typedef {new (route: Route) => View} ViewKind */
 
 /** @type {Record<string, ViewKind>} */
-const LISTS = { overview: Overview, pairs: Pairs, nodes: Nodes, jobs: Jobs, failures: Failures, instances: Instances, access: Access };
+const LISTS = {
+  ...{ overview: Overview, pairs: Pairs, nodes: Nodes, jobs: Jobs, failures: Failures, rooms: Rooms, instances: Instances },
+  ...{ access: Access, joining: Joining, audit: Audit },
+};
 /** @type {Record<string, ViewKind>} */
-const DETAILS = { pairs: Pair, nodes: Node, jobs: Job };
+const DETAILS = { pairs: Pair, nodes: Node, jobs: Job, rooms: Room };
+/**
+ * What a view shows is read with this scope; all others with fleet:read.
+ * @type {Record<string, string>}
+ */
+const NEEDS = { access: "keys:read", joining: "keys:read", audit: "audit:read" };
+/**
+ * Views that have no link of their own in the bar belong to another one.
+ * @type {Record<string, string>}
+ */
+const PLACES = { failures: "jobs", joining: "access", audit: "access" };
 const TICK_MS = 1000;
 
 const main = byId("main");
@@ -70,7 +87,7 @@ class Waiting {
  */
 function viewFor(route) {
   const kind = route.id ? DETAILS[route.name] : LISTS[route.name];
-  if (kind === undefined || (kind === Access && !may("keys:read"))) return new Lost();
+  if (kind === undefined || !may(NEEDS[route.name] ?? "fleet:read")) return new Lost();
   return world.picture === null ? new Waiting() : new kind(route);
 }
 
@@ -81,8 +98,7 @@ function mount(isNavigation) {
   view.close?.();
   view = viewFor(route);
   main.replaceChildren(view.element);
-  // The failure history belongs to the jobs.
-  const place = route.name === "failures" ? "jobs" : route.name;
+  const place = PLACES[route.name] ?? route.name;
   shell.showRoute(VIEWS.includes(place) ? place : "", place === "overview");
   document.title = `${view.title} · Lingua Scheduler`;
   changed.isAll = true;

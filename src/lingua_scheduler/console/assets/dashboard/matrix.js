@@ -1,4 +1,5 @@
 // Language pairs as a matrix: what is said down, what is heard across, in every cell how much room there is.
+import { detourInWords } from "./detours.js";
 import { h, setAttribute, setText, show } from "./dom.js";
 import { compare, languageName, number, pairName } from "./format.js";
 import { href } from "./routes.js";
@@ -8,16 +9,21 @@ import { t } from "./words.js";
 
 // The least headroom first. Each level has its own sign: colour alone is not accessible.
 /** @type {Record<string, string>} */
-export const SIGNS = { none: "✕", full: "○", low: "◔", half: "◑", wide: "●" };
+export const SIGNS = { none: "✕", detour: "↷", full: "○", low: "◔", half: "◑", wide: "●" };
 const CELLS_A_FRAME = 300;
 const STOP = "a[tabindex='0']:not([hidden])";
 
 /** @param {PairLook} pair */
 export function inWords(pair) {
-  const words = [pairName(`${pair.src}:${pair.tgt}`), t(`headroom.${pair.room}`)];
+  const words = [pairName(`${pair.src}:${pair.tgt}`), headroomInWords(pair)];
   if (pair.nodes) words.push(t("pairs.free_of", { free: number(pair.free), slots: number(pair.slots) }));
   if (pair.hangs_on) words.push(t("pairs.only", { node: pair.hangs_on }));
   return words.join(", ");
+}
+
+/** @param {PairLook} pair */
+export function headroomInWords({ room, detour }) {
+  return detour ? detourInWords(detour) : t(`headroom.${room}`);
 }
 
 /** Built when the languages change; else only cells that changed are written. */
@@ -173,6 +179,12 @@ function byName(one, other) {
   return compare(languageName(one), languageName(other));
 }
 
+/** @param {PairLook} pair */
+function figures({ nodes, free, slots, detour }) {
+  if (detour) return detour.pivot;
+  return nodes ? `${number(free)}/${number(slots)}` : "0";
+}
+
 class Cell {
   /**
    * @param {string} src
@@ -200,7 +212,7 @@ class Cell {
     setAttribute(this.element, "data-level", pair === undefined ? null : pair.room);
     if (pair === undefined) return;
     setText(this.sign, SIGNS[pair.room]);
-    setText(this.figures, pair.nodes ? `${number(pair.free)}/${number(pair.slots)}` : "0");
+    setText(this.figures, figures(pair));
     show(this.only, pair.hangs_on !== "");
     const words = inWords(pair);
     setText(this.words, words);

@@ -1,4 +1,5 @@
 // Which language pairs are shown: those that are served, sought or missed, and as many as fit.
+import { allDetours, withDetour } from "./detours.js";
 import { compare } from "./format.js";
 import { SIGNS } from "./matrix.js";
 import { isFound, lookUp, search, searched, unserved } from "./wide.js";
@@ -11,14 +12,15 @@ const MOST_CELLS = 400;
 const MOST_SOUGHT = 1_000;
 
 /**
- * Pairs that are served, and pairs without a node that are or were requested.
+ * Pairs that are served, also by several jobs, and pairs without a node that are or were requested.
  * @param {string} q
  */
 export function wanted(q) {
   const all = new Map([...world.pairs].filter(([, pair]) => pair.src !== pair.tgt));
-  for (const key of missed()) if (!all.has(key)) all.set(key, lookUp(key) ?? unserved(key));
+  const detours = allDetours();
+  for (const key of [...missed(), ...detours.keys()]) if (!all.has(key)) all.set(key, lookUp(key) ?? unserved(key));
   const asked = searched(q);
-  const listed = [...all.values()].filter((pair) => isFound(pair, asked));
+  const listed = [...all.values()].filter((pair) => isFound(pair, asked)).map((pair) => withDetour(pair, detours));
   const others = [...search(asked, MOST_SOUGHT).values()].filter((pair) => !all.has(`${pair.src}:${pair.tgt}`));
   return [...listed, ...others];
 }

@@ -1,7 +1,7 @@
 // Language pairs as rows, the thinnest first: for phones, and for ears.
 import { h, Keyed, setAttribute, setText } from "./dom.js";
 import { number } from "./format.js";
-import { SIGNS } from "./matrix.js";
+import { headroomInWords, SIGNS } from "./matrix.js";
 import { byThinness } from "./pair-choice.js";
 import { focusNext, pairLink } from "./parts.js";
 import { t } from "./words.js";
@@ -54,7 +54,7 @@ class PairRow {
     const level = pair.room;
     setAttribute(this.sign, "data-level", level);
     setText(this.sign, SIGNS[level]);
-    setText(this.room, t(`headroom.${level}`));
+    setText(this.room, headroomInWords(pair));
     setText(this.only, pair.hangs_on ? ` ◆ ${t("pairs.only", { node: pair.hangs_on })}` : "");
     setText(this.figures[0], `${number(pair.free)} / ${number(pair.slots)}`);
     setText(this.figures[1], number(pair.nodes));

@@ -1,5 +1,6 @@
 // One language pair: who serves it, or what is missing.
 import { get, part, refusal } from "./api.js";
+import { withDetour } from "./detours.js";
 import { h, Keyed, setText, show } from "./dom.js";
 import { factsOf } from "./facts.js";
 import { number, pairName } from "./format.js";
@@ -49,7 +50,7 @@ export class Pair {
 
   update() {
     const look = lookUp(this.pair);
-    const known = look ?? unserved(this.pair);
+    const known = withDetour(look ?? unserved(this.pair));
     setText(this.words, inWords(known));
     const nodes = [...world.nodes.values()].filter(
       (node) => factsOf(node).text.has(this.pair) || factsOf(node).speech.has(this.pair),

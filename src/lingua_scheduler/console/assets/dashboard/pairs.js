@@ -106,7 +106,7 @@ export class Pairs {
 
   /** @param {Changed} changed */
   update(changed) {
-    if (changed.has("pairs", "wide", "session_languages", "alarms")) this.draw();
+    if (changed.has("pairs", "wide", "session_languages", "alarms", "detours")) this.draw();
   }
 
   draw() {

@@ -21,6 +21,11 @@ export function may(scope) {
   return who !== null && who.scopes.includes(scope);
 }
 
+/** Whether there is anything for them behind Access: keys, nodes that join, or the audit log. */
+export function mayLookAtAccess() {
+  return may("keys:read") || may("audit:read");
+}
+
 /**
  * Asks the scheduler. False: a login is needed; who they were before counts while it does not answer.
  * @returns {Promise<boolean>}
@@ -42,6 +47,14 @@ export function takeCode() {
   const code = CODE.exec(location.hash)?.[1] ?? "";
   if (code) history.replaceState(null, "", location.pathname + location.search);
   return code;
+}
+
+/**
+ * How people may log in besides a key. Without an answer there is the key.
+ * @returns {Promise<{oidc: string}>}
+ */
+export function offers() {
+  return get("v1/login/offers").catch(() => ({ oidc: "" }));
 }
 
 /** @param {{key: string} | {code: string}} secret */

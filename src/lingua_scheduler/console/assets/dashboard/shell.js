@@ -4,7 +4,7 @@ import { isDark, turnTheme } from "../shared/theme.js";
 import { byId, h, setAttribute, setText, show } from "./dom.js";
 import { ago } from "./format.js";
 import { Mark } from "./parts.js";
-import { may, person } from "./person.js";
+import { may, mayLookAtAccess, person } from "./person.js";
 import { href } from "./routes.js";
 import { alarmInWords, alarmKey, connectionWord } from "./telling.js";
 import { verdict } from "./verdict.js";
@@ -15,7 +15,7 @@ import { now, world } from "./world.js";
 /** @import {Language} from "../shared/i18n.js" */
 /** @import {Connection} from "./stream.js" */
 
-export const VIEWS = ["overview", "pairs", "nodes", "jobs", "instances", "access"];
+export const VIEWS = ["overview", "pairs", "nodes", "jobs", "rooms", "instances", "access"];
 const FRESH_MS = 8000;
 
 export class Shell {
@@ -26,10 +26,11 @@ export class Shell {
   constructor({ onLanguage, onKeys, onLogout }, isLocked = false) {
     /** @type {Set<string> | null} */
     this.alarmed = null;
-    this.links = VIEWS.map((name) => h("a", { href: href(name) }, t(`view.${name}`)));
+    this.links = VIEWS.map((name) => h("a", { href: href(addressOf(name)) }, t(`view.${name}`)));
     this.badge = h("span", { class: "badge", hidden: true });
     this.links[0].append(this.badge);
-    show(this.links[VIEWS.indexOf("access")], may("keys:read"));
+    show(this.links[VIEWS.indexOf("access")], mayLookAtAccess());
+    show(this.links[VIEWS.indexOf("instances")], may("cluster:read"));
     this.state = h("span", { role: "status" });
     this.age = h("span", { class: "connection-age" });
     this.connection = h("span", { class: "connection" }, h("span", {}, this.state, this.age));
@@ -152,20 +153,29 @@ export class Shell {
   }
 }
 
+/**
+ * An auditor has the audit log and no keys.
+ * @param {string} view
+ */
+function addressOf(view) {
+  return view === "access" && !may("keys:read") ? "audit" : view;
+}
+
 /** @param {() => void} onLogout */
 function whoParts(onLogout) {
   const who = person();
-  if (!who?.is_login) return [];
+  // Without a login, an operator may be known by the proxy in front of us.
+  if (!who || (!who.is_login && !who.subject)) return [];
   const tenant = who.tenant === "*" ? t("login.all_tenants") : who.tenant;
   const role = who.role ? t(`role.${who.role}`) : "";
   return [
     h(
       "span",
-      { class: "who", title: t("login.as", { key: who.key_id, role, tenant }) },
+      { class: "who", title: t(who.key_id ? "login.as" : "login.as_person", { who: who.key_id || who.subject, role, tenant }) },
       role,
       h("span", {}, ` · ${tenant}`),
     ),
-    h("button", { type: "button", class: "quiet", id: "logout", click: onLogout }, t("login.log_out")),
+    who.is_login && h("button", { type: "button", class: "quiet", id: "logout", click: onLogout }, t("login.log_out")),
   ];
 }
 

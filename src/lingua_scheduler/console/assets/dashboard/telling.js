@@ -146,6 +146,7 @@ export function connectionWord(state) {
  * @param {unknown} error
  */
 export function problemWords(error) {
-  const { status, message } = refusal(error);
+  const { status, code, message } = refusal(error);
+  if (code === "PERMISSION_DENIED") return t("error.not_allowed", { why: message });
   return status === 0 ? t("error.away") : message;
 }

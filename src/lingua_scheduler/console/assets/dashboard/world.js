@@ -19,6 +19,8 @@ const WHOLE = [
   "session_languages",
   "verdict",
   "needs_look",
+  "rooms",
+  "detours",
 ];
 
 /**

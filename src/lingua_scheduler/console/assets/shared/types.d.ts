@@ -1,110 +1,11 @@
-// What the pages hear and say, as types: written by hand after protocol/ and domain/watching/picture.py.
-// Only the parts that a page reads are here. This file is for the type check; browsers never load it.
-
-// Scheduler → client (protocol/session.py)
-
-export interface SessionInitAck {
-  type: "session_init_ack";
-  session_id: string;
-  use_binary_frame: boolean;
-  resume_token?: string | null;
-  resumed?: boolean;
-  next_seq?: number | null;
-  next_utterance_index?: number | null;
-  unserved?: string | null;
-}
-
-export interface TranslationResult {
-  type: "translation_result";
-  utterance_index: number;
-  trace_id: string;
-  group_id?: string | null;
-  text_asr: string;
-  text_translated: string;
-  tts_audio: string;
-  tts_format: string;
-}
-
-export interface MissingResult {
-  type: "missing_result";
-  utterance_index: number;
-  reason: string;
-  code?: string | null;
-  detail?: string | null;
-}
-
-export interface AsrPartial {
-  type: "asr_partial";
-  utterance_index: number;
-  text: string;
-}
-
-export interface UiEvent {
-  type: "ui_event";
-  utterance_index: number;
-  event: string;
-  status: string;
-  error_code?: string | null;
-}
-
-export interface Backpressure {
-  type: "backpressure";
-  resume_after_ms: number;
-}
-
-export interface SessionCloseAck {
-  type: "session_close_ack";
-}
-
-export interface ErrorMessage {
-  type: "error";
-  code: string;
-  message: string;
-}
-
-export type Outcome = TranslationResult | MissingResult;
-export type SessionMessage =
-  | SessionInitAck
-  | Outcome
-  | AsrPartial
-  | UiEvent
-  | Backpressure
-  | SessionCloseAck
-  | ErrorMessage;
-
-// Client → scheduler (protocol/session.py)
-
-export interface SessionInit {
-  type: "session_init";
-  client_version: string;
-  platform: string;
-  src_lang: string;
-  tgt_lang: string;
-  enable_streaming_asr: boolean;
-  partial_update_interval_ms: number;
-  use_binary_frame: boolean;
-  resume_token?: string | null;
-  last_utterance_index?: number;
-}
-
-export type SessionSignal =
-  | { type: "client_heartbeat"; session_id: string; timestamp: number }
-  | { type: "session_close"; session_id: string; reason: string }
-  | Playback;
-
-export interface Playback {
-  type: "tts_started" | "tts_play_ended";
-  session_id: string;
-  trace_id: string;
-  group_id?: string | null;
-  ts_start_ms?: number;
-  ts_end_ms?: number;
-}
+// What the pages read by HTTP, as types: written by hand after protocol/ and domain/watching/picture.py. What sessions hear and
+// say is in client.d.ts. Only the parts that a page reads are here. This file is for the type check; browsers never load it.
 
 // The picture (domain/watching/picture.py)
 
 export type Level = "notice" | "warning" | "critical";
-export type Room = "none" | "full" | "low" | "half" | "wide";
+/** detour: a page's own word for a pair that several jobs serve */
+export type Room = "none" | "detour" | "full" | "low" | "half" | "wide";
 export type Values = Record<string, string | number>;
 
 export interface NodeLook {
@@ -142,6 +43,15 @@ export interface PairLook {
   hangs_on: string;
   room: Room;
   level: Level | null;
+  /** set by the page, of a pair that no node serves alone */
+  detour?: DetourLook;
+}
+
+export interface DetourLook {
+  src: string;
+  tgt: string;
+  rung: "split" | "pivot" | "text_only";
+  pivot: string;
 }
 
 export interface WideLook {
@@ -294,6 +204,59 @@ export interface Picture {
   /** null in pictures of a release that does not judge */
   verdict: FleetVerdict | null;
   needs_look: { nodes: string[]; more: number } | null;
+  /** absent in pictures of a release without rooms */
+  rooms?: RoomsLook;
+  /** absent in pictures of a release that does not look for them */
+  detours?: DetourLook[];
+  /** absent in pictures of a release that does not measure it */
+  scaling?: ScalingLook;
+}
+
+export interface ScalingLook {
+  is_settled: boolean;
+  headroom: number;
+  pairs: {
+    src: string;
+    tgt: string;
+    arrivals_per_s: number;
+    node_s_per_job: number | null;
+    real_time_factor: number | null;
+    waiting: number;
+    load: number;
+  }[];
+}
+
+export interface RoomsLook {
+  rooms: number;
+  members: number;
+  guests: number;
+  languages: Record<string, number>;
+  lag_p50_ms: Record<string, number>;
+  lag_p95_ms: Record<string, number>;
+}
+
+/** GET /v1/rooms (protocol/http_rooms.py) */
+export interface RoomAbout {
+  room_id: string;
+  tenant: string;
+  /** empty for those who may not operate */
+  code: string;
+  opened_at_ms: number;
+  active_at_ms: number;
+  is_locked: boolean;
+  members: number;
+  guests: number;
+  languages: Record<string, number>;
+  instances: string[];
+}
+
+export interface RoomPerson {
+  session_id: string;
+  language: string;
+  src_lang: string;
+  role: string;
+  instance_id: string;
+  joined_at_ms: number;
 }
 
 /** A picture without its long lists, which the dashboard keeps as maps. */
@@ -372,6 +335,9 @@ export type WidePool = Pick<WideLook, "name" | "sources" | "text" | "speech" | "
 export interface PoolList {
   pairs?: Record<string, { speech?: number; text?: number }>;
   wide?: WidePool[];
+  private?: Record<string, Pick<PoolList, "pairs" | "wide">>;
+  /** whose private pools serve the caller */
+  tenant?: string;
 }
 
 // Who uses a page (protocol/http_access.py), and keys (protocol/http_keys.py)
@@ -380,10 +346,14 @@ export interface WhoAmI {
   kind: string;
   tenant: string;
   key_id: string;
+  subject: string;
   role: string | null;
   scopes: string[];
   is_login: boolean;
   auth_mode: string;
+  /** of a token for one room */
+  room_code?: string;
+  is_listener?: boolean;
 }
 
 export interface KeyLook {
@@ -394,8 +364,48 @@ export interface KeyLook {
   name: string;
   tenant: string;
   role: string | null;
+  act_for: string[];
+  origins: string[];
+  pairs: string[];
+  networks: string[];
+  labels: Record<string, string>;
   node_id: string;
+  max_slots: number;
+  max_nodes: number;
+  nodes_live_ms: number;
+  needs_approval: boolean;
+  is_ephemeral: boolean;
+  is_private: boolean;
+  enrolled_with: string;
+  successor: string;
   created_ms: number;
   expires_ms: number;
   last_used_ms: number;
+}
+
+// Nodes that join (protocol/http_enrolment.py), and the audit log (protocol/http_audit.py)
+
+export interface JoinedNode {
+  node_id: string;
+  credential_id: string;
+  tenant: string;
+  is_approved: boolean;
+  is_ephemeral: boolean;
+  is_private: boolean;
+  labels: Record<string, string>;
+  max_slots: number;
+  enrolled_with: string;
+  created_ms: number;
+  expires_ms: number;
+}
+
+export interface AuditEntry {
+  seq: number;
+  at_ms: number;
+  actor: { kind: string; key_id: string; tenant: string; address: string };
+  action: string;
+  object: string;
+  outcome: string;
+  request_id: string;
+  values: Record<string, string | number | boolean>;
 }

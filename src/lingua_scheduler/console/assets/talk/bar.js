@@ -1,14 +1,13 @@
 // The bar: how the connection is, and the buttons for sound, size, layout, theme and language.
+import { button, find, label, root } from "../shared/elements.js";
 import { tag } from "../shared/i18n.js";
 import { turnTheme } from "../shared/theme.js";
 import { choices, SIZES } from "./choices.js";
-import { button, find, root } from "./page.js";
 import { isWord, say } from "./words.js";
 
 /** @import {Choices} from "./choices.js" */
 /** @import {Speakers} from "./speakers.js" */
 /** @import {Word} from "./words.js" */
-
 
 export class Bar {
   #speakers;
@@ -55,13 +54,4 @@ export class Bar {
     if (this.#told.textContent !== told) this.#told.textContent = told;
     find(HTMLElement, "#state").title = told;
   }
-}
-
-/**
- * @param {HTMLElement} element
- * @param {string} text
- */
-function label(element, text) {
-  element.title = text;
-  element.setAttribute("aria-label", text);
 }

@@ -1,5 +1,6 @@
 // What the person has chosen on this page, kept in this browser.
 import { recall, remember } from "../shared/storage.js";
+import { usable } from "../shared/usable.js";
 
 const NAME = "talk";
 const DEFAULTS = {
@@ -20,24 +21,12 @@ const ALLOWED = {
   size: (value) => Number.isInteger(value) && value >= 0 && value < SIZES,
 };
 
-/**
- * What can be used of what was kept, perhaps by another release; the defaults for the rest.
- * @param {string | null} text
- * @returns {Choices}
- */
-export function usable(text) {
-  try {
-    const kept = JSON.parse(text ?? "{}");
-    const known = Object.entries(DEFAULTS).filter(
-      ([name, value]) => typeof kept[name] === typeof value && (ALLOWED[name]?.(kept[name]) ?? true),
-    );
-    return { ...DEFAULTS, ...Object.fromEntries(known.map(([name]) => [name, kept[name]])) };
-  } catch {
-    return { ...DEFAULTS };
-  }
+/** @param {string | null} text */
+export function usableChoices(text) {
+  return usable(text, DEFAULTS, ALLOWED);
 }
 
-export const choices = usable(recall(NAME));
+export const choices = usableChoices(recall(NAME));
 
 /** @param {Partial<Choices>} changes */
 export function choose(changes) {

@@ -7,7 +7,7 @@ const FORGET_AFTER_MS = 90_000;
 
 /** @import {Direction} from "./directions.js" */
 /** @import {Side} from "./page.js" */
-/** @import {Clip} from "./player.js" */
+/** @import {Clip} from "../shared/client.js" */
 /** @import {Word} from "./words.js" */
 
 /** @typedef {"listening" | "pending" | "partial" | "done" | "missing"} SentenceState */

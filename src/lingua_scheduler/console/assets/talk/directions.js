@@ -1,44 +1,45 @@
 // Who talks to whom. A button tells which language is being spoken, so each direction is a one-way session of its
 // own: the language need not be identified, and what one person says never waits for the other. (One two-way session
 // would leave it to the node to recognise the language, and mix both speakers' chunks in one numbering.)
+import { finish, openSession, whyRefused } from "../shared/sessions.js";
 
-import { Link } from "./link.js";
-
-/** @import {AsrPartial, Outcome, UiEvent} from "../shared/types" */
-/** @import {LinkState} from "./link.js" */
+/** @import {Partial as PartialText, Progress, Result, Session} from "../shared/client.js" */
+/** @import {Shows} from "../shared/pass.js" */
+/** @import {LinkState} from "../shared/sessions.js" */
 /** @import {Side} from "./page.js" */
 
 /** @typedef {{source: string, target: string, side: Side}} Pair */
-/** @typedef {Pair & {state: LinkState | "refused", link: Link}} Direction */
+/** @typedef {Pair & {state: LinkState, session: Session}} Direction */
 /**
  * @typedef {object} DirectionEvents
  * @property {() => void} state
- * @property {(direction: Direction, message: Outcome) => void} outcome
- * @property {(direction: Direction, message: AsrPartial) => void} partial
- * @property {(direction: Direction, message: UiEvent) => void} trouble
+ * @property {(direction: Direction, result: Result) => void} outcome
+ * @property {(direction: Direction, partial: PartialText) => void} partial
+ * @property {(direction: Direction, step: Progress) => void} trouble
  * @property {(direction: Direction, count: number) => void} lost
  * @property {(direction: Direction) => void} settled
  * @property {(direction: Direction, text: string) => void} refused
  */
 
+const CLIENT = "lingua-talk-1";
 /** @type {readonly Direction["state"][]} */
 const WORST_FIRST = ["refused", "away", "connecting", "paused", "open"];
 
 export class Directions {
   #url;
   #on;
-  #protocols;
+  #pass;
   /** @type {Map<string, Direction>} */
   #open = new Map();
 
   /**
    * @param {URL} url
    * @param {DirectionEvents} on
-   * @param {() => Promise<string[]>} [protocols] of each socket
+   * @param {Shows} [pass] for each session
    */
-  constructor(url, on, protocols) {
+  constructor(url, on, pass) {
     this.#url = url;
-    this.#protocols = protocols;
+    this.#pass = pass;
     this.#on = on;
   }
 
@@ -52,15 +53,15 @@ export class Directions {
   }
 
   /**
-   * Keep these pairs open, and no others.
+   * Keep these pairs open, and no others. One that was refused is tried again.
    * @param {Pair[]} pairs
    */
   want(pairs) {
     const wanted = new Map(pairs.map((pair) => [`${pair.source}:${pair.target}`, pair]));
     for (const [key, direction] of this.#open) {
-      if (wanted.has(key)) continue;
+      if (wanted.has(key) && direction.state !== "refused") continue;
       this.#open.delete(key);
-      direction.link.close();
+      finish(direction.session);
     }
     for (const [key, pair] of wanted) {
       const known = this.#open.get(key);
@@ -83,22 +84,26 @@ export class Directions {
    * @returns {Direction}
    */
   #make({ source, target, side }) {
-    const direction = /** @type {Direction} */ ({ source, target, side, state: "connecting" });
-    direction.link = new Link(this.#url, source, target, {
-      state: (word) => {
-        direction.state = word;
-        this.#on.state();
-      },
-      outcome: (message) => this.#on.outcome(direction, message),
-      partial: (message) => this.#on.partial(direction, message),
-      trouble: (message) => this.#on.trouble(direction, message),
-      lost: (count) => this.#on.lost(direction, count),
-      settled: () => this.#on.settled(direction),
-      refused: (text) => {
-        direction.state = "refused";
-        this.#on.refused(direction, text);
-      },
-    }, this.#protocols);
+    const session = openSession(this.#url, { source, target, client: CLIENT }, this.#pass);
+    /** @type {Direction} */
+    const direction = { source, target, side, session, state: "connecting" };
+    session.on("state", (state) => {
+      if (state === "ended") return;
+      direction.state = state;
+      this.#on.state();
+    });
+    session.on("result", (result) => this.#on.outcome(direction, result));
+    session.on("partial", (partial) => this.#on.partial(direction, partial));
+    session.on("progress", (step) => step.isError && this.#on.trouble(direction, step));
+    session.on("restarted", ({ lost }) => this.#on.lost(direction, lost));
+    session.on("settled", () => this.#on.settled(direction));
+    session.on("ended", (error) => {
+      // What is not wanted any more is not told.
+      if (!error || this.find(source, target) !== direction) return;
+      direction.state = "refused";
+      this.#on.refused(direction, whyRefused(error, this.#pass));
+      this.#on.state();
+    });
     return direction;
   }
 }

@@ -1,11 +1,11 @@
 // One half of the page: a language to choose, a button to talk, and what is in the way.
-import { isPossible } from "./microphone.js";
+import { find } from "../shared/elements.js";
+import { isMicrophonePossible } from "../shared/client.js";
 import { isCalm, nodeCommand, obstacle } from "./obstacles.js";
-import { find } from "./page.js";
 import { forKeys, isWord, nameOf, say, sentence } from "./words.js";
 
 /** @import {Fillings} from "../shared/i18n.js" */
-/** @import {Offers} from "./offers.js" */
+/** @import {Offers} from "../shared/offers.js" */
 /** @import {Side} from "./page.js" */
 /** @import {Speakers} from "./speakers.js" */
 /** @import {Word} from "./words.js" */
@@ -104,7 +104,7 @@ export class Half {
   }
 
   #obstacle() {
-    return obstacle(this.#speakers.pair(this.side), this.#offers, isPossible(), this.#speakers.isFace);
+    return obstacle(this.#speakers.pair(this.side), this.#offers, isMicrophonePossible(), this.#speakers.isFace);
   }
 
   #told() {

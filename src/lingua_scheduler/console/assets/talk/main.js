@@ -1,21 +1,23 @@
 // Wires the talk page together: what is said, the sessions that carry it, and the two halves that show it.
+import { holdOrTap, keyboard } from "../shared/button.js";
+import { find, root } from "../shared/elements.js";
 import { preferred } from "../shared/i18n.js";
+import { Offers } from "../shared/offers.js";
+import { Pass } from "../shared/pass.js";
+import { httpUrl, socketUrl } from "../shared/places.js";
+import { Sound } from "../shared/sound.js";
+import { keepAwake } from "../shared/wake.js";
 import { Bar } from "./bar.js";
-import { holdOrTap, keyboard } from "./button.js";
 import { choices, choose } from "./choices.js";
 import { Conversation } from "./conversation.js";
 import { Directions } from "./directions.js";
 import { Half } from "./half.js";
 import { loudnessMeter } from "./loudness.js";
-import { Offers } from "./offers.js";
-import { find, root, SIDES } from "./page.js";
-import { Pass } from "./pass.js";
+import { SIDES } from "./page.js";
 import { Results } from "./results.js";
-import { Sound } from "./sound.js";
 import { Speakers } from "./speakers.js";
 import { Stream } from "./stream.js";
 import { Talker } from "./talker.js";
-import { keepAwake } from "./wake.js";
 
 /** @import {Choices} from "./choices.js" */
 /** @import {Sentence} from "./conversation.js" */
@@ -28,9 +30,9 @@ choose({
 });
 
 const speakers = new Speakers(choices);
-const pass = new Pass(new URL("../v1/", import.meta.url));
+const pass = new Pass(httpUrl("v1/"));
 const offers = new Offers(
-  new URL("../v1/pools", import.meta.url),
+  httpUrl("v1/pools"),
   () => {
     speakers.settle(offers);
     connect();
@@ -48,18 +50,18 @@ const conversation = new Conversation((changed) => showSentences(changed));
 const streams = both.map(
   (half) => new Stream(half.list, half.side, (key) => half.word(key), (id) => results.replay(id)),
 );
-const sound = new Sound(choices.isMuted, loudnessMeter());
-const results = new Results(conversation, sound, find(HTMLElement, "#spoken"), () => halves.a.tell("no_sound"));
+const sound = new Sound(choices.isMuted ? 0 : 1, () => halves.a.tell("no_sound"), loudnessMeter);
+const results = new Results(conversation, sound, find(HTMLElement, "#spoken"));
 
 const directions = new Directions(socketUrl(), {
   state: showState,
-  outcome: (direction, message) => results.outcome(direction, message),
-  partial: (direction, message) => results.partial(direction, message),
-  trouble: (direction, message) => results.trouble(direction, message),
+  outcome: (direction, result) => results.outcome(direction, result),
+  partial: (direction, partial) => results.partial(direction, partial),
+  trouble: (direction, step) => results.trouble(direction, step),
   lost: (direction, count) => conversation.restart(direction, count),
   settled: (direction) => conversation.settle(direction),
   refused: (direction, reason) => halves[direction.side].tell("refused", { reason }),
-}, () => pass.protocols());
+}, pass);
 
 const talker = new Talker(sound, conversation, {
   phase: (side, phase) => {
@@ -84,14 +86,10 @@ const bar = new Bar(speakers, {
   clear: () => conversation.clear(),
 });
 
-function socketUrl() {
-  const url = new URL("../ws/session", import.meta.url);
-  url.protocol = url.protocol.replace("http", "ws");
-  return url;
-}
-
 function connect() {
   if (!speakers.areReady || offers.isDenied) return;
+  // What was refused is tried again.
+  for (const { side, state } of directions.all) if (state === "refused") halves[side].tell(null);
   const sides = speakers.isFace ? SIDES : SIDES.slice(0, 1);
   directions.want(sides.map((side) => ({ ...speakers.pair(side), side })));
 }
@@ -99,7 +97,7 @@ function connect() {
 /** @param {Partial<Choices>} changes */
 function change(changes) {
   choose(changes);
-  if (changes.isMuted !== undefined) sound.isMuted = changes.isMuted;
+  if (changes.isMuted !== undefined) sound.volume = changes.isMuted ? 0 : 1;
   connect();
   showAll();
 }
@@ -114,7 +112,7 @@ function showAll() {
 function showState() {
   const { state } = directions;
   root.dataset.state = state;
-  root.dataset.timesResumed = String(directions.all.reduce((sum, { link }) => sum + link.timesResumed, 0));
+  root.dataset.timesResumed = String(directions.all.reduce((sum, { session }) => sum + session.timesResumed, 0));
   bar.showState(`state_${state === "idle" ? idleness() : state}`);
 }
 
@@ -143,6 +141,8 @@ const controls = both.map(({ side, button, select }) => {
     },
     start: () => {
       const { source, target } = speakers.pair(side);
+      // One that was refused may be let in by now.
+      if (directions.find(source, target)?.state === "refused") connect();
       const direction = directions.find(source, target);
       if (direction) talker.start(side, direction);
     },
@@ -153,7 +153,7 @@ const controls = both.map(({ side, button, select }) => {
 });
 keyboard(controls);
 
-const hurry = () => directions.all.forEach(({ link }) => link.hurry());
+const hurry = () => directions.all.forEach(({ session }) => session.hurry());
 window.addEventListener("online", hurry);
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) talker.stop();

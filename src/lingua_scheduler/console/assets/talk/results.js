@@ -1,82 +1,68 @@
 // What comes back: texts into the conversation, speech to the loudspeaker in the same order.
 
-import { decode } from "./speech.js";
-import { isWord } from "./words.js";
+import { missingWord } from "../shared/reasons.js";
 
-/** @import {AsrPartial, MissingResult, Outcome, TranslationResult, UiEvent} from "../shared/types" */
+/** @import {Clip, Gap, Partial as PartialText, Progress, Result, Translation} from "../shared/client.js" */
 /** @import {Conversation, Sentence} from "./conversation.js" */
 /** @import {Direction} from "./directions.js" */
-/** @import {Sound} from "./sound.js" */
+/** @import {Sound} from "../shared/sound.js" */
 /** @import {Word} from "./words.js" */
 
 const MAX_ANNOUNCED = 20;
-/** @type {Record<string, Word>} */
-const REASONS = {
-  gap_timeout: "missing_late",
-  pending_overflow_evict: "missing_late",
-  job_failed: "missing_job_failed",
-};
-// Of failed jobs, codes that share a word with another reason.
-/** @type {Record<string, Word>} */
-const CODES = { JOB_TIMEOUT: "missing_late" };
 
 export class Results {
   #conversation;
   #sound;
   #announcer;
-  #onMute;
-  #decoding = Promise.resolve();
   /** @type {WeakMap<Direction, string>} */
   #troubles = new WeakMap();
 
   /**
-   * `announcer` is read aloud by screen readers; `onMute` is told when speech cannot be decoded.
+   * `announcer` is read aloud by screen readers.
    * @param {Conversation} conversation
    * @param {Sound} sound
    * @param {HTMLElement} announcer
-   * @param {() => void} onMute
    */
-  constructor(conversation, sound, announcer, onMute) {
+  constructor(conversation, sound, announcer) {
     this.#conversation = conversation;
     this.#sound = sound;
     this.#announcer = announcer;
-    this.#onMute = onMute;
   }
 
   /**
    * @param {Direction} direction
-   * @param {AsrPartial} message
+   * @param {PartialText} partial
    */
-  partial(direction, { utterance_index, text }) {
-    const sentence = this.#conversation.numbered(direction, utterance_index);
+  partial(direction, { index, text }) {
+    const sentence = this.#conversation.numbered(direction, index);
     if (sentence.state === "done" || sentence.state === "missing") return;
     const state = sentence.state === "listening" ? "listening" : "partial";
-    this.#conversation.change(sentence, { heard: String(text), state });
+    this.#conversation.change(sentence, { heard: text, state });
   }
 
   /**
    * Why there will be no translation; the outcome follows.
    * @param {Direction} direction
-   * @param {UiEvent} message
+   * @param {Progress} step
    */
-  trouble(direction, { error_code }) {
-    this.#troubles.set(direction, String(error_code ?? ""));
+  trouble(direction, { code }) {
+    this.#troubles.set(direction, code);
   }
 
   /**
    * @param {Direction} direction
-   * @param {Outcome} message
+   * @param {Result} result
    */
-  outcome(direction, message) {
-    const sentence = this.#conversation.numbered(direction, message.utterance_index);
-    if (message.type === "missing_result") {
-      this.#conversation.change(sentence, { state: "missing", reason: this.#reason(direction, message) });
+  outcome(direction, result) {
+    const sentence = this.#conversation.numbered(direction, result.index);
+    if (result.kind === "gap") {
+      this.#conversation.change(sentence, { state: "missing", reason: this.#reason(direction, result) });
       return;
     }
-    const texts = { heard: message.text_asr, translated: message.text_translated };
-    this.#conversation.change(sentence, { ...texts, state: "done" });
+    const { text: heard, translated } = result;
+    this.#conversation.change(sentence, { heard, translated, state: "done" });
     this.#announce(sentence);
-    if (message.tts_audio) this.#decoding = this.#decoding.then(() => this.#speak(direction, sentence, message));
+    this.#speak(direction, sentence, result);
   }
 
   /** @param {number} id */
@@ -86,17 +72,15 @@ export class Results {
   }
 
   /**
-   * A time-out and a cancelled job are not silence. Older schedulers tell the code only in an event before.
+   * Older schedulers tell the code only in an event before.
    * @param {Direction} direction
-   * @param {MissingResult} message
+   * @param {Gap} gap
    * @returns {Word}
    */
   #reason(direction, { reason, code }) {
     const told = code || (this.#troubles.get(direction) ?? "");
     this.#troubles.delete(direction);
-    if (reason !== "job_failed") return REASONS[reason] ?? "missing_no_text";
-    const word = `missing_${told}`;
-    return CODES[told] ?? (isWord(word) ? word : REASONS[reason]);
+    return missingWord(reason, told);
   }
 
   /** @param {Sentence} sentence */
@@ -111,33 +95,14 @@ export class Results {
   /**
    * @param {Direction} direction
    * @param {Sentence} sentence
-   * @param {TranslationResult} message
+   * @param {Translation} result
    */
-  async #speak(direction, sentence, message) {
-    if (!this.#sound.context) return;
-    try {
-      const buffer = await decode(message.tts_audio, message.tts_format, this.#sound.context);
-      const clip = {
-        buffer,
-        onStart: () => this.#playing(direction, sentence, message, true),
-        onEnd: () => this.#playing(direction, sentence, message, false),
-      };
-      this.#conversation.change(sentence, { clip });
-      this.#sound.player?.add(clip);
-    } catch {
-      this.#onMute();
-    }
-  }
-
-  /**
-   * The scheduler wants to know when a translation is heard: it does not take it for a pause.
-   * @param {Direction} direction
-   * @param {Sentence} sentence
-   * @param {TranslationResult} message
-   * @param {boolean} isPlaying
-   */
-  #playing(direction, sentence, message, isPlaying) {
-    direction.link.playback(isPlaying ? "tts_started" : "tts_play_ended", message);
-    this.#conversation.change(sentence, { isPlaying });
+  #speak(direction, sentence, result) {
+    const on = {
+      ready: (/** @type {Clip} */ clip) => this.#conversation.change(sentence, { clip }),
+      started: () => this.#conversation.change(sentence, { isPlaying: true }),
+      ended: () => this.#conversation.change(sentence, { isPlaying: false }),
+    };
+    this.#sound.player?.add(result, on, direction.session);
   }
 }

@@ -1,4 +1,5 @@
 // One half's view of the conversation: what was said in its own language large, the other beside it.
+import { icon } from "../shared/elements.js";
 
 /** @import {Sentence} from "./conversation.js" */
 /** @import {Side} from "./page.js" */
@@ -115,15 +116,4 @@ function put(element, text, language) {
   if (element.textContent !== text) element.textContent = text;
   element.lang = language;
   element.hidden = !text;
-}
-
-/** @param {string} name */
-function icon(name) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  const use = document.createElementNS("http://www.w3.org/2000/svg", "use");
-  svg.setAttribute("class", "icon");
-  svg.setAttribute("aria-hidden", "true");
-  use.setAttribute("href", `#icon-${name}`);
-  svg.append(use);
-  return svg;
 }

@@ -1,19 +1,20 @@
 // One press of a talk button, from the microphone to the session. Only one person talks at a time.
 
-import { Gate } from "./gate.js";
-import { NoMicrophone } from "./microphone.js";
+import { Gate, NoMicrophone } from "../shared/client.js";
+import { micWord } from "../shared/reasons.js";
 
 /** @import {Conversation, Sentence} from "./conversation.js" */
 /** @import {Direction} from "./directions.js" */
-/** @import {Frame} from "./gate.js" */
+/** @import {Frame} from "../shared/client.js" */
 /** @import {Phase} from "./half.js" */
-/** @import {Reason} from "./microphone.js" */
 /** @import {Side} from "./page.js" */
-/** @import {Sound} from "./sound.js" */
+/** @import {Sound} from "../shared/sound.js" */
 /** @import {Word} from "./words.js" */
 
 // A shorter press is a tap, a longer one a hold.
 const DECIDED_AFTER_MS = 350;
+// After this much silence the person has probably forgotten the microphone.
+const FORGOTTEN_AFTER_MS = 30_000;
 const MAX_TALK_MS = 300_000;
 
 /**
@@ -72,14 +73,14 @@ export class Talker {
       if (isAwake && this.#press === press) this.#listen(press);
       else this.#ready(press);
     } catch (error) {
-      this.#failed(press, error instanceof NoMicrophone ? error.reason : "failed");
+      this.#failed(press, micWord(error));
     }
   }
 
   /** Whether there is sound now. */
   async #open() {
     const isAwake = await this.#sound.wake();
-    if (!this.#sound.microphone) throw new NoMicrophone("insecure");
+    if (!this.#sound.microphone) throw new NoMicrophone("INSECURE", "this page gets no microphone");
     await this.#sound.microphone.open();
     // Many browsers let a page that listens make a sound.
     return isAwake || this.#sound.wake();
@@ -129,11 +130,11 @@ export class Talker {
 
   /**
    * @param {Press} press
-   * @param {Reason} reason
+   * @param {Word} notice
    */
-  #failed(press, reason) {
+  #failed(press, notice) {
     if (this.#press === press) this.stop();
-    this.#on.notice(press.side, `mic_${reason}`);
+    this.#on.notice(press.side, notice);
   }
 
   /**
@@ -158,7 +159,7 @@ export class Talker {
    * @param {number} ageMs
    */
   #limit(press, ageMs) {
-    if (press.gate.isForgotten) this.stop("forgotten");
+    if (press.gate.quietMs >= FORGOTTEN_AFTER_MS) this.stop("forgotten");
     else if (ageMs > MAX_TALK_MS) this.stop("too_long");
   }
 
@@ -173,8 +174,9 @@ export class Talker {
       press.sentence = this.#conversation.begin(press.direction, press.side);
     }
     press.sentence.wasSent = true;
-    const wasTaken = press.direction.link.send(samples, isFinal);
-    if (!wasTaken && this.#press === press) this.stop("too_long");
+    const wasTaken = press.direction.session.trySend(samples, isFinal);
+    // Why a session has ended is told already.
+    if (!wasTaken && this.#press === press) this.stop(press.direction.session.state === "ended" ? null : "too_long");
     if (!isFinal) return;
     this.#conversation.change(press.sentence, { state: "pending" });
     press.sentence = null;
@@ -185,7 +187,7 @@ export class Talker {
     if (press.sentence && !press.sentence.wasSent) {
       this.#conversation.remove(press.sentence);
       // Otherwise the notice says that it was stopped after a long silence.
-      if (!press.gate.isForgotten && !this.#press) this.#on.notice(press.side, "missing_no_text");
+      if (press.gate.quietMs < FORGOTTEN_AFTER_MS && !this.#press) this.#on.notice(press.side, "missing_no_text");
     } else if (press.sentence?.state === "listening") this.#conversation.change(press.sentence, { state: "pending" });
   }
 }

@@ -5,21 +5,16 @@ from math import inf
 from typing import Any, NamedTuple
 
 from lingua_scheduler.clock import wall_ms
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.nodes.nodes import ANNOUNCED
 from lingua_scheduler.protocol.http import NodeRegistration, NodeSays
-from lingua_scheduler.protocol.node import (
-    Hardware,
-    LanguageCapabilities,
-    NodeHeartbeat,
-    NodeRegister,
-    ResourceUsage,
-)
-from lingua_scheduler.protocol.pairs import EXPECTED
-from lingua_scheduler.protocol.shapes import NO_BOOT_ID
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.nodes.capabilities import refusal_of, unreadable_pair
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.domain.vocabulary import TEXT_INPUT
+from lingua_sdk.protocol.node import Hardware, LanguageCapabilities, NodeHeartbeat, NodeRegister, ResourceUsage
+from lingua_sdk.protocol.pairs import EXPECTED
+from lingua_sdk.protocol.shapes import NO_BOOT_ID
 
 HEALTHY = frozenset({"ok", "ready", "healthy"})
 
@@ -101,7 +96,7 @@ def registration_of(says: NodeRegistration, claim: HttpNodeClaim, address: str =
         installed_models=[],
         capability_by_type=[],
         features_supported={},
-        advanced_features=list(ANNOUNCED),
+        advanced_features=[name for name in ANNOUNCED if name != TEXT_INPUT or says.text_input],
         accept_public_jobs=True,
         language_capabilities=claim.languages if claim.is_healthy else None,
         running_job_ids=says.running_job_ids,

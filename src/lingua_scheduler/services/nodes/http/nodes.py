@@ -8,15 +8,12 @@ from time import thread_time
 
 from lingua_scheduler.clock import LEAST_WAIT_S, SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.domain.errors import ErrorCode
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook, Caller
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.jobs.attempts import Attempt
 from lingua_scheduler.domain.nodes.nodes import BeatOutcome
 from lingua_scheduler.domain.pools.pools import Admission, why_unpooled
 from lingua_scheduler.protocol.http import NodeBeat, NodeRegistration
-from lingua_scheduler.protocol.node import JobAssign
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.ending import Endings
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.attempts.work import Refusal
@@ -38,6 +35,9 @@ from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import Nursery
+from lingua_sdk.domain.errors import ErrorCode
+from lingua_sdk.protocol.node import JobAssign
+from lingua_sdk.protocol.shapes import Message
 
 _log = logs.get()
 
@@ -231,7 +231,8 @@ class HttpNodes:
         """Why the node gets no jobs, in the names of its fields; None if it serves a pair."""
         if link.pools or not link.profile.takes_jobs:
             return None
-        return why_unpooled(link.profile.declared, self._admission, "{}_langs")
+        profile = link.profile
+        return why_unpooled(profile.declared, self._admission, "{}_langs", takes_text=profile.features.text_input)
 
     def interval_ms(self, link: NodeLink) -> int:
         return link.alive_ms // self._missed_heartbeats

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.principals import LOCAL, Principal
-from lingua_scheduler.protocol import codec
-from lingua_scheduler.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, NodeHeartbeatAck, ResultAck
-from lingua_scheduler.protocol.shapes import Message
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.telemetry import metrics
+from lingua_sdk.protocol import codec
+from lingua_sdk.protocol.node import JobAssign, JobCancel, JobGrant, NodeControl, NodeHeartbeatAck, ResultAck
+from lingua_sdk.protocol.shapes import Message
 
 Mail = JobAssign | JobCancel | NodeControl
 
@@ -132,4 +132,6 @@ class Mailbox:
 
 def weight(message: Mail) -> int:
     """About what it takes as JSON."""
-    return _ENVELOPE_BYTES + (len(message.audio) * 4 // 3 if isinstance(message, JobAssign) else 0)
+    if not isinstance(message, JobAssign):
+        return _ENVELOPE_BYTES
+    return _ENVELOPE_BYTES + len(message.audio) * 4 // 3 + len(message.text_input or "")

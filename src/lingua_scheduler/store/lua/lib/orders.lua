@@ -1,5 +1,5 @@
 -- What is asked for one job, as `store/jobs/jobs.py` writes it: a line `job attempt run_ms utterance wish`, then the session,
--- then, if its caller has a credential, a line with whom it belongs to.
+-- then, if its caller has a credential, a line with whom it belongs to, and one with its tenant.
 -- The wish is empty, or the preferred node (- for none), then 1 if it is that node or none, then the excluded nodes.
 -- One table serves all orders of a batch: a table for each would be most of what has to be collected.
 local NO_NODES = {}

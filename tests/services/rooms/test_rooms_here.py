@@ -1,0 +1,150 @@
+"""Rooms at an instance: their members see every change, but not each of a thousand, and nothing is kept of a room
+that is left."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import msgspec
+
+from lingua_scheduler.domain.rooms.rooms import AboutMember, Participant, RoomName, RoomState
+from lingua_scheduler.services.rooms.notices import RoomNotices
+from lingua_scheduler.services.rooms.relay_servers import RelayServers
+from lingua_scheduler.services.rooms.room_here import MEMBERS_SHOWN_S
+from lingua_scheduler.services.rooms.rooms_here import ENDS, RoomsHere
+from lingua_scheduler.services.rooms.voices import Voices
+from lingua_scheduler.services.sessions.sessions import Session
+from lingua_scheduler.settings import RoomsSettings
+from lingua_sdk.protocol.shapes import Message
+from tests.support.waiting import until
+
+NAME = RoomName("default", "483920")
+
+
+class Peer:
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def post(self, message: Message) -> bool:
+        self.heard.append(msgspec.to_builtins(message))
+        return True
+
+    def post_encoded(self, _: Message, payload: bytes) -> bool:
+        self.heard.append(msgspec.json.decode(payload))
+        return True
+
+    @property
+    def lists(self) -> list[list[str]]:
+        return [[one["session_id"] for one in told["members"]] for told in self.heard if told["type"] == "room_members"]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [told["type"] for told in self.heard]
+
+
+class Scene:
+    """`joins` are members of this instance; Redis is not asked."""
+
+    def __init__(self) -> None:
+        self.now_s = 100.0
+        self.rooms = RoomsHere(lambda: self.now_s)
+        settings = RoomsSettings()
+        notices = cast("RoomNotices", SimpleNamespace(instance="here"))
+        servers = RelayServers(settings, lambda: 0.0)
+        self.voices = Voices(self.rooms, notices, servers, settings, lambda _: True, lambda: self.now_s)
+        self.state = RoomState(NAME, "id", "r", 1, 0, False, ())
+        self.peers: dict[str, Peer] = {}
+        self.sessions: dict[str, Session] = {}
+
+    def join(self, name: str, awaited: frozenset[str] = frozenset(), *, wants_servers: bool = False) -> Peer:
+        about = AboutMember(language="en", events=True)
+        member = Participant(name, "here 1-1", about, len(self.state.members))
+        self.state = self.state._replace(members=(*self.state.members, member), version=self.state.version + 1)
+        peer = self.peers[name] = Peer()
+        session = SimpleNamespace(session_id=name, peer=peer, stay=None, post=peer.post)
+        self.sessions[name] = cast("Session", session)
+        here = self.rooms.add(self.state, self.sessions[name], 0)
+        self.voices.enter(here, name, awaited, wants_servers=wants_servers)
+        self.rooms.show(here, self.state)
+        self.voices.pass_due(here)
+        return peer
+
+    def leave(self, name: str) -> None:
+        here = self.rooms.forget(self.sessions[name])
+        members = tuple(one for one in self.state.members if one.session_id != name)
+        self.state = self.state._replace(members=members, version=self.state.version + 1)
+        if here is not None and self.rooms.find(NAME) is here:
+            self.rooms.show(here, self.state)
+
+    @property
+    def listed(self) -> list[str]:
+        return [one.session_id for one in self.state.members]
+
+
+async def test_the_first_change_is_shown_at_once() -> None:
+    scene = Scene()
+    a = scene.join("a")
+    assert a.kinds == ["room_create_ack", "room_members"]
+    scene.now_s += 1.0
+    b = scene.join("b")
+    assert a.lists[-1] == b.lists[-1] == ["a", "b"]
+    assert b.kinds[:2] == ["room_create_ack", "room_members"]
+
+
+async def test_of_a_storm_of_joins_the_members_see_the_first_and_the_latest_list() -> None:
+    scene = Scene()
+    a = scene.join("a")
+    count = 60
+    for number in range(count):
+        scene.join(f"m{number}")
+    # One at once; each of the others is in the next list, and is acknowledged with it.
+    assert len(a.lists) == 2
+    scene.now_s += MEMBERS_SHOWN_S
+    await until(lambda: all(peer.lists and peer.lists[-1] == scene.listed for peer in scene.peers.values()))
+    assert all(peer.kinds[0] == "room_create_ack" for peer in scene.peers.values())
+    assert sum(len(peer.lists) for peer in scene.peers.values()) <= 3 * count
+
+
+async def test_a_joiner_enters_no_earlier_than_the_others_see_it() -> None:
+    """It may offer its voice at once, and an existing page refuses offers of those whom it does not see."""
+    scene = Scene()
+    a = scene.join("a")
+    scene.join("b")
+    c = scene.join("c")
+    assert (a.lists[-1], c.kinds) == (["a", "b"], [])
+    scene.now_s += MEMBERS_SHOWN_S
+    await until(lambda: c.kinds)
+    assert a.lists[-1] == c.lists[-1] == ["a", "b", "c"]
+    assert c.kinds == ["room_create_ack", "room_members"]
+
+
+async def test_what_is_known_of_a_member_goes_with_it_also_before_it_has_entered() -> None:
+    scene = Scene()
+    scene.join("a")
+    scene.join("b", frozenset({"a"}), wants_servers=True)
+    here = scene.rooms.find(NAME)
+    assert here is not None
+    here.turn_nodes("b")
+    here.note_told("b", 3)
+    assert here.wants_servers == {"b"}
+    scene.leave("b")
+    assert not here.wants_servers
+    assert not here.translating
+    assert not here.told
+    assert not here.staging.is_entering("b")
+    scene.leave("a")
+    assert len(scene.rooms) == 0
+    assert not here.showing.is_waiting
+
+
+async def test_members_that_another_instance_has_now_leave_nothing_behind() -> None:
+    scene = Scene()
+    scene.join("a")
+    scene.join("b")
+    here = scene.rooms.find(NAME)
+    assert here is not None
+    here.turn_nodes("b")
+    # It stays a member.
+    scene.rooms.forget(scene.sessions["b"])
+    assert not here.translating
+    scene.rooms.end(here, "closed")
+    assert scene.peers["a"].heard[-1]["message"] == ENDS["closed"]
