@@ -113,7 +113,7 @@ async def test_a_call_at_the_very_moment_the_server_dies_does_not_hang(ticks: in
 async def test_a_server_that_hangs_counts_as_away() -> None:
     private = RedisProcess(str(binaries()["valkey"]))
     store = Store(private.url, key_prefix="x", timeout_ms=200)
-    await store.open()
+    await store.open(wait=True)
     private.signal(signal.SIGSTOP)
     with pytest.raises(RedisAway, match=r"no answer for 0\.2 s"):
         await store.line.call("ECHO", "hello?")
@@ -126,7 +126,7 @@ async def test_a_server_that_hangs_counts_as_away() -> None:
 
 async def test_an_idle_line_does_not_count_as_a_hanging_server(server: RedisProcess) -> None:
     store = Store(server.url, key_prefix="x", timeout_ms=400)
-    await store.open()
+    await store.open(wait=True)
     downs: list[str] = []
     store.line.on_down = downs.append
     await asyncio.sleep(1)

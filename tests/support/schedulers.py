@@ -65,7 +65,7 @@ async def scheduler_by(
         _sweep()
     settings = settings_with(**changes)
     store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms, local_clock=clock)
-    await store.open()
+    await store.open(wait=True)
     scheduler = Scheduler(settings, store, clock, traces=traces, keyring=keyring)
     try:
         await scheduler.start()

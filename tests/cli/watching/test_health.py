@@ -114,7 +114,7 @@ async def test_an_answer_that_never_ends_is_cut() -> None:
 
 async def test_silence_and_single_bytes_end_with_the_timeout() -> None:
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while not reader.at_eof():
+        while not (reader.at_eof() or writer.is_closing()):
             writer.write(b"H")
             await writer.drain()
             await asyncio.sleep(0.02)

@@ -33,7 +33,8 @@ HEAL_S = 3.0
 @contextlib.asynccontextmanager
 async def store_on(url: str, timeout_ms: int = 2_000) -> AsyncIterator[Store]:
     store = Store(url, key_prefix="test:v1", timeout_ms=timeout_ms)
-    await store.open()
+    # A timeout that is short for the sake of a test may end the connecting of a busy machine.
+    await store.open(wait=True)
     try:
         yield store
     finally:

@@ -38,7 +38,7 @@ def sentinels(module_sentinels: Sentinels) -> Sentinels:
 
 async def test_the_line_follows_to_the_promoted_replica_when_the_master_is_killed(sentinels: Sentinels) -> None:
     store = Store(sentinels.url, key_prefix="test:v1")
-    await store.open()
+    await store.open(wait=True)
     await join(store, entry("n1"))
     master, heir = sentinels.pair()
     await until(lambda: heir.command("DBSIZE") == master.command("DBSIZE"))
@@ -60,7 +60,7 @@ async def test_the_line_follows_to_the_promoted_replica_when_the_master_is_kille
 
 async def test_the_line_leaves_a_master_that_is_replaced_though_it_lives(sentinels: Sentinels) -> None:
     store = Store(f"{sentinels.url}?client_name=follower", key_prefix="test:v1")
-    await store.open()
+    await store.open(wait=True)
     master, heir = sentinels.pair()
     events: list[str] = []
     store.line.on_up, store.line.on_down = lambda: events.append("up"), events.append
@@ -82,7 +82,7 @@ async def test_the_line_leaves_a_master_that_is_replaced_though_it_lives(sentine
 
 async def test_signals_go_through_the_master(sentinels: Sentinels) -> None:
     store = Store(sentinels.url, key_prefix="test:v1")
-    await store.open()
+    await store.open(wait=True)
     heard: list[CancelJob] = []
     listening = asyncio.create_task(store.signals.listen({CancelJob: heard.append}))
     await until(store.signals.listening.is_set)
@@ -101,7 +101,7 @@ async def test_a_name_no_sentinel_knows_is_said_in_one_sentence(sentinels: Senti
 async def test_one_sentinel_that_lives_is_enough(sentinels: Sentinels) -> None:
     alive = sentinels.sentinels[1].address
     store = Store(f"redis+sentinel://127.0.0.1:1,{alive}/{MASTER_NAME}/3", key_prefix="x")
-    await store.open()
+    await store.open(wait=True)
     await store.line.call("SET", "x", "in database 3")
     assert "db3:" in sentinels.pair()[0].command("INFO", "keyspace")
     await store.close()
