@@ -436,3 +436,41 @@ async def test_a_lost_executable_bit_of_the_shipped_server_is_restored(
     assert embedded.find_binary("") == str(copy)
     async with EmbeddedServer(tmp_path / "data") as server:
         assert server.pid is not None
+
+
+# The allocator
+
+
+@every_server
+async def test_it_runs_with_jemalloc_where_that_is_on_the_machine(tmp_path: Path, binary: str) -> None:
+    if not embedded.jemallocs():
+        pytest.skip("libjemalloc.so.2 is not on this machine")
+    library = embedded.jemallocs()[0]
+    told: dict[str, object] = {}
+    async with EmbeddedServer(tmp_path, binary, on_event=lambda _, fields: told.update(fields)) as server:
+        assert told["allocator"] == library
+        assert library.rpartition("/")[2] in Path(f"/proc/{server.pid}/maps").read_text()
+        await put(server.url, "hola")
+        kill(server)
+        await restarted(server, 1)
+        assert await get(server.url) == "hola"
+        assert library.rpartition("/")[2] in Path(f"/proc/{server.pid}/maps").read_text()
+
+
+@needs_linux
+async def test_a_library_that_cannot_be_loaded_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "libjemalloc.so.2").write_bytes(b"of another machine")
+    monkeypatch.setattr(embedded, "JEMALLOC", (f"{str(tmp_path)[1:]}/libjemalloc.so.*",))
+    told: dict[str, object] = {}
+    async with EmbeddedServer(tmp_path / "data", on_event=lambda _, fields: told.update(fields)) as server:
+        assert told["allocator"] == ""
+        await put(server.url, "hola")
+    assert "libjemalloc" not in (tmp_path / "data" / "redis.log").read_text()
+
+
+def test_libraries_that_the_environment_names_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "/lib/of-the-operator.so")
+    assert embedded.preloading("")["LD_PRELOAD"] == "/lib/of-the-operator.so"
+    assert embedded.preloading("/lib/libjemalloc.so.2")["LD_PRELOAD"] == "/lib/libjemalloc.so.2:/lib/of-the-operator.so"
+    monkeypatch.delenv("LD_PRELOAD")
+    assert "LD_PRELOAD" not in embedded.preloading("")
