@@ -2,9 +2,10 @@
 
 import os
 import platform
+import sysconfig
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -17,9 +18,11 @@ from bench.figures import OTHERS_SHARE, Run, Samples
 from bench.measure import machine_busy_s
 from bench.plan import Plan
 from bench.queues import scenario as peers
-from lingua_scheduler.store.servers.embedded import find_binary, read_version
+from lingua_scheduler.store.servers.embedded import find_allocator, find_binary, read_version
 
 Tell = Callable[[str], None]
+
+NOT_OPTIMISED = "not optimised"
 
 
 class Scenario(NamedTuple):
@@ -117,11 +120,14 @@ async def run(names: Sequence[str], plan: Plan, tell: Tell) -> Run:
             samples.note(
                 f"Other programs used {others:.0%} of a core meanwhile: jobs/s and latency say little, and CPU is high."
             )
+    machine = _machine()
+    if machine["python_build"] == NOT_OPTIMISED:
+        samples.note("This Python was built without PGO and LTO: CPU and latency are higher than on the usual builds.")
     return Run(
         started_at=started_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
         took_s=round(took_s, 1),
         slowdown=round(samples.slowdown, 3),
-        machine=_machine(),
+        machine=machine,
         plan=msgspec.json.decode(msgspec.json.encode(plan)),
         figures=samples.figures(),
         notes=list(samples.notes),
@@ -135,16 +141,32 @@ def _own_cpu_s() -> float:
 
 
 def _machine() -> dict[str, object]:
+    server = find_binary("")
     return {
         "version": version("lingua-scheduler"),
         "python": platform.python_version(),
-        "redis": read_version(find_binary("")),
+        "python_build": build(sysconfig.get_config_vars()),
+        "redis": read_version(server),
+        "redis_allocator": Path(find_allocator(server)).name or "of the C library",
         "aiohttp": version("aiohttp"),
         "uvloop": version("uvloop"),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
     }
+
+
+def build(variables: Mapping[str, object]) -> str:
+    """How the interpreter was compiled, by the variables of its build."""
+    told = " ".join(
+        str(variables.get(name, "")) for name in ("CONFIG_ARGS", "PY_CFLAGS", "PY_LDFLAGS", "PY_CORE_CFLAGS")
+    )
+    by_profile = "--enable-optimizations" in told or "-fprofile-use" in told or "-fprofile-instr-use" in told
+    at_link = "--with-lto" in told or "-flto" in told
+    if by_profile or at_link:
+        return " and ".join([*(["PGO"] if by_profile else []), *(["LTO"] if at_link else [])])
+    # Distributions that optimise in steps of their own remove such flags from the record.
+    return NOT_OPTIMISED if variables.get("PGO_PROF_USE_FLAG") else "not told"
 
 
 def _processor() -> str:

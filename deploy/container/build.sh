@@ -65,7 +65,7 @@ if [ "$base" = debian ]; then
   command -v mmdebstrap >/dev/null || fail "BASE=debian needs mmdebstrap: apt-get install mmdebstrap"
   say "a base of Debian $suite ..."
   # Documents and translations are of no use in an image.
-  mmdebstrap --quiet --variant=minbase --include=ca-certificates,python3,python3-venv \
+  mmdebstrap --quiet --variant=minbase --include=ca-certificates,libjemalloc2,python3,python3-venv \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' "$suite" "$work/root" ${MIRROR:+"$MIRROR"}
   chroot "$work/root" /usr/bin/python3 -c 'import json, os, platform, sys

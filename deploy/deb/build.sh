@@ -52,6 +52,7 @@ Maintainer: The Lingua Scheduler authors <noreply@example.com>
 Section: net
 Priority: optional
 Depends: python3 (>= 3.$minor~), python3 (<< 3.$((minor + 1))), systemd (>= 250)
+Recommends: libjemalloc2
 Installed-Size: $(du -sk "$root" | cut -f1)
 Description: Scheduler for real-time speech translation on a fleet of nodes
  It distributes live speech translation over GPU machines: clients stream audio over WebSocket, and each utterance

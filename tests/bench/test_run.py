@@ -30,6 +30,8 @@ async def test_every_figure_is_there_after_a_run_of_the_quick_scenarios(tmp_path
 
     saved = figures.read(report.write(run, tmp_path / "results"))
     assert saved == run
+    assert {"python", "python_build", "redis", "redis_allocator"} <= run.machine.keys()
+    assert any("without PGO" in note for note in run.notes) == (run.machine["python_build"] == "not optimised")
     medians = {figure.name: figure.median for figure in saved.figures}
     for variant in ("small", "small, ack", "32 KB", "32 KB, ack", "32 KB opus"):
         for metric in (
@@ -51,6 +53,21 @@ async def test_every_figure_is_there_after_a_run_of_the_quick_scenarios(tmp_path
         assert medians[f"{name}/redis CPU"] > 0
         assert medians[f"{name}/client CPU"] > 0
     assert medians["echo/small/server CPU"] > 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"CONFIG_ARGS": "'--prefix=/opt'", "PY_CFLAGS": "-O3", "PGO_PROF_USE_FLAG": "-fprofile-use"}, "not optimised"),
+        ({"CONFIG_ARGS": "'--prefix=/usr'", "PY_CFLAGS": "-O2", "PGO_PROF_USE_FLAG": ""}, "not told"),  # Debian's
+        ({}, "not told"),
+        ({"CONFIG_ARGS": "'--enable-optimizations' '--with-lto'"}, "PGO and LTO"),
+        ({"CONFIG_ARGS": "'--enable-optimizations'"}, "PGO"),
+        ({"PY_CORE_CFLAGS": "-O3 -fprofile-use -flto"}, "PGO and LTO"),
+    ],
+)
+def test_it_is_told_how_python_was_built(variables: dict[str, str], told: str) -> None:
+    assert scenarios.build(variables) == told
 
 
 @pytest.mark.parametrize("rate", [0.0, 500.0])

@@ -83,6 +83,7 @@ def test_a_sentence_is_translated_without_root_shell_and_writable_files(image: R
         log, _ = scheduler.communicate(timeout=60)
         assert scheduler.returncode == 0, log.decode()
     assert b"scheduler.stopped" in log
+    assert re.search(rb'"allocator": ?"/usr/lib/[^"]*libjemalloc.so.2"', log), log.decode()
     assert image.run("health", **at)[0] == 5
     assert files_of(image.root) == before
 
