@@ -45,8 +45,8 @@ test: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/.dev $(if $(filter no,$(SPEECH)),,speech) ## set up, then run the whole test suite
 	$(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(2 * (os.cpu_count() or 1) + 3)') --dist worksteal $(ARGS)
 
-test-upgrade: $(VENV)/.dev ## exchange the previous release for this one under load, and back; prints what was lost and how often peers reconnected
-	UPGRADE=yes $(BIN)/python -m pytest tests/upgrade -s $(ARGS)
+test-upgrade: $(VENV)/.dev ## exchange the previous release for this one under load, and back; prints what was lost and who reconnected; FROM=v0.1.0
+	UPGRADE=$(or $(FROM),yes) $(BIN)/python -m pytest tests/upgrade -s $(ARGS)
 
 check: $(VENV)/.dev ## format, lint, types, layers, structure; of the JavaScript too where there is Node.js
 	$(BIN)/ruff format --check .

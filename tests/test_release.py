@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -12,6 +13,7 @@ import pytest
 
 from tools import release
 from tools.docs import ROOT
+from tools.previous_release import FIRST, PreviousRelease, previous_release
 
 LOG = """# Changelog
 
@@ -62,6 +64,51 @@ def test_notes_are_the_section_of_the_release() -> None:
     assert release.notes(LOG, "1.2.0", is_tagged=True) == told
     # Before there is a section and a tag.
     assert release.notes(LOG, "1.3.0", is_tagged=False).endswith("\n- soon\n")
+
+
+def test_the_changelog_is_ready_for_the_tag_of_this_version() -> None:
+    """Releases are dated, newest first. What is being made may still be under Unreleased."""
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert release.notes(changelog, release.version_of(ROOT), is_tagged=False)
+    first, *others = re.findall(r"^## (.+)$", changelog, re.MULTILINE)
+    assert first == "[Unreleased]"
+    dated = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d\d-\d\d)", heading) for heading in others]
+    assert None not in dated, others
+    versions = [tuple(map(int, found.groups()[:3])) for found in dated if found]
+    days = [found[4] for found in dated if found]
+    assert (versions, days) == (sorted(set(versions), reverse=True), sorted(days, reverse=True))
+
+
+def test_notes_on_github_say_where_all_changes_are() -> None:
+    previous = PreviousRelease("1.1.0", "v1.1.0")
+    github = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "someone/lingua"}
+    compared = release.comparison(previous, "1.2.0", github)
+    assert compared == "https://github.com/someone/lingua/compare/v1.1.0...v1.2.0"
+    assert release.notes(LOG, "1.2.0", is_tagged=True, compared=compared).endswith(f"\n\nAll changes: <{compared}>\n")
+    assert release.comparison(previous, "1.2.0", {}) == ""
+
+
+def test_the_previous_release_is_that_of_the_newest_tag_before_this_commit(tmp_path: Path) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("git is not on this machine")
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+
+    def commit(tag: str = "") -> None:
+        subprocess.run([*git, "commit", "--allow-empty", "--quiet", "--message", "x"], check=True)
+        if tag:
+            subprocess.run([*git, "tag", tag], check=True)
+
+    subprocess.run([*git, "init", "--quiet"], check=True)
+    commit()
+    assert previous_release(tmp_path) == FIRST
+    commit("v1.1.0")
+    assert previous_release(tmp_path) == FIRST
+    commit("not-a-release")
+    assert previous_release(tmp_path).version == "1.1.0"
+    commit("v1.2.0")
+    assert previous_release(tmp_path) == PreviousRelease("1.1.0", "v1.1.0")
+    commit()
+    assert previous_release(tmp_path) == PreviousRelease("1.2.0", "v1.2.0")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
+
+from tools.previous_release import PreviousRelease, previous_release
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "dist" / "release"
@@ -43,7 +46,11 @@ def version_of(root: Path) -> str:
     )
     chart = root / CHART / "Chart.yaml"
     if chart.is_file():
-        (versions[str(CHART)],) = re.findall(r"^appVersion: \"?([^\"\n]+)", chart.read_text("utf-8"), re.MULTILINE)
+        found = re.findall(r"^(version|appVersion): \"?([^\"\n]+)", chart.read_text("utf-8"), re.MULTILINE)
+        versions |= {f"{name} of {CHART}": version for name, version in found}
+    for example in sorted(root.glob("examples/*/package.json")):
+        for version in named_versions(example.read_text("utf-8")):
+            versions[str(example.relative_to(root))] = version
     if len(set(versions.values())) > 1:
         told = ", ".join(f"{name} has {version}" for name, version in versions.items())
         raise NotReady(f"the versions differ: {told}")
@@ -55,8 +62,8 @@ def named_versions(page: str) -> set[str]:
     return set(re.findall(r"\blingua-(?:scheduler|node|scheduler-client)[:_-](\d+\.\d+\.\d+)", page))
 
 
-def notes(changelog: str, version: str, *, is_tagged: bool) -> str:
-    """The section of the release; before the tag that of what is unreleased."""
+def notes(changelog: str, version: str, *, is_tagged: bool, compared: str = "") -> str:
+    """The section of the release, else of what is unreleased. `compared` is the address of all changes."""
     sections = dict(re.findall(r"^## \[([^\]]+)\]([^\n]*\n.*?)(?=^## \[|\Z)", changelog, re.MULTILINE | re.DOTALL))
     dated = sections.get(version)
     if dated is not None and not re.match(r" - \d{4}-\d\d-\d\d\n", dated):
@@ -68,7 +75,14 @@ def notes(changelog: str, version: str, *, is_tagged: bool) -> str:
     body = (dated if dated is not None else sections["Unreleased"]).partition("\n")[2].strip()
     if not body:
         raise NotReady("CHANGELOG.md says nothing about this release")
-    return f"# Lingua Scheduler {version}\n\n{body}\n"
+    end = f"\nAll changes: <{compared}>\n" if compared else ""
+    return f"# Lingua Scheduler {version}\n\n{body}\n{end}"
+
+
+def comparison(previous: PreviousRelease, version: str, environment: Mapping[str, str]) -> str:
+    """Of two releases on GitHub; empty elsewhere, because only a workflow knows where the repository is."""
+    server, repository = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_REPOSITORY")
+    return f"{server}/{repository}/compare/{previous.commit}...v{version}" if server and repository else ""
 
 
 def check_tag(tag: str, version: str) -> None:
@@ -186,7 +200,8 @@ def release(out: Path, tag: str, *, with_images: bool) -> None:
     check_tag(tag, version)
     if changed := run("git", "status", "--porcelain"):
         raise NotReady(f"commit or remove these first, because what is committed is released:\n{changed}")
-    text = notes((ROOT / "CHANGELOG.md").read_text("utf-8"), version, is_tagged=bool(tag))
+    compared = comparison(previous_release(ROOT), version, os.environ)
+    text = notes((ROOT / "CHANGELOG.md").read_text("utf-8"), version, is_tagged=bool(tag), compared=compared)
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     (out / "NOTES.md").write_text(text)

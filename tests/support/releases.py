@@ -1,4 +1,4 @@
-"""The release before this one, built as a wheel of its commit and installed beside this one."""
+"""The release before this one, built as wheels of its commit and installed beside this one."""
 
 import os
 import shutil
@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from tools.docs import ROOT
+from tools.previous_release import previous_release
 
-# What was published last. A release sets it to the tag before it.
-PREVIOUS = "14721bb3df6b81de6f396f4550916b9207b5b7a6"
 # Goes when the environment of this release does (make clean).
 CACHE = Path(sys.prefix) / "releases"
 
@@ -24,43 +23,63 @@ class NoSuchRelease(Exception):
 
 
 @cache
-def python_of(commit: str = PREVIOUS) -> Path:
-    """The interpreter of an environment that has this release and the dependencies of ours. Built once, then kept."""
+def python_of(name: str = "") -> Path:
+    """The interpreter of an environment that has this release and the dependencies of ours. Built once, then kept.
+
+    Without a tag or commit it is the previous release."""
+    commit = _commit(name or previous_release(ROOT).commit)
     home = CACHE / commit
     python = home / "bin" / "python"
     if not python.exists():
         CACHE.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-            wheel = _wheel(commit, Path(folder))
-            _install(wheel, Path(folder) / "env")
+            wheels = _wheels(commit, Path(folder))
+            _install(wheels, Path(folder) / "env")
             if not python.exists():  # another process may have been faster
                 shutil.rmtree(home, ignore_errors=True)
                 (Path(folder) / "env").rename(home)
     return python
 
 
-def _wheel(commit: str, folder: Path) -> Path:
-    git = ["git", "-C", str(ROOT)]
-    archive = folder / "source.tar"
-    found = subprocess.run([*git, "archive", "-o", str(archive), commit], capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise NoSuchRelease(f"git archive {commit[:8]}: {found.stderr.strip() or 'failed'} (a clone without history?)")
-    source = folder / "source"
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        told = done.stderr.strip() or "failed"
+        raise NoSuchRelease(f"git {' '.join(words)}: {told} (a clone without history?)")
+    return done.stdout.strip()
+
+
+def _commit(name: str) -> str:
+    """A tag or branch may be moved; what is kept of it may not."""
+    return _git("rev-parse", "--verify", f"{name}^{{commit}}")
+
+
+def _wheels(commit: str, folder: Path) -> list[Path]:
+    archive, source = folder / "source.tar", folder / "source"
+    _git("archive", "-o", str(archive), commit)
     shutil.unpack_archive(archive, source, filter="data")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
-    # The same for all who build it.
-    made = subprocess.run(
-        build, cwd=source, capture_output=True, text=True, check=False, env=os.environ | {"SOURCE_DATE_EPOCH": "1"}
-    )
-    if made.returncode:
-        raise NoSuchRelease(f"hatchling cannot build {commit[:8]}: {made.stderr[-500:]}")
-    return next((source / "dist").glob("*.whl"))
+    # Releases before 0.2 have no SDK of its own.
+    parts = [part for part in (source, source / "lingua-sdk") if part.exists()]
+    for part in parts:
+        made = subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "wheels")],
+            cwd=part,
+            capture_output=True,
+            text=True,
+            check=False,
+            # The same for all who build it.
+            env=os.environ | {"SOURCE_DATE_EPOCH": "1"},
+        )
+        if made.returncode:
+            raise NoSuchRelease(f"hatchling cannot build {commit[:8]}: {made.stderr[-500:]}")
+    return list((folder / "wheels").glob("*.whl"))
 
 
-def _install(wheel: Path, home: Path) -> None:
+def _install(wheels: list[Path], home: Path) -> None:
     """Our packages are on its path, but none of their `.pth` files, one of which would bring this release."""
     venv.create(home, symlinks=True)
     packages = next((home / "lib").glob("python*/site-packages"))
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(packages)
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(packages)
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", "utf-8")

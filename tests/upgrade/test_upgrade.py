@@ -33,6 +33,8 @@ from tests.support.surprises import SURPRISES
 from tests.support.tones import tone
 from tests.support.waiting import until
 
+# yes: from the previous release; else from this tag or commit.
+UPGRADE = os.environ.get("UPGRADE", "")
 AUDIO = tone(300, SAMPLE_RATE, 1.2).tobytes()
 TALKERS, NODES_EACH, RATE = 12, 2, 3.0
 # Utterances that are translated between two changes, so that both releases have work in each state of the fleet.
@@ -43,9 +45,7 @@ RECONNECTS_FOR_EACH_STOP = 2
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(
-        os.environ.get("UPGRADE") != "yes", reason="a minute or more of speech on two releases: make test-upgrade"
-    ),
+    pytest.mark.skipif(not UPGRADE, reason="a minute or more of speech on two releases: make test-upgrade"),
 ]
 
 
@@ -186,7 +186,9 @@ async def nodes_of(releases: tuple[Release, ...], folder: Path, addresses: list[
 
 def both_releases() -> tuple[Release, Release]:
     try:
-        return Release("previous", python_of()), Release("this", Path(sys.executable))
+        return Release("previous", python_of("" if UPGRADE == "yes" else UPGRADE)), Release(
+            "this", Path(sys.executable)
+        )
     except NoSuchRelease as error:
         pytest.skip(str(error))
 
