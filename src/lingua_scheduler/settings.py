@@ -739,6 +739,13 @@ class AuthSettings(msgspec.Struct, frozen=True, kw_only=True):
     expired_grace_ms: Annotated[
         _WaitMs, _doc("Time for which an open connection may outlive its token, unless a new one is sent")
     ] = 3_600_000
+    query_tokens: Annotated[
+        bool,
+        _doc(
+            "Whether a key or token may be in a URL (`?access_token=`), as peers need that take nothing else; false = "
+            "every caller sends it in a header or as a sub-protocol, which no log has"
+        ),
+    ] = True
     login_ms: Annotated[_KeepMs, _doc("Maximum duration of a login to the dashboard")] = 43_200_000
     login_idle_ms: Annotated[_KeepMs, _doc("A login ends when it was not used for so long")] = 1_800_000
     proxy_user_header: Annotated[

@@ -7,7 +7,7 @@ from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.enrolment import EnrolmentRefused, NodeIdTaken
 from lingua_scheduler.domain.access.scopes import Scope
-from lingua_scheduler.protocol.http_enrolment import BanAnswer, JoinedNode, JoinedNodes
+from lingua_scheduler.protocol.http_enrolment import BanAnswer, EnrolmentsQuery, JoinedNode, JoinedNodes
 from lingua_scheduler.services.access.enrolment import Enrolment
 from lingua_sdk.domain.errors import ErrorCode, HttpCode
 from lingua_sdk.protocol.enrolment import Enrolled, EnrolRequest
@@ -46,6 +46,7 @@ class EnrolmentOperations:
                 tag=_TAG,
                 summary="List the valid credentials of nodes; those that wait for approval come first",
                 handle=self._list,
+                query=EnrolmentsQuery,
                 answer=JoinedNodes,
             ),
             Operation(
@@ -87,8 +88,12 @@ class EnrolmentOperations:
             expires_ms=made.expires_ms,
         )
 
-    async def _list(self, call: Call[None, None]) -> JoinedNodes:
-        return JoinedNodes(nodes=[described(one) for one in self._enrolment.nodes(call.principal)])
+    async def _list(self, call: Call[None, EnrolmentsQuery]) -> JoinedNodes:
+        found = self._enrolment.nodes(call.principal)
+        if call.query.label:
+            name, _, value = call.query.label.partition("=")
+            found = [one for one in found if one.labels.get(name) == value]
+        return JoinedNodes(nodes=[described(one) for one in found])
 
     async def _approve(self, call: Call[None, None]) -> JoinedNode:
         approved = await self._enrolment.approve(call.principal, call.path["node_id"])

@@ -2,8 +2,10 @@
 
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
+from lingua_scheduler.domain.access.credentials import END
 from lingua_scheduler.protocol.http import Answer
 
 
@@ -21,6 +23,18 @@ class JoinedNode(Answer, kw_only=True):
     enrolled_with: Annotated[str, Meta(description="Id of the enrolment key it joined with; empty if with none")]
     created_ms: int
     expires_ms: Annotated[int, Meta(description="0 = never")]
+
+
+class EnrolmentsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    label: Annotated[
+        str,
+        Meta(
+            max_length=97,
+            pattern=f"^([^=]+=.+)?{END}",
+            description="Only nodes with this label, as NAME=VALUE",
+            examples=["region=eu"],
+        ),
+    ] = ""
 
 
 class JoinedNodes(Answer, kw_only=True):

@@ -48,6 +48,21 @@ async def test_a_node_is_listed_approved_and_banned(scheduler: Scheduler) -> Non
     assert "no node has a credential" in (await asked(scheduler, "joined"))[1]
 
 
+async def test_nodes_are_chosen_by_a_label(scheduler: Scheduler) -> None:
+    here = made_key(KeyKind.ENROLMENT, labels={"region": "us", "owner": "ada @ co"})
+    await scheduler.credentials.add(here.credential)
+    for key, name in ((ENROL, "gpu-eu"), (here, "gpu-us")):
+        await scheduler._enrolment.enrol(key.credential.id, KeyPair().public_text, name)
+    for label, expected in (("region=eu", ["gpu-eu"]), ("owner=ada @ co", ["gpu-us"]), ("region=e", [])):
+        _, text = await asked(scheduler, "joined", "--json", "--label", label)
+        assert [one["node_id"] for one in json.loads(text)["nodes"]] == expected
+    code, text = await asked(scheduler, "joined", "--label", "region=e")
+    assert (code, text) == (0, "no node with a credential has the label region=e\n")
+    for wrong in ("region", "=eu", "region="):
+        code, text = await asked(scheduler, "joined", "--label", wrong)
+        assert (code, "is not NAME=VALUE" in text) == (SETTINGS, True)
+
+
 @pytest.mark.parametrize("verb", ["approve", "ban"])
 async def test_what_cannot_be_done_is_told(scheduler: Scheduler, verb: str) -> None:
     code, text = await asked(scheduler, verb, "unknown")

@@ -210,6 +210,20 @@ def test_keys_that_existing_peers_have_may_be_in_a_url(kind: KeyKind) -> None:
     admitted(doorkeeper_of(FakeBook(key)).admit(shown(key, Via.QUERY), THERE, SPEAK))
 
 
+@pytest.mark.parametrize("kind", [KeyKind.CLIENT, KeyKind.NODE])
+def test_where_urls_are_logged_no_credential_may_be_in_one(kind: KeyKind) -> None:
+    key, needs = made_key(kind), (Scope.NODE_REGISTER,) if kind is KeyKind.NODE else SPEAK
+    tokens = Tokens(holder_of(key.credential))
+    keeper = doorkeeper_of(FakeBook(key), tokens=tokens, query_tokens=False)
+    for text in (key.text, "a.b.c"):
+        found = denied(keeper.admit(Shown(text, Via.QUERY), THERE, needs))
+        assert (found.status, found.code) == (401, "UNAUTHENTICATED")
+        assert "must not be in a URL here" in found.detail
+    assert not tokens.read_at
+    for via in (Via.HEADER, Via.SUBPROTOCOL):
+        admitted(keeper.admit(shown(key, via), THERE, needs))
+
+
 @pytest.mark.parametrize(
     ("networks", "address", "may"),
     [

@@ -1,6 +1,7 @@
 """`lingua nodes joined`, `lingua nodes approve` and `lingua nodes ban`: which nodes may work, asked of a scheduler."""
 
 import asyncio
+from urllib.parse import quote
 
 import click
 import msgspec
@@ -17,22 +18,31 @@ from lingua_sdk.http import get, post
 
 @click.command()
 @url_option
+@click.option("--label", default="", metavar="NAME=VALUE", help="Only nodes with this label.")
 @click.option("--json", "as_json", is_flag=True, help="Output JSON.")
-def joined(url: str, as_json: bool) -> None:
+def joined(url: str, label: str, as_json: bool) -> None:
     """List the credentials of nodes.
 
     Those that wait for approval come first. The key of an administrator is needed.
 
     \b
     lingua nodes joined
+    lingua nodes joined --label region=eu
     lingua nodes joined --json | jq '.nodes[] | select(.is_approved | not)'
     """
-    token = shown_to(url)
-    said = asked(url, lambda: asyncio.run(get(url, "/v1/enrolments", token)))
+    token, path = shown_to(url), "/v1/enrolments"
+    if label:
+        if not all(label.partition("=")):
+            fail(f"{label!r} is not NAME=VALUE", Exit.SETTINGS)
+        path += f"?label={quote(label)}"
+    said = asked(url, lambda: asyncio.run(get(url, path, token)))
     if as_json:
         click.echo(said)
         return
     found = msgspec.json.decode(said, type=JoinedNodes).nodes
+    if not found and label:
+        click.echo(f"no node with a credential has the label {plain(label)}")
+        return
     if not found:
         click.echo("no node has a credential; let one join with: lingua keys create --kind enrol")
         return

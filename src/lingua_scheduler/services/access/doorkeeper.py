@@ -82,6 +82,7 @@ class Doorkeeper:
         self._tokens = tokens
         self._mode = settings.mode
         self._grace_ms = settings.expired_grace_ms
+        self._may_be_in_query = settings.query_tokens
         self._wall_ms = wall_ms
         self._guesses = Guesses(clock)
         self.people = People(settings)
@@ -212,6 +213,10 @@ class Doorkeeper:
 
     def _identify(self, given: Shown, visit: Visit) -> Principal | Denied:
         key, fault = None, ""
+        if given.via is Via.QUERY and not self._may_be_in_query:
+            detail = "a credential must not be in a URL here; send it as a header, or as a WebSocket sub-protocol"
+            denied = Denied(401, HttpCode.UNAUTHENTICATED.value, detail, reason="credential in the query")
+            return self._told(denied, visit)
         if looks_like_a_key(given.text):
             try:
                 key = KeyText.parse(given.text)
