@@ -181,6 +181,47 @@ async def test_a_room_that_redis_lost_is_written_again_by_all_that_have_members(
     assert ids(changed) == ["a", "b"]
 
 
+@pytest.mark.parametrize("lost", ["facts", "members", "joined", "holders"])
+async def test_a_room_of_which_redis_lost_one_key_is_written_again_by_all_that_have_members(
+    store: Store, lost: str
+) -> None:
+    """What is left of it is no room: who looked at it would take its members for removed."""
+    room = await created(store, "b", "c")
+    await store.line.call("DEL", store.keys.room_of(str(NAME))[lost])
+    assert (await store.rooms.look(NAME)).outcome is RoomOutcome.UNKNOWN
+    assert (await store.rooms.move(Stay(NAME, "id-1"), "b", "there 1-b")).outcome is RoomOutcome.UNKNOWN
+    first, second, third = room.members
+    here = await store.rooms.hold(room._replace(members=(first, second)), [first], "fresh-1", LIMITS, has_spoken=False)
+    assert here.outcome is RoomOutcome.RESTORED
+    # Without its facts the others are still told apart.
+    assert room_of(here).members == (room.members if lost == "facts" else (first, second))
+    there = await store.rooms.hold(room, [third], "fresh-2", LIMITS, has_spoken=False)
+    assert there.outcome is RoomOutcome.RESTORED
+    assert room_of(there).members == room.members
+    assert room_of(there).record == "fresh-1"
+    held = await store.rooms.hold(room_of(there), [third], "fresh-3", LIMITS, has_spoken=False)
+    assert held.outcome is RoomOutcome.SAME
+
+
+@pytest.mark.parametrize("lost", ["wishes", "guests"])
+async def test_wishes_and_guests_that_redis_lost_are_noticed_by_who_knew_them(store: Store, lost: str) -> None:
+    room = await created(store, "b")
+    await store.rooms.wish(NAME, "b", "a", wants_voice=False)
+    room = room_of(await store.rooms.note_guests(NAME, room.room_id, guests("here", en=(1, 0))))
+    assert (await store.rooms.hold(room, room.members, "r", LIMITS, has_spoken=False)).outcome is RoomOutcome.SAME
+    await store.line.call("DEL", store.keys.room_of(str(NAME))[lost])
+    restored = await store.rooms.hold(room, room.members, "fresh", LIMITS, has_spoken=False)
+    assert restored.outcome is RoomOutcome.RESTORED
+    assert room_of(restored).members == room.members
+    assert len(room_of(restored).guests) == (lost == "wishes")
+
+
+async def test_nothing_of_a_room_of_which_redis_lost_the_facts_is_in_the_next_one(store: Store) -> None:
+    await created(store, "b")
+    await store.line.call("DEL", store.keys.room_of(str(NAME))["facts"])
+    assert ids(await store.rooms.create(NAME, "id-2", "r", member("z"), LIMITS)) == ["z"]
+
+
 async def test_a_code_that_another_room_got_is_not_taken_from_it(store: Store) -> None:
     room = await created(store)
     for key in store.keys.room_of(str(NAME)).values():
@@ -205,8 +246,11 @@ async def test_a_session_is_found_in_its_room_until_it_leaves(store: Store) -> N
     stay = Stay(NAME, "id-1")
     await store.rooms.note_stay("a", stay, 60_000)
     assert await store.rooms.stay("a") == stay
+    assert await store.rooms.renew_stay("a", 90_000)
+    assert await store.line.call("PTTL", store.keys.stay("a")) > 60_000
     await store.rooms.forget_stay("a")
     assert await store.rooms.stay("a") is None
+    assert not await store.rooms.renew_stay("a", 60_000)
 
 
 async def test_what_cannot_be_read_of_a_member_does_not_hide_the_room(store: Store) -> None:

@@ -111,9 +111,15 @@ class RoomKeeper:
                 await self._membership.spread(_known(reply.room), before)
             case RoomOutcome.OPEN:
                 self._here.show(here, _known(reply.room))
-        if now_s - here.noted_s > self._limits.expire_ms / 1000 / RENEWALS:
+        if now_s - here.noted_s > self._limits.expire_ms / 1000 / RENEWALS or not await self._has_stay(here):
             here.noted_s = now_s
             await asyncio.gather(*map(self._membership.note_stay, here.everyone()))
+
+    async def _has_stay(self, here: RoomHere) -> bool:
+        """Of one of those here: if it is lost, others may be too."""
+        everyone = here.everyone()
+        probed = secrets.choice(everyone).session_id if everyone else ""
+        return not probed or await self._store.renew_stay(probed, self._limits.keep_ms)
 
     async def _remove_absent(self, here: RoomHere) -> None:
         """Members whose instance is dead, or has them no more, and whose client did not come back elsewhere."""

@@ -20,8 +20,10 @@ local now_ms    = ARGV[7]
 local keys = {facts, members, joined, holders, wishes, guests}
 local now = clock(now_ms)
 local known = redis.call('HGET', facts, 'id')
-if known and (known ~= id or not is_open(facts)) then return {'taken'} end
+if known and (known ~= id or not is_open(keys)) then return {'taken'} end
 if not known then
+  -- Members of a room whose facts Redis has lost are not in this one.
+  redis.call('DEL', unpack(keys, 2))
   redis.call('HSET', facts, 'id', id, 'record', record, 'version', 1, 'active_ms', string.format('%.0f', now))
   add(keys, session, holder, about, now)
   keep(keys, keep_ms)

@@ -17,7 +17,7 @@ local expire_ms = ARGV[5]   -- of a room in which no member joined or spoke
 local now_ms    = ARGV[6]
 
 local keys = {facts, members, joined, holders, wishes, guests}
-if not is_open(facts) or (id ~= '' and redis.call('HGET', facts, 'id') ~= id) then return {'unknown'} end
+if not is_open(keys) or (id ~= '' and redis.call('HGET', facts, 'id') ~= id) then return {'unknown'} end
 if most ~= '' then
   if is_quiet(facts, clock(now_ms), expire_ms) then return {'unknown'} end
   local total = read_number(string.match(counts, '^%d+')) or 0

@@ -1,7 +1,7 @@
 -- room_hold: an instance says that it has members of a room. The room is kept, or ends if it was quiet for too long.
--- A room that Redis has lost is written again under another record: whole by the first instance that has members of
--- it, and by the others those of their own that are missing. Where the record is the one that the caller knows, a
--- member that is missing was removed.
+-- A room that Redis has lost, or a part of it, is written again under another record: whole by the first instance that
+-- has members of it, and by the others those of their own that are missing. Where the record is the one that the caller
+-- knows, a member that is missing was removed.
 -- Replies: same (nothing has changed since the caller's version) | open state… | restored state… | expired state… |
 --          lost (call again, with members) | ended why (it has, or the code is another room's)
 -- include: clock
@@ -24,20 +24,31 @@ local locked    = ARGV[7]
 local expire_ms = ARGV[8]
 local keep_ms   = ARGV[9]
 local ended_ms  = ARGV[10]  -- how long the code stays in use after the end
-local own       = ARGV[11]  -- how many of the members are the caller's own; they come first
-local now_ms    = ARGV[12]
-local known_to  = {unpack(ARGV, 13)}   -- of each member: session, when it joined, what it says, holder, wishes
+local wishing   = ARGV[11]  -- how many members have wishes, as the caller knows it
+local hosting   = ARGV[12]  -- how many instances have guests, likewise
+local own       = ARGV[13]  -- how many of the members are the caller's own; they come first
+local now_ms    = ARGV[14]
+local known_to  = {unpack(ARGV, 15)}   -- of each member: session, when it joined, what it says, holder, wishes
 
 local keys = {facts, members, joined, holders, wishes, guests, said}
 local now = clock(now_ms)
 local known = redis.call('HMGET', facts, 'id', 'ended', 'record', 'version', 'active_ms')
 if known[2] or (known[1] and known[1] ~= id) then return {'ended', known[2] or 'lost'} end
-if known[3] ~= record and #known_to == 0 then return {'lost'} end
-local most = known[1] and 5 * own or #known_to
+-- Where the caller knows the version, it knows all of the room.
+local lacks = known[4] == version
+  and (redis.call('HLEN', wishes) ~= tonumber(wishing) or redis.call('HLEN', guests) ~= tonumber(hosting))
+local whole = is_whole(keys) and not lacks
+if (known[3] ~= record or not whole) and #known_to == 0 then return {'lost'} end
+local most = (known[1] and whole) and 5 * own or #known_to
 local word = known[4] == version and 'same' or 'open'
 if not known[1] then
-  redis.call('HSET', facts, 'id', id, 'record', fresh, 'version', version, 'active_ms', active_ms, 'locked', locked)
-  known[3], known[5] = fresh, active_ms
+  redis.call('HSET', facts, 'id', id, 'version', version, 'active_ms', active_ms, 'locked', locked)
+  known[5] = active_ms
+end
+if not whole then redis.call('DEL', members, joined, holders) end
+if not known[1] or not whole then
+  redis.call('HSET', facts, 'record', fresh)
+  known[3] = fresh
 end
 if known[3] ~= record then
   for at = 1, most, 5 do

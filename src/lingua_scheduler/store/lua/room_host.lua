@@ -15,7 +15,7 @@ local session   = ARGV[3]   -- of the member to remove
 local ended_ms  = ARGV[4]   -- how long the code stays in use after the end
 
 local keys = {facts, members, joined, holders, wishes, guests, said}
-if not is_open(facts) then return {'unknown'} end
+if not is_open(keys) then return {'unknown'} end
 if host ~= '' and not is_host(keys, host) then return {'denied'} end
 if verb == 'remove' then
   if session == host or redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end

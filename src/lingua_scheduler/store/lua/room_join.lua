@@ -19,7 +19,7 @@ local now_ms    = ARGV[7]
 
 local keys = {facts, members, joined, holders, wishes, guests}
 local now = clock(now_ms)
-if not is_open(facts) or is_quiet(facts, now, expire_ms) then return {'unknown'} end
+if not is_open(keys) or is_quiet(facts, now, expire_ms) then return {'unknown'} end
 if redis.call('HEXISTS', members, session) == 1 then return state('already', keys) end
 if redis.call('HLEN', members) >= tonumber(most) then return {'full'} end
 if redis.call('HGET', facts, 'locked') == '1' then return {'locked'} end

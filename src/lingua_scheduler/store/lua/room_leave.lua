@@ -14,7 +14,7 @@ local holder    = ARGV[2]   -- its owner as the caller knows it
 local ended_ms  = ARGV[3]   -- how long the code stays in use after the end
 
 local keys = {facts, members, joined, holders, wishes, guests, said}
-if not is_open(facts) or redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end
+if not is_open(keys) or redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end
 if redis.call('HGET', holders, session) ~= holder then return {'moved'} end
 drop(keys, session)
 if redis.call('HLEN', members) > 0 then return state('left', keys) end

@@ -10,6 +10,6 @@ local wishes    = KEYS[5]   -- hash session -> whose voice it wants (session=1) 
 local guests    = KEYS[6]   -- hash instance and incarnation -> how many guests it has, in all and of each language
 
 local keys = {facts, members, joined, holders, wishes, guests}
-if is_open(facts) then return state('open', keys) end
+if is_open(keys) then return state('open', keys) end
 local why = redis.call('HGET', facts, 'ended')
 return why and {'ended', why} or {'unknown'}

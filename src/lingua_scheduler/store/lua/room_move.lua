@@ -13,7 +13,7 @@ local session   = ARGV[2]
 local holder    = ARGV[3]
 
 local keys = {facts, members, joined, holders, wishes, guests}
-if not is_open(facts) or redis.call('HGET', facts, 'id') ~= id then return {'unknown'} end
+if not is_open(keys) or redis.call('HGET', facts, 'id') ~= id then return {'unknown'} end
 if redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end
 if redis.call('HGET', holders, session) ~= holder then
   redis.call('HSET', holders, session, holder)

@@ -3,7 +3,6 @@
 -- Replies: said seq | again seq | unknown (no such room, or it is not in it any more)
 -- include: clock
 -- include: number
--- include: rooms
 local facts   = KEYS[1]   -- hash, the room
 local members = KEYS[2]   -- hash session -> what it says of itself, as JSON
 local said    = KEYS[3]   -- zset "session utterance" -> its number
@@ -15,7 +14,8 @@ local most    = ARGV[5]   -- how many utterances are remembered
 local keep_ms = ARGV[6]
 local now_ms  = ARGV[7]
 
-if not is_open(facts) or redis.call('HGET', facts, 'id') ~= id then return {'unknown'} end
+local known_as = redis.call('HMGET', facts, 'id', 'ended')
+if known_as[1] ~= id or known_as[2] then return {'unknown'} end
 if redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end
 redis.call('HSET', facts, 'active_ms', string.format('%.0f', clock(now_ms)))
 local name = session .. ' ' .. index

@@ -13,7 +13,7 @@ local holder    = ARGV[2]   -- its owner as the caller knows it
 local about     = ARGV[3]
 
 local keys = {facts, members, joined, holders, wishes, guests}
-if not is_open(facts) or redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end
+if not is_open(keys) or redis.call('HEXISTS', members, session) == 0 then return {'unknown'} end
 if redis.call('HGET', holders, session) ~= holder then return {'moved'} end
 if redis.call('HGET', members, session) ~= about then
   redis.call('HSET', members, session, about)

@@ -13,7 +13,7 @@ local speaker   = ARGV[2]
 local wish      = ARGV[3]   -- 1: it wants it, 0: it does not
 
 local keys = {facts, members, joined, holders, wishes, guests}
-if not is_open(facts) then return {'unknown'} end
+if not is_open(keys) then return {'unknown'} end
 for _, one in ipairs({session, speaker}) do
   if redis.call('HEXISTS', members, one) == 0 then return {'unknown'} end
 end

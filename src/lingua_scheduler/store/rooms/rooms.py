@@ -150,6 +150,8 @@ class RoomStore:
             expire_ms=limits.expire_ms,
             keep_ms=limits.keep_ms,
             ended_ms=ENDED_MS,
+            wishing=sum(bool(member.wishes) for member in room.members),
+            hosting=len(room.guests),
             own=own,
             known_to=[text for member in members for text in _written(member)],
         )
@@ -174,6 +176,10 @@ class RoomStore:
     async def note_stay(self, session_id: str, stay: Stay, keep_ms: int) -> None:
         """So that the instance where the session is resumed finds its room."""
         await self._line.call("SET", self._keys.stay(session_id), str(stay), "PX", keep_ms)
+
+    async def renew_stay(self, session_id: str, keep_ms: int) -> bool:
+        """False if Redis does not have it."""
+        return bool(await self._line.call("PEXPIRE", self._keys.stay(session_id), keep_ms))
 
     async def forget_stay(self, session_id: str) -> None:
         await self._line.call("DEL", self._keys.stay(session_id))

@@ -1,7 +1,13 @@
 -- A room: its facts, members in the order they joined, their holders and wishes, and guests, each in a key of its own.
-local function is_open(facts)
-  local known = redis.call('HMGET', facts, 'id', 'ended')
-  return known[1] and not known[2]
+-- A room has members while it is open, and each of them is in all three keys. Otherwise Redis has lost one of these.
+local function is_whole(keys)
+  local count = redis.call('HLEN', keys[2])
+  return count > 0 and redis.call('ZCARD', keys[3]) == count and redis.call('HLEN', keys[4]) == count
+end
+
+local function is_open(keys)
+  local known = redis.call('HMGET', keys[1], 'id', 'ended')
+  return known[1] and not known[2] and is_whole(keys)
 end
 
 local function is_quiet(facts, now_ms, expire_ms)
