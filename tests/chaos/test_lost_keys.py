@@ -4,68 +4,30 @@ import asyncio
 import re
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from lingua_scheduler import app
-from lingua_scheduler.store.keys import TABLE, KeyDoc
-from lingua_scheduler.store.store import Store
-from tests.support.clusters import Cluster
+from lingua_scheduler.store.keys import TABLE
 from tests.support.crowds import is_all_free
+from tests.support.lost_keys import all_keys, delete
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, field, heartbeat, result_of
 from tests.support.schedulers import scheduler_on
-from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
 
 SLOTS, NODES, PEOPLE = 2, 4, 3
 BACK_S = 8.0
-# Made when there is something to keep in them, and no loss when they are not there.
+# Made when there is something to keep in them, and no loss when they are not there. Those of rooms and about access are
+# deleted where there are some: test_lost_room_keys, test_lost_tenant_keys.
 OCCASIONAL = re.compile(
     ":(held|leases|trouble|sick|complaints|queues|recent|wide|record|inbox|dead|adopter|epochs|room|parked|trust|past|unreadable|turn|failures|events|moments|memory|asked|missed|alarms|claim)\\b|{affinity|{auth}|{audit}|{request|{session|{room:|{rooms}|{rooms:|@<tenant>"
 )
 # There while somebody talks.
 BUSY = re.compile(":(held|leases|record)\\b")
 KINDS = [doc for doc in TABLE if doc.type != "channel"]
-
-
-@pytest.fixture(params=["standalone", "cluster"])
-def redis(request: pytest.FixtureRequest, shipped_server: RedisProcess) -> Iterator[Any]:
-    if request.param == "standalone":
-        shipped_server.flush()
-        yield shipped_server
-        return
-    cluster = Cluster(str(binaries()["valkey"]), masters=3)
-    yield cluster
-    cluster.stop()
-
-
-def pattern_of(doc: KeyDoc) -> re.Pattern[str]:
-    """`…:{s7}:node:<id>` stands for the nodes of every shard."""
-    named = re.sub(r"<[^>]*>|\*:", "\0", doc.pattern.replace("…", "lingua:v1").replace("{s7}", "{s\0}"))
-    return re.compile(re.escape(named).replace("\0", "[^}]+").replace("\\\x00", "[^}]+"))
-
-
-async def all_keys(store: Store) -> dict[str, Any]:
-    """Each key, and the server that has it."""
-    found: dict[str, Any] = {}
-    for line in store.line.servers():
-        cursor = "0"
-        while True:
-            cursor, keys = await line.call("SCAN", cursor, "COUNT", 1_000)
-            found |= dict.fromkeys(keys, line)
-            if cursor == "0":
-                break
-    return found
-
-
-async def delete(store: Store, doc: KeyDoc) -> list[str]:
-    lost = [key for key in await all_keys(store) if pattern_of(doc).fullmatch(key)]
-    for key in lost:
-        await store.line.call("DEL", key)
-    return lost
 
 
 class Talk:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -11,31 +11,18 @@ import aiohttp
 import pytest
 
 from lingua_scheduler import app
-from lingua_scheduler.store.keys import TABLE, KeyDoc
+from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.store import Store
-from tests.chaos.test_lost_keys import all_keys, delete, pattern_of
-from tests.support.clusters import Cluster
+from tests.support.lost_keys import are_back, delete, is_any
 from tests.support.peers import Field
 from tests.support.room_talk import Talker, translate
 from tests.support.schedulers import scheduler_on
-from tests.support.servers import RedisProcess, binaries
 from tests.support.waiting import until
 
 LANGUAGES = ("en", "zh", "pt")
 KINDS = [doc for doc in TABLE if "{room" in doc.pattern or doc.pattern.endswith(":stay")]
 # Of one minute, and written with the next wrong code.
 FORGOTTEN = "guesses"
-
-
-@pytest.fixture(params=["standalone", "cluster"])
-def redis(request: pytest.FixtureRequest, shipped_server: RedisProcess) -> Iterator[Any]:
-    if request.param == "standalone":
-        shipped_server.flush()
-        yield shipped_server
-        return
-    cluster = Cluster(str(binaries()["valkey"]), masters=3)
-    yield cluster
-    cluster.stop()
 
 
 class Party:
@@ -104,24 +91,16 @@ async def test_every_kind_of_key_of_rooms_may_be_lost(redis: Any, monkeypatch: p
         wrong = people.store.keys.guesses("default")
         await people.store.line.call("HSET", wrong, "all", 1)
         for doc in KINDS:
-            await until(partial(_exist, people.store, doc), what=f"{doc.pattern} is there")
+            await until(partial(is_any, people.store, doc), what=f"{doc.pattern} is there")
             began_s = time.monotonic()
             lost = await delete(people.store, doc)
             assert lost, doc.pattern
             await people.all_hear_each()
             heard_s = time.monotonic() - began_s
             if not doc.pattern.endswith(FORGOTTEN):
-                await until(partial(_are_back, people.store, lost), what=f"{doc.pattern} written again")
+                await until(partial(are_back, people.store, lost), what=f"{doc.pattern} written again")
             whole_s = time.monotonic() - began_s
             print(f"{doc.pattern:40} {len(lost)} lost, heard again after {heard_s:.2f} s, whole {whole_s:.2f} s")
             await until(people.is_undisturbed, what=f"nobody was sent away when {doc.pattern} was lost")
         wishes = people.members[0].members[0]["raw_voice_preferences"]
         assert wishes == {people.members[1].session_id: False}
-
-
-async def _exist(store: Store, doc: KeyDoc) -> bool:
-    return any(pattern_of(doc).fullmatch(key) for key in await all_keys(store))
-
-
-async def _are_back(store: Store, lost: list[str]) -> bool:
-    return set(lost) <= set(await all_keys(store))
