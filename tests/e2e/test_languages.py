@@ -36,10 +36,11 @@ async def test_an_exact_tag_wins(peers: Field) -> None:
     plain, exact = await peers.node(**able("en", "pt")), await peers.node(**able("en-US", "pt-BR"))
 
     async def is_known() -> bool:
-        _, pools = await peers.get("/v1/pools")
-        return "en-US:pt-BR" in pools["pairs"]
+        client = await peers.client(src_lang="en-US", tgt_lang="pt-BR")
+        await client.socket.close()
+        return bool(client.ack["languages_used"] == {"src_lang": "en-US", "tgt_lang": "pt-BR"})
 
-    # While only the plain language is known to be served, it is used.
+    # While the scheduler has not read the pools again, it knows the plain language alone, and uses it.
     await until(is_known)
     for index in range(4):
         client = await peers.client(src_lang="en-US", tgt_lang="pt-BR")
