@@ -18,6 +18,7 @@ from lingua_scheduler import app
 from lingua_scheduler.store import rights, scripts
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry.garbage import Tidier
 from tests.support.clusters import Cluster, Sentinels
 from tests.support.leaks import LEAKS
 from tests.support.peers import Field, field
@@ -35,6 +36,17 @@ os.environ.setdefault("SSL_CERT_FILE", os.devnull)
 # Asked for by every connection and every scheduler, which would read the metadata of an installed package anew.
 redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 app.version = cache(version)  # type: ignore[attr-defined]
+
+
+class _TestTidier(Tidier):
+    """Freezes nothing: a scheduler that is gone would stay, and to collect it is to look at all tests again."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+app.Tidier = _TestTidier  # type: ignore[attr-defined]
 
 # Directories of tests that start processes and wait for them, or take many steps.
 LONG = frozenset({"e2e", "browser", "chaos", "security", "bench", "cluster", "models"})

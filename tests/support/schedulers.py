@@ -7,7 +7,6 @@ import sys
 from asyncio.subprocess import STDOUT
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -25,9 +24,8 @@ from tests.support.forked import fork_command
 from tests.support.leaks import LEAKS
 from tests.support.surprises import SURPRISES
 
-# A full collection in a process that holds all tests takes as long as several of them.
-_SWEEP_EVERY = 25
-_started = count(1)
+# Schedulers of this process, which holds all tests: a full collection of it takes as long as several of them.
+_alive: set[Scheduler] = set()
 
 
 def settings_with(**changes: Any) -> Settings:
@@ -61,23 +59,24 @@ async def scheduler_by(
     **changes: Any,
 ) -> AsyncIterator[tuple[Scheduler, Store]]:
     """On an event loop that has a clock of its own."""
-    if next(_started) % _SWEEP_EVERY == 0:
-        _sweep()
+    if not _alive:
+        _tidy()
     settings = settings_with(**changes)
     store = Store(url, key_prefix=settings.redis.key_prefix, timeout_ms=settings.redis.timeout_ms, local_clock=clock)
     await store.open(wait=True)
     scheduler = Scheduler(settings, store, clock, traces=traces, keyring=keyring)
+    _alive.add(scheduler)
     try:
         await scheduler.start()
         yield scheduler, store
     finally:
         await scheduler.stop()
         await store.close()
+        _alive.discard(scheduler)
 
 
-def _sweep() -> None:
-    """Collect what schedulers of earlier tests froze: a task among it that died is told of only then."""
-    gc.unfreeze()
+def _tidy() -> None:
+    """Collect what earlier tests left, of which a task that died is told only then, and look at the rest no more."""
     gc.collect()
     gc.freeze()
 
