@@ -12,7 +12,7 @@ import pytest
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.configuration.loading import load
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from tools import docs
 
 PAGE = docs.DOCS / "deploy-systemd.md"

@@ -17,7 +17,8 @@ from lingua_scheduler.console.openapi import openapi
 from lingua_scheduler.domain.jobs.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.protocol.schema import asyncapi, json_schema
 from lingua_scheduler.services.attempts.peers import CloseCode
-from lingua_scheduler.settings import RedisSettings, Settings
+from lingua_scheduler.setting_sections.redis import RedisSettings
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.scripts import Script, read_library
 from lingua_scheduler.store.store import Store

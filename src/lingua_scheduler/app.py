@@ -4,7 +4,6 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from time import time
@@ -12,8 +11,11 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from lingua_scheduler.clock import SYSTEM_CLOCK, Clock, wall_ms
-from lingua_scheduler.configuration.data_dirs import audit_anchor_path, audit_key_path, catalogue_path, credentials_path
+from lingua_scheduler.assembly.access import LIVE_S, SOON_S, access_parts, wall_clock_ms
+from lingua_scheduler.assembly.core import Core
+from lingua_scheduler.assembly.rooms import room_parts
+from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.configuration.data_dirs import catalogue_path
 from lingua_scheduler.console.access import access_operations
 from lingua_scheduler.console.alarms import alarm_operations
 from lingua_scheduler.console.answers import behind, errors_as_json, stamp
@@ -33,7 +35,6 @@ from lingua_scheduler.console.http_nodes import NodeOperations
 from lingua_scheduler.console.hub import Hub
 from lingua_scheduler.console.instances import instance_operations
 from lingua_scheduler.console.jobs import job_operations
-from lingua_scheduler.console.key_sets import KeySets
 from lingua_scheduler.console.keys import KeyOperations
 from lingua_scheduler.console.logins import LoginOperations
 from lingua_scheduler.console.needs import RouteNeeds
@@ -49,8 +50,6 @@ from lingua_scheduler.console.talk import add_talk
 from lingua_scheduler.console.tokens import token_operations
 from lingua_scheduler.console.translating import translating
 from lingua_scheduler.console.watching import Watching
-from lingua_scheduler.domain.access.expiring import expiring
-from lingua_scheduler.domain.access.node_claims import cluster_audience
 from lingua_scheduler.domain.guards.addresses import AddressBook, read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.domain.pools.pools import Admission
@@ -60,23 +59,12 @@ from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.node_socket import NodeSocket
 from lingua_scheduler.gateway.peer_certificates import PeerCertificates
 from lingua_scheduler.gateway.proxy_users import ProxyUsers
-from lingua_scheduler.gateway.room_frames import RoomFrames
 from lingua_scheduler.gateway.session_socket import SessionSocket
 from lingua_scheduler.gateway.sites import Listening, Runner, listen
 from lingua_scheduler.gateway.socket_pump import Sockets
 from lingua_scheduler.gateway.tls_files import LOOK_S as TLS_FILES_S
 from lingua_scheduler.gateway.tls_files import TlsFiles
 from lingua_scheduler.gateway.tls_listener import Tls
-from lingua_scheduler.protocol.bus import (
-    RoomChanged,
-    RoomFrame,
-    RoomMissed,
-    RoomPastAsked,
-    RoomPastTold,
-    RoomSaid,
-    RoomSpoken,
-    RoomWritten,
-)
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.protocol.signals import (
     AskHolder,
@@ -94,26 +82,12 @@ from lingua_scheduler.protocol.signals import (
     RoomEvent,
     SlotFreed,
 )
-from lingua_scheduler.services.access.anchoring import AnchorMemory, Anchors
-from lingua_scheduler.services.access.audit_key_files import audit_keys
 from lingua_scheduler.services.access.audit_reading import AuditReader
-from lingua_scheduler.services.access.auditing import Auditor, start_note
-from lingua_scheduler.services.access.backup import Backup
-from lingua_scheduler.services.access.book import CredentialBook
-from lingua_scheduler.services.access.doorkeeper import Doorkeeper
-from lingua_scheduler.services.access.enrolment import Absences, Enrolment
+from lingua_scheduler.services.access.auditing import start_note
 from lingua_scheduler.services.access.first_keys import require_keys
-from lingua_scheduler.services.access.jwks import JwksCache
 from lingua_scheduler.services.access.key_desk import KeyDesk
-from lingua_scheduler.services.access.keys_file import KeysFile
-from lingua_scheduler.services.access.live import LiveCallers
-from lingua_scheduler.services.access.logins import LOOK_S as LOGINS_S
-from lingua_scheduler.services.access.logins import Logins
 from lingua_scheduler.services.access.node_certificates import NodeCertificates
-from lingua_scheduler.services.access.node_tokens import NodeTokens
 from lingua_scheduler.services.access.oidc import OidcLogins, provider_of
-from lingua_scheduler.services.access.signing import TokenSigner
-from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.ending import Endings
@@ -162,24 +136,7 @@ from lingua_scheduler.services.nodes.sweeper import Sweeper
 from lingua_scheduler.services.recovery.data_loss import DataLoss
 from lingua_scheduler.services.recovery.dead_instances import DeadInstances
 from lingua_scheduler.services.recovery.outages import Outages
-from lingua_scheduler.services.rooms.captions import RoomCaptions
 from lingua_scheduler.services.rooms.census import RoomCensus
-from lingua_scheduler.services.rooms.entry import RoomEntry
-from lingua_scheduler.services.rooms.guests import RoomGuests
-from lingua_scheduler.services.rooms.hearing import Hearing
-from lingua_scheduler.services.rooms.history import RoomHistories
-from lingua_scheduler.services.rooms.keeping import LOOK_S as ROOMS_S
-from lingua_scheduler.services.rooms.keeping import RoomKeeper
-from lingua_scheduler.services.rooms.membership import RoomMembership
-from lingua_scheduler.services.rooms.messages import RoomMessages
-from lingua_scheduler.services.rooms.notices import RoomNotices
-from lingua_scheduler.services.rooms.overseeing import RoomOverseer
-from lingua_scheduler.services.rooms.relay_servers import RelayServers
-from lingua_scheduler.services.rooms.replays import Replays
-from lingua_scheduler.services.rooms.rooms_here import RoomsHere
-from lingua_scheduler.services.rooms.speaking import RoomSpeech
-from lingua_scheduler.services.rooms.updates import RoomUpdates
-from lingua_scheduler.services.rooms.voices import Voices
 from lingua_scheduler.services.sessions.delivery import Delivery
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.opening import Openings
@@ -211,11 +168,6 @@ from lingua_scheduler.telemetry.traces import Traces
 _log = logs.get()
 
 SWEEP_S = 1.0
-SOON_S = 0.1
-LIVE_S = 1.0
-KEY_USES_S = 60.0
-KEY_SETS_S = 30.0
-ABSENT_S = 60.0
 POKE_S = 0.1
 REPAIR_S = 30.0
 SESSIONS_S = 1.0
@@ -226,12 +178,6 @@ IDLE_S = 30.0
 STORMS_S = 5.0
 FAILURES_S = 0.5
 COUNTS_S = 2.0
-AUDIT_S = 60.0
-ANCHOR_LOOK_S = 5.0
-FORGET_S = 3600.0
-# Outcomes of speech in rooms that are kept for listeners who come back.
-REPLAY_BYTES = 2**26
-REPLAY_SPARE_S = 30.0
 # A peer that connected just before we stopped accepting may still send its request.
 LATECOMERS_S = 0.5
 
@@ -271,6 +217,7 @@ class Scheduler:
         self.presence = Presence(me, store, settings.instances, clock)
         seals = Seals(self.presence, keyring, settings.privacy.seal_letters)
         self.mailroom = Mailroom(self.presence, store, settings, seals, clock)
+        core = Core(settings, store, self.presence, self.mailroom, clock)
         self._forwarding = Forwarding(self.mailroom, self.presence, store.signals, clock)
 
         trails = Trails(traces, self.instance, clock) if traces is not None else None
@@ -291,11 +238,9 @@ class Scheduler:
         assignments = Assignments(delivery.step, clock)
         self._waiting = WaitingRoom(settings.dispatch.queue_max, settings.dispatch.queue_wait_ms / 1000, clock)
         self._leadership = Leadership(self.instance, store.pools, settings.pools.leader_ms)
-        keys = audit_keys(audit_key_path(settings), keyring)
-        self.auditor = Auditor(store.audit, keys, self.instance, settings.audit)
-        anchors = audit_anchor_path(settings)
-        memory = None if anchors is None else AnchorMemory(anchors)
-        self._anchors = Anchors(store.audit, keys, settings.audit.anchor_every, self._is_leading, memory, clock)
+        destinations = Destinations(read_networks(settings.server.allow_calls_to))
+        access = self._access = access_parts(core, keyring, destinations, self._is_leading)
+        self.auditor, self.credentials = access.auditor, access.credentials
         self._pool_map = PoolMapCopy(store.pools, self._leadership, self._say_changed, self._say_published, clock)
         self._pool_map.private_only = frozenset(settings.pools.private_only)
         endings = Endings(self.instance, store.jobs, assignments, settings.nodes)
@@ -324,7 +269,7 @@ class Scheduler:
             me, store.sessions, seals, settings.sessions.grace_ms, self.presence.is_alive, clock
         )
         budget = AudioBudget(settings.sessions.max_audio_bytes, settings.server.max_audio_bytes)
-        languages = self._languages = LanguageLookup(self._pool_map, explainer)
+        languages = LanguageLookup(self._pool_map, explainer)
         openings = Openings(sessions, self._records, budget, languages, settings.sessions.idle_ms)
         self._intake = Intake(openings, requests, delivery, settings, clock, trails)
         self._intake.direct = DirectJobs(dispatcher, placer, runner)
@@ -375,7 +320,6 @@ class Scheduler:
         self._outages.on_change = self.snapshots.build_soon
         self.snapshots.settled = self._outages.settled
         teller.is_watched = lambda: self.snapshots.is_watched
-        destinations = Destinations(read_networks(settings.server.allow_calls_to))
         self._rebalancer = Rebalancer(
             self.presence, store.instances, self._connected, sessions, settings.instances, clock
         )
@@ -398,30 +342,12 @@ class Scheduler:
         )
 
         turns = FairQueue(server.max_shared_loop_percent / 100)
-        backup, keys_file = credentials_path(settings), settings.auth.keys_file
-        self.credentials = CredentialBook(
-            store.credentials,
-            wall_ms=_wall_ms,
-            publish=self._say_credentials_changed,
-            backup=None if backup is None else Backup(backup),
-            keys_file=KeysFile(Path(keys_file).expanduser()) if keys_file else None,
-        )
-        auth = settings.auth
-        self._key_sets = JwksCache(KeySets(destinations).fetch, clock)
-        signer = TokenSigner(keyring, auth.audience, auth.max_token_ms) if keyring is not None else None
-        tokens = TokenReader(self.credentials, auth.audience, auth.max_token_ms, signer, self._key_sets)
-        cluster = cluster_audience(auth.audience, settings.redis.key_prefix)
-        node_tokens = NodeTokens(self.credentials, cluster, tokens)
-        doorkeeper = Doorkeeper(self.credentials, node_tokens, auth, _wall_ms, clock)
-        doorkeeper.on_denied = self.auditor.denied
-        self._live = LiveCallers(doorkeeper)
-        self._logins = doorkeeper.logins = Logins(store.logins, auth, _wall_ms, clock, self._say_login_ended)
-        self._logins.on_ended.append(self._live.look_at_all)
-        teller.expiring = self._expiring
+        auth, doorkeeper = settings.auth, access.doorkeeper
+        teller.expiring = access.expiring
         # Sockets are closed first: nothing is posted to them when their sessions and jobs end.
         self._revoking = Revoking(doorkeeper, openings, self._cancelling, settings.job.deadline_ms, clock)
-        self.credentials.on_changed += (self._live.look_at_all, self._revoking.credentials_changed)
-        self._sockets = Sockets(settings.server, turns, self._live)
+        self.credentials.on_changed += (access.live.look_at_all, self._revoking.credentials_changed)
+        self._sockets = Sockets(settings.server, turns, access.live)
         self.operations = list[Operation]()
         users = ProxyUsers(auth, self._addresses)
         self._door = Door(settings.server, self._addresses, doorkeeper, RouteNeeds(self.operations).of, users, clock)
@@ -433,7 +359,9 @@ class Scheduler:
         self._node_socket = NodeSocket(self._door, self._sockets, self._connected, progress, settings)
         session_socket = SessionSocket(self._door, self._sockets, sessions, self._intake, settings.sessions)
         pairings = session_socket.pairings = Pairings(store, clock)
-        self._build_rooms(session_socket, openings, delivery)
+        rooms = self._rooms = room_parts(core, self._intake, delivery, self._staged)
+        session_socket.rooms, teller.guessing = rooms.frames, rooms.entry.guessing
+        teller.rooms = RoomCensus(self.instance, rooms.here, languages).figures
         app = web.Application(
             middlewares=[errors_as_json, behind(self._door)], client_max_size=settings.server.max_body_bytes
         )
@@ -462,26 +390,24 @@ class Scheduler:
         views = Views(self.snapshots)
         add(FleetOperations(overview, self._connected.departures, self._siblings).operations)
         add([pairing(pairings, overview)])
-        self._enrolment = Enrolment(self.credentials, store.claims, _wall_ms)
-        add(EnrolmentOperations(self._enrolment, cluster).operations)
-        self._absences = Absences(self.credentials, self._present_nodes, _wall_ms)
-        add(NodeOperations(self._http_nodes, progress, forwarder, self._live).operations)
+        add(EnrolmentOperations(access.enrolment, access.cluster).operations)
+        add(NodeOperations(self._http_nodes, progress, forwarder, access.live).operations)
         add(dispatching(self._calls, settings.sessions.max_utterance_bytes, forwarder))
         add([translating(self._translations, settings.calls)])
         add(job_operations(Lookup(store, explainer), self._cancelling, views))
         add(instance_operations(store, settings))
-        add(room_operations(self._overseer))
+        add(room_operations(rooms.overseer))
         provider = provider_of(auth.oidc)
-        oidc = None if provider is None else OidcLogins(provider, self._logins, auth.oidc)
-        add(LoginOperations(self._logins, doorkeeper, auth.login_ms, oidc.name if oidc else "").operations)
-        OidcPages(oidc, self._logins, doorkeeper, self.auditor, self._door).add_to(app)
+        oidc = None if provider is None else OidcLogins(provider, access.logins, auth.oidc)
+        add(LoginOperations(access.logins, doorkeeper, auth.login_ms, oidc.name if oidc else "").operations)
+        OidcPages(oidc, access.logins, doorkeeper, self.auditor, self._door).add_to(app)
         add(access_operations(auth.mode))
         add(alarm_operations(AlarmDesk(store, self.snapshots, settings.pools), views))
-        key_desk = KeyDesk(self.credentials, auth.max_token_ms, _wall_ms)
+        key_desk = KeyDesk(self.credentials, auth.max_token_ms, wall_clock_ms)
         add(KeyOperations(key_desk).operations)
-        add(token_operations(signer, _wall_ms))
-        add(AuditOperations(AuditReader(store.audit), _wall_ms).operations)
-        watching = Watching(self.snapshots, views, self._live)
+        add(token_operations(access.signer, wall_clock_ms))
+        add(AuditOperations(AuditReader(store.audit), wall_clock_ms).operations)
+        watching = Watching(self.snapshots, views, access.live)
         add(watching.operations)
         add(scaling_operations(scaling))
         watching.add_to(app)
@@ -494,44 +420,6 @@ class Scheduler:
         self.port = settings.server.port
         self._tidier = Tidier(lambda: self._intake.is_quiet and not (len(self._calls.jobs) or len(self._staged.jobs)))
         self._builder: asyncio.Task[None] | None = None
-
-    def _build_rooms(self, session_socket: SessionSocket, openings: Openings, delivery: Delivery) -> None:
-        settings, clock, store = self._settings.rooms, self._clock, self._store.rooms
-        here = RoomsHere(clock)
-        notices = RoomNotices(self.instance, self.mailroom)
-        voices = Voices(here, notices, RelayServers(settings, time), settings, openings.sessions.is_held, clock)
-        guests = RoomGuests(store, here, notices, self.presence.me.incarnation, settings, clock)
-        entry = RoomEntry(self._store.guesses, settings, clock)
-        self._teller.guessing = entry.guessing
-        members = self._members = RoomMembership(store, voices, guests, entry, settings)
-        self._rooms = RoomKeeper(store, here, members, guests, self.presence.is_alive, clock)
-        self._teller.rooms = RoomCensus(self.instance, here, self._languages).figures
-        self._overseer = RoomOverseer(store, self._store.live_rooms, here, notices)
-        self._rooms.grace_s = self._settings.sessions.grace_ms / 1000
-        self.mailroom.handle(RoomChanged, self._rooms.changed)
-        self.mailroom.handle(RoomFrame, voices.arrived)
-        self._histories = histories = RoomHistories(here, notices, members.tasks, settings, clock)
-        voices.on_entered = guests.on_entered = histories.entered
-        messages = RoomMessages(here, notices, histories, settings, clock)
-        self.mailroom.handle(RoomWritten, messages.arrived)
-        self.mailroom.handle(RoomPastAsked, histories.asked)
-        self.mailroom.handle(RoomPastTold, histories.told)
-        updates = RoomUpdates(store, members, guests, self._intake.change_terms)
-        members.on_resumed += (updates.resumed, histories.resumed)
-        captions = self._captions = RoomCaptions(here, self.instance, self._store.signals, self.mailroom.seals, clock)
-        delivery.on_speaking, delivery.on_partial = captions.speaking, captions.partial
-        replays = Replays(REPLAY_BYTES, self._rooms.grace_s + REPLAY_SPARE_S, clock)
-        hearing = self._hearing = Hearing(here, notices, replays, self._settings.delivery, clock)
-        hearing.on_said = histories.add
-        speaking = self._speaking = RoomSpeech(store, hearing, self._intake, self._staged, settings)
-        members.catch_up, speaking.restore = hearing.catch_up, self._rooms.restore
-        overdue_s = self._settings.job.deadline_ms / 1000 + self._rooms.grace_s
-        self._rooms.on_look = partial(hearing.end_overdue, overdue_s)
-        self.mailroom.handle(RoomSpoken, hearing.spoken)
-        self.mailroom.handle(RoomSaid, hearing.said)
-        self.mailroom.handle(RoomMissed, speaking.missed)
-        openings.on_dropped, openings.on_taken = members.dropped, members.taken
-        session_socket.rooms = RoomFrames(members, voices, updates, messages)
 
     async def start(self) -> None:
         """Serve. Raises OSError if the port is in use, StoreError if the data has another version, IdTaken, NoKeys,
@@ -570,29 +458,17 @@ class Scheduler:
         self._chores.start(every("leadership", self._settings.pools.leader_ms / 4000, self._leadership.stand))
         self._chores.start(every("pool_map", self._settings.pools.refresh_ms / 1000, self._pool_map.refresh))
         self._chores.start(every("pool_map_soon", SOON_S, self._pool_map.refresh_if_outdated))
-        self._chores.start(every("credentials", auth.refresh_ms / 1000, self.credentials.refresh))
-        self._chores.start(every("credentials_soon", SOON_S, self.credentials.refresh_if_outdated))
-        self._chores.start(every("key_uses", KEY_USES_S, self.credentials.share_uses))
-        self._chores.start(every("live_callers", LIVE_S, self._live.look))
-        self._chores.start(every("logins", LOGINS_S, self._look_at_logins))
+        for chore in (*self._access.chores(), *self._rooms.chores()):
+            self._chores.start(chore)
         self._chores.start(every("revoking", LIVE_S, self._revoking.look))
-        self._chores.start(every("key_sets", KEY_SETS_S, self._read_key_sets))
-        self._chores.start(every("absent_nodes", ABSENT_S, self._end_absent))
         self._chores.start(every("repair", REPAIR_S, self.sweeper.repair))
         self._chores.start(every("sessions", SESSIONS_S, self._records.renew))
-        self._chores.start(every("rooms", ROOMS_S, self._rooms.look))
-        self._chores.start(every("room_list", ROOMS_S, self._overseer.note))
-        self._chores.start(every("room_history", ROOMS_S, self._histories.look))
         self._chores.start(every("orphans", self._settings.instances.beat_ms / 1000, self._dead_instances.look))
         # Redis may lose its data while we run; a later instance must still find the data version.
         self._chores.start(every("data_version", DATA_VERSION_S, self._store.claim_data))
         self._chores.start(every("poke", POKE_S, self._poke))
         self._chores.start(every("failures", FAILURES_S, self._failures.write))
         self._chores.start(every("node_counts", COUNTS_S, self._node_counts.write))
-        self._chores.start(every("audit_head", AUDIT_S, self.auditor.look))
-        self._chores.start(every("audit_denied", AUDIT_S, self.auditor.write_denied))
-        self._chores.start(every("audit_old", FORGET_S, self._forget_audited))
-        self._chores.start(every("audit_anchor", ANCHOR_LOOK_S, self._anchors.look))
         self._chores.start(every("results", SWEEP_S, self._calls.forget_old))
         self._chores.start(every("announce", ANNOUNCE_S, self._nudger.announce))
         self._chores.start(self._store.signals.listen(self._handlers(), self.instance))
@@ -645,7 +521,7 @@ class Scheduler:
         await self._runner.cleanup()
         await self._http_nodes.close()
         await self._courier.close()
-        await self._key_sets.close()
+        await self._access.key_sets.close()
         await self._complaints.close()
         await self._holders.close()
         await self._forwarding.close()
@@ -665,18 +541,13 @@ class Scheduler:
         )
         await asyncio.gather(*(one.close() for one in shared))
         self._tidier.stop()
-        for tasks in (self._speaking.tasks, self._hearing.tasks):
-            await tasks.settle(1.0)
-            await tasks.close()
-        await self._members.stop()
+        await self._rooms.close()
         await self._records.writes.settle(1.0)
         await self._records.writes.close()
         with suppress(RedisAway):
             await self._failures.write()
             await self._node_counts.write()
-            await self.auditor.write_denied()
-            await self.credentials.share_uses()
-            await self._anchors.finish()
+            await self._access.write_last()
         await self._leadership.resign()
         if self._siblings is not None:
             await self._siblings.close()
@@ -708,18 +579,8 @@ class Scheduler:
     def _is_leading(self) -> bool:
         return self._leadership.is_leading
 
-    async def _forget_audited(self) -> None:
-        if self._is_leading():
-            await self.auditor.forget_old()
-
     def _say_changed(self) -> None:
         self._store.signals.publish(PoolsChanged(self.instance))
-
-    def _say_credentials_changed(self, version: int) -> None:
-        self._store.signals.publish(CredentialsChanged(self.instance, version))
-
-    def _say_login_ended(self, login_id: str) -> None:
-        self._store.signals.publish(LoginEnded(self.instance, login_id))
 
     def _say_published(self, version: int) -> None:
         self._store.signals.publish(MapPublished(self.instance, version))
@@ -737,32 +598,10 @@ class Scheduler:
             AskHolder: self._holders.asked,
             HolderSays: self._holders.answered,
             RequestWithdrawn: self._forwarding.withdrawn,
-            RoomEvent: self._captions.arrived,
+            RoomEvent: self._rooms.captions.arrived,
             CredentialsChanged: lambda signal: self.credentials.changed_elsewhere(signal.version),
-            LoginEnded: lambda signal: self._logins.ended_elsewhere(signal.login_id),
+            LoginEnded: lambda signal: self._access.logins.ended_elsewhere(signal.login_id),
         }
-
-    async def _present_nodes(self) -> set[str]:
-        return set(await self._store.placements.all())
-
-    async def _end_absent(self) -> None:
-        if self._leadership.is_leading:
-            await self._absences.look()
-        else:
-            self._absences.forget()
-
-    def _expiring(self) -> dict[str, int]:
-        return expiring(self.credentials.all(), self.credentials.last_used_ms, _wall_ms())
-
-    async def _read_key_sets(self) -> None:
-        await self._key_sets.prefetch(self.credentials.issuers())
-
-    async def _look_at_logins(self) -> None:
-        await self._logins.look(self._live.logins())
 
     async def _poke(self) -> None:
         self._waiting.poke()
-
-
-def _wall_ms() -> int:
-    return int(wall_ms())

@@ -26,8 +26,8 @@ async def a_room(server: RedisProcess) -> AsyncIterator[tuple[Scheduler, list[Ro
     async with scheduler_on(server.url, **QUICK) as (scheduler, _), aiohttp.ClientSession() as http:
         pages = [await RoomPage(http, scheduler.port).ready(src_lang="zh") for _ in range(2)]
         await pages[1].enter(await pages[0].create(display_name="Ann", preferred_lang="en"), preferred_lang="ja")
-        scheduler._overseer._here.lag.note_lag("ja", 1.5)
-        await scheduler._overseer.note()
+        scheduler._rooms.overseer._here.lag.note_lag("ja", 1.5)
+        await scheduler._rooms.overseer.note()
         yield scheduler, pages
         for page in pages:
             await page.close()

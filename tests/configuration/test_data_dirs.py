@@ -7,7 +7,9 @@ import pytest
 
 from lingua_scheduler.configuration.data_dirs import credentials_path, default_data_dir, resolved_data_dir
 from lingua_scheduler.configuration.errors import SettingsError
-from lingua_scheduler.settings import AuthSettings, RedisSettings, Settings
+from lingua_scheduler.setting_sections.access import AuthSettings
+from lingua_scheduler.setting_sections.redis import RedisSettings
+from lingua_scheduler.settings import Settings
 
 
 def test_the_data_directory_is_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ async def test_a_node_hears_how_to_sign_and_an_operator_sees_it(server: RedisPro
     enrolment = key("e", kind=KeyKind.ENROLMENT, labels={"owner": "ada"}, is_ephemeral=True, nodes_live_ms=1_000_000)
     async with scheduler_on(server.url) as (scheduler, _), field(scheduler.port) as peers:
         await scheduler.credentials.add(enrolment)
-        made = await scheduler._enrolment.enrol(enrolment.id, KeyPair().public_text, "gpu-7")
+        made = await scheduler._access.enrolment.enrol(enrolment.id, KeyPair().public_text, "gpu-7")
         _, listed = await peers.get("/v1/enrolments")
         expected: dict[str, Any] = {
             "node_id": "gpu-7",

@@ -64,7 +64,7 @@ async def desk(server: RedisProcess) -> AsyncIterator[Desk]:
         }
         for name in names:
             await pages[name].create(display_name=f"{name} the secret", preferred_lang="pt")
-        await scheduler._overseer.note()
+        await scheduler._rooms.overseer.note()
         yield Desk(scheduler, peers, pages)
         for page in pages.values():
             await page.close()

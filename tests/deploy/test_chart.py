@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from lingua_scheduler.configuration.fields import fields
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from tests.support.charts import SNAPSHOTS, Manifest, documents, needs_helm, of_kind, pod_specs, snapshot, validator
 from tools import chart
 

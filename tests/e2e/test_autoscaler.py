@@ -14,7 +14,7 @@ import pytest
 
 from lingua_scheduler.cli.load.crowd import Crowd, Plan
 from lingua_scheduler.domain.watching.scaling import slots_for
-from lingua_scheduler.settings import ScalingSettings
+from lingua_scheduler.setting_sections.watching import ScalingSettings
 from lingua_scheduler.store.servers.local_cluster import free_port
 from lingua_sdk.audio import SAMPLE_RATE
 from lingua_sdk.processes import die_with_parent, stop

@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 import yaml
 
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.store.rights import acl_line
 from lingua_scheduler.store.scripts import read_library
 from lingua_scheduler.store.servers.embedded import shipped_binary

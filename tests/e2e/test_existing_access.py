@@ -17,7 +17,7 @@ from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.access.signing import MintedToken, TokenSigner
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.cluster.seals import load_or_make
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_sdk.domain.key_texts import KeyKind, KeyText, fresh_key
 from tests.support.access import MadeKey, made_key, write_keys_file
 from tests.support.field_browser import FieldBrowser

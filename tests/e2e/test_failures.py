@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from tests.support.fleet import ledger
 from tests.support.peers import FakeNode, Field, field, result_of
 from tests.support.schedulers import scheduler_on

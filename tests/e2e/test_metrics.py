@@ -331,7 +331,7 @@ async def a_room(server: RedisProcess, _: Path, moved: Moved) -> None:
         for _try in range(2):
             await client.socket.send({"type": "room_join", "room_code": "100000" if code != "100000" else "100001"})
         await store.line.call("DEL", *store.keys.room_of(f"default:{code}").values())
-        scheduler._overseer._here.lag.note_lag("en", 1.0)
+        scheduler._rooms.overseer._here.lag.note_lag("en", 1.0)
         await moved()
 
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.store.servers.local_cluster import free_port
 from tests.support.peers import Field, field
 from tests.support.proxies import DEPLOY, SAMPLES, Proxy, proxy

@@ -125,7 +125,7 @@ async def test_what_guests_want_is_known_where_members_speak(house: House) -> No
     code = await a.create()
     await guest.enter(code, preferred_lang="pt", **LISTENS)
     await other.enter(code, preferred_lang="pt", **LISTENS)
-    (here,) = house.schedulers[0][0]._rooms._here
+    (here,) = house.schedulers[0][0]._rooms.keeper._here
 
     async def hears(**languages: tuple[int, int]) -> None:
         await until(lambda: list(here.state.hearing.values()) == [languages], what=f"it knows of {languages}")
@@ -182,7 +182,7 @@ async def test_guests_go_when_the_host_closes_or_the_last_member_leaves(house: H
     await a.leave()
     await until(lambda: len(guest.of("room_expired")) == 2)
     for scheduler, _ in house.schedulers:
-        assert not list(scheduler._rooms._here)
+        assert not list(scheduler._rooms.keeper._here)
 
 
 async def test_a_quiet_room_expires_for_guests_too(open_house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,9 +231,9 @@ async def test_many_guests_cost_one_list_each_and_few_broadcasts(house: House) -
     await counts(a, *guests, guests=40)
     for guest in guests:
         assert all(len(told["members"]) == 1 for told in guest.of("room_members"))
-    (here,) = [here for here in house.schedulers[0][0]._rooms._here if here.state.name.code == code]
+    (here,) = [here for here in house.schedulers[0][0]._rooms.keeper._here if here.state.name.code == code]
     assert sum(here.guests_want.values()) == len(here.guests)
-    (held,) = {len(scheduler._rooms._here) for scheduler, _ in house.schedulers}
+    (held,) = {len(scheduler._rooms.keeper._here) for scheduler, _ in house.schedulers}
     assert held == 1
 
 

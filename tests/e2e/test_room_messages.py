@@ -45,7 +45,7 @@ async def peers(house: House) -> AsyncIterator[Field]:
 
 
 def here_at(scheduler: Scheduler) -> RoomHere:
-    (here,) = scheduler._rooms._here
+    (here,) = scheduler._rooms.keeper._here
     return here
 
 
@@ -247,7 +247,7 @@ async def test_one_that_joins_reads_the_last_minutes(house: House) -> None:
         for lang, text in (("pt", "dito"), ("ja", "言った")):
             line = PastLine(session_id=a.session_id, name="Ann", at_ms=now_ms, text="said", lang="zh", seq=7)
             line.translations = {lang: text}
-            scheduler._histories.add(here_at(scheduler), line)
+            scheduler._rooms.histories.add(here_at(scheduler), line)
     joined = await house.reader(1)
     await joined.enter(code, preferred_lang="pt")
     await until(lambda: joined.of("room_history"))
@@ -296,7 +296,7 @@ async def test_an_instance_asks_another_one_for_the_history(server: RedisProcess
         await c.enter(code)
         await until(lambda: c.of("room_history"))
         assert [line["text"] for line in c.past] == ["before"]
-        assert not house.schedulers[0][0]._histories._pasts._size - here_at(house.schedulers[0][0]).past.size
+        assert not house.schedulers[0][0]._rooms.histories._pasts._size - here_at(house.schedulers[0][0]).past.size
 
 
 async def test_a_client_that_resumes_gets_what_was_written_meanwhile(house: House) -> None:

@@ -144,7 +144,7 @@ async def test_variants_that_nodes_serve_by_one_tag_are_one_job(house: House) ->
         guests.append(guest)
     await until(
         lambda: all(
-            here.state.guest_count == 4 for scheduler, _ in house.schedulers for here in scheduler._hearing.here
+            here.state.guest_count == 4 for scheduler, _ in house.schedulers for here in scheduler._rooms.hearing.here
         ),
         PATIENCE_S,
         "every instance knows the guests",
@@ -346,7 +346,7 @@ async def test_an_outcome_that_never_comes_is_told_as_missing(server: RedisProce
         await house.node(_silent)
         ann, bob = await house.room("en", "zh")
         await ann.say("one")
-        at_bob = house.schedulers[1][0]._hearing
+        at_bob = house.schedulers[1][0]._rooms.hearing
         await until(lambda: any(here.feeds for here in at_bob.here), PATIENCE_S, "it is announced")
         at_bob.end_overdue(-1.0)
         await reads(bob, "missing_result")
@@ -366,7 +366,8 @@ async def test_nothing_is_left_when_a_room_was_used(house: House) -> None:
 
 
 def _is_clean(scheduler: Scheduler) -> Callable[[], bool]:
-    return lambda: not (scheduler._speaking._jobs or scheduler._speaking._under_way or len(scheduler._hearing.here))
+    speaking, hearing = scheduler._rooms.speaking, scheduler._rooms.hearing
+    return lambda: not (speaking._jobs or speaking._under_way or len(hearing.here))
 
 
 async def _silent(node: FakeNode, job: Frame) -> None:

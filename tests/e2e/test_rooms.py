@@ -297,7 +297,7 @@ async def test_speech_keeps_a_room(open_house: Open, monkeypatch: pytest.MonkeyP
     a = await house.page(0).ready()
     code = await a.create()
     scheduler, store = house.schedulers[0]
-    (here,) = scheduler._rooms._here
+    (here,) = scheduler._rooms.keeper._here
     facts = store.keys.room_of(f"default:{code}")["facts"]
     await store.line.call("HSET", facts, "active_ms", 1)
     audio = base64.b64encode(PACKET * 10).decode()
@@ -375,5 +375,5 @@ async def test_nothing_is_left_when_all_have_gone(house: House) -> None:
     store = house.store
     await until(are_gone, PATIENCE_S)
     for scheduler, _ in house.schedulers:
-        assert not list(scheduler._rooms._here)
+        assert not list(scheduler._rooms.keeper._here)
     assert not await store.line.call("EXISTS", store.keys.stay(a.session_id))

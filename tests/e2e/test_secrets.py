@@ -22,7 +22,7 @@ from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.access.book import CredentialBook
 from lingua_scheduler.services.access.signing import MintedToken, TokenSigner, signing_key_of
 from lingua_scheduler.services.cluster.seals import load_or_make
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.store.servers.embedded import shipped_binary
 from lingua_scheduler.store.store import Store
 from lingua_sdk.domain.key_texts import KeyKind, KeyText

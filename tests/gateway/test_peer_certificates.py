@@ -18,7 +18,7 @@ from lingua_scheduler.gateway.peer_certificates import PeerCertificates
 from lingua_scheduler.gateway.sites import Listening, Runner, listen
 from lingua_scheduler.gateway.tls_files import TlsFiles
 from lingua_scheduler.gateway.tls_listener import Tls
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from tests.support.certificates import NODE_URI, Authority, CertFiles
 
 OTHER_URI = "spiffe://lingua/default/node/gpu-8"

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from lingua_scheduler.domain.access.scopes import Role
-from lingua_scheduler.settings import OidcSettings
+from lingua_scheduler.setting_sections.access import OidcSettings
 from lingua_sdk.domain.key_texts import KeyKind
 from tests.support.access import guarded_scheduler, made_key
 from tests.support.logins import OWN_PAGE

@@ -8,7 +8,7 @@ from aiohttp import web
 from lingua_scheduler.domain.access.sides import Side
 from lingua_scheduler.gateway.connections import Connection
 from lingua_scheduler.gateway.sides import Sides
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 
 LOOPBACK, PRIVATE = ["127.0.0.1"], ["10.0.0.5"]
 

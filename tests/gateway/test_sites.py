@@ -12,7 +12,7 @@ from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.gateway.connections import Connection
 from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.sites import InternalPortError, Listening, Runner, listen
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 
 
 async def _side(request: web.Request) -> web.Response:

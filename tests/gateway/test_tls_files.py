@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from lingua_scheduler.gateway.tls_files import TlsFiles, TlsFilesError
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.telemetry import metrics
 from tests.support.certificates import HOUR, Authority, CertFiles, put
 

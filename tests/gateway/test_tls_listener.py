@@ -20,7 +20,7 @@ from lingua_scheduler.gateway.connections import Connection
 from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.sites import Listening, Runner, listen
 from lingua_scheduler.gateway.tls_listener import Tls
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.telemetry import metrics
 from tests.support.certificates import Authority, CertFiles
 from tests.support.waiting import until

@@ -11,7 +11,8 @@ from lingua_scheduler.domain.jobs.jobs import JobEvent
 from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, QuarantineVerdict
 from lingua_scheduler.domain.jobs.retry_budget import pause_s
 from lingua_scheduler.services.attempts.ending import LONGEST
-from lingua_scheduler.settings import JobSettings, NodesSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
+from lingua_scheduler.setting_sections.nodes import NodesSettings
 from lingua_scheduler.store.store import Store
 from lingua_sdk.domain.errors import ErrorCode
 from tests.support.clocks import Clock

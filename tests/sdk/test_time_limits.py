@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from lingua_sdk import time_limits
 from lingua_sdk.audio import Audio
 from lingua_sdk.engines import ShowPartial

@@ -158,8 +158,8 @@ async def test_47_a_revoked_key_closes_what_it_opened_and_opens_nothing_more(gua
         for key, path in ((client, "/ws/session"), (node, "/ws/node"), (viewer, "/v1/nodes")):
             status, body = await guarded.ask("GET", path, headers=key.header)
             assert (status, body["detail"]) == (401, "the credential is not accepted")
-        await until(lambda: len(guarded.scheduler._live) == 1, 5)
-    await until(lambda: not len(guarded.scheduler._live), 5)
+        await until(lambda: len(guarded.scheduler._access.live) == 1, 5)
+    await until(lambda: not len(guarded.scheduler._access.live), 5)
 
 
 async def test_a_key_that_expires_closes_its_sockets_after_the_grace(server: RedisProcess, tmp_path: Path) -> None:

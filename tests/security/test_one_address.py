@@ -13,7 +13,7 @@ from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway import node_socket
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes.http import nodes
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics
 from tests.support.fleet import wide_codes

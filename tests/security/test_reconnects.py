@@ -20,7 +20,7 @@ from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.services.access.signing import signing_key_of
 from lingua_scheduler.services.access.tokens import TokenReader
 from lingua_scheduler.services.access.visits import Shown, Via, Visit
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.store.store import Store
 from lingua_sdk.domain.key_texts import KeyKind, KeyText
 from tests.support.access import MadeKey, made_key, write_keys_file

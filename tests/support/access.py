@@ -16,7 +16,7 @@ from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper, ReadsTokens
 from lingua_scheduler.services.access.live import LiveCallers
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.store.store import Store
 from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 from tests.support.schedulers import scheduler_on

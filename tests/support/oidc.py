@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 
 from lingua_scheduler.app import Scheduler
-from lingua_scheduler.settings import OidcSettings
+from lingua_scheduler.setting_sections.access import OidcSettings
 from lingua_scheduler.store.store import Store
 from tests.support.access import MadeKey, guarded_scheduler
 from tests.support.leaks import LEAKS

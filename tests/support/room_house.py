@@ -98,7 +98,7 @@ class House:
     async def look(self) -> None:
         """As the chore does, now."""
         for scheduler, _ in self.schedulers:
-            await scheduler._rooms.look()
+            await scheduler._rooms.keeper.look()
 
 
 Open = Callable[..., Awaitable[House]]

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lingua_scheduler.configuration.errors import SettingsError
-from lingua_scheduler.settings import RedisSettings, Settings
+from lingua_scheduler.setting_sections.redis import RedisSettings
+from lingua_scheduler.settings import Settings
 
 APP_DIR = "lingua-scheduler"
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -20,7 +20,7 @@ from lingua_scheduler.protocol.http_translate import (
 from lingua_scheduler.protocol.uploads import MEDIA_TYPES, WAV_TYPES, Flaw, NotDecoded, sniff
 from lingua_scheduler.services.attempts.work import Refusal
 from lingua_scheduler.services.dispatch.translating import FileOutcome, FileTranslations, Upload
-from lingua_scheduler.settings import CallsSettings
+from lingua_scheduler.setting_sections.callers import CallsSettings
 from lingua_sdk.domain.errors import ErrorCode, HttpCode
 
 _JSON = "application/json"

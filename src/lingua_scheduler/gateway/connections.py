@@ -17,7 +17,7 @@ from lingua_scheduler.gateway.fair_queue import SLICE_S, FairQueue, Turn
 from lingua_scheduler.gateway.malformed import DiscreetHandler, forget_frames
 from lingua_scheduler.gateway.paced_transport import PacedTransport
 from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.telemetry import metrics
 
 # Up to this many times its limit an address gets a 429; beyond that its connections are closed without an answer.

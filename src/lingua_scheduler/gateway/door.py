@@ -21,7 +21,7 @@ from lingua_scheduler.gateway.sides import Sides
 from lingua_scheduler.services.access.doorkeeper import Doorkeeper
 from lingua_scheduler.services.access.visits import Visit
 from lingua_scheduler.services.nodes.toll import Toll
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_sdk.domain.errors import ErrorCode, HttpCode
 

@@ -9,7 +9,7 @@ from lingua_scheduler.domain.access.forwarded_certificates import ForwardedCerti
 from lingua_scheduler.domain.access.node_certificates import PeerCertificate
 from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.gateway.connections import Connection
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 
 HEADER = "X-Forwarded-Client-Cert"
 # Each request of an HTTP node brings the same one.

@@ -6,7 +6,7 @@ from lingua_scheduler.domain.access.people import MAX_GROUPS, ForwardedUser
 from lingua_scheduler.domain.guards.addresses import AddressBook
 from lingua_scheduler.gateway.connections import Connection
 from lingua_scheduler.gateway.login_cookies import has_login
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 
 
 class ProxyUsers:

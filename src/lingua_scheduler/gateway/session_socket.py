@@ -21,7 +21,7 @@ from lingua_scheduler.services.nodes.pairings import Pairings, WrongCode
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
 from lingua_scheduler.services.sessions.terms import languages_used
-from lingua_scheduler.settings import SessionsSettings
+from lingua_scheduler.setting_sections.sessions import SessionsSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import metrics
 from lingua_sdk.domain.errors import ErrorCode

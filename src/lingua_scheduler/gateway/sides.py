@@ -7,7 +7,7 @@ from aiohttp import web
 from lingua_scheduler.domain.access.sides import Side
 from lingua_scheduler.domain.guards.origins import HostRule, is_loopback
 from lingua_scheduler.gateway.connections import Connection
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 
 
 class Sides:

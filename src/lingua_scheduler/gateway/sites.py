@@ -12,7 +12,7 @@ from lingua_scheduler.gateway.connections import Connection
 from lingua_scheduler.gateway.fair_queue import FairQueue
 from lingua_scheduler.gateway.sockets import open_sockets
 from lingua_scheduler.gateway.tls_listener import Tls, TlsListener
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 
 BACKLOG = 1024
 

@@ -21,7 +21,7 @@ from lingua_scheduler.gateway.presented import PROTOCOL
 from lingua_scheduler.gateway.valve import RUN_FRAMES, WEIGHED_BYTES, Commons, SocketRates, Unfinished
 from lingua_scheduler.services.access.live import LiveCallers
 from lingua_scheduler.services.attempts.peers import CloseCode, code_for
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 from lingua_sdk.domain.errors import ErrorCode

@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 
 from cryptography import x509
 
-from lingua_scheduler.settings import ServerSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.telemetry import logs, metrics
 
 _log = logs.get()

@@ -35,7 +35,7 @@ async def asked(scheduler: Scheduler, *arguments: str, key: MadeKey = ADMIN) -> 
 
 async def test_a_node_is_listed_approved_and_banned(scheduler: Scheduler) -> None:
     assert "no node has a credential" in (await asked(scheduler, "joined"))[1]
-    await scheduler._enrolment.enrol(ENROL.credential.id, KeyPair().public_text, "gpu-7")
+    await scheduler._access.enrolment.enrol(ENROL.credential.id, KeyPair().public_text, "gpu-7")
     row = (await asked(scheduler, "joined"))[1].splitlines()[1].split()
     assert row[:5] == ["gpu-7", "pending", "region=eu", "-", "default"]
     assert await asked(scheduler, "approve", "gpu-7") == (0, "gpu-7 is approved; it connects by itself\n")
@@ -52,7 +52,7 @@ async def test_nodes_are_chosen_by_a_label(scheduler: Scheduler) -> None:
     here = made_key(KeyKind.ENROLMENT, labels={"region": "us", "owner": "ada @ co"})
     await scheduler.credentials.add(here.credential)
     for key, name in ((ENROL, "gpu-eu"), (here, "gpu-us")):
-        await scheduler._enrolment.enrol(key.credential.id, KeyPair().public_text, name)
+        await scheduler._access.enrolment.enrol(key.credential.id, KeyPair().public_text, name)
     for label, expected in (("region=eu", ["gpu-eu"]), ("owner=ada @ co", ["gpu-us"]), ("region=e", [])):
         _, text = await asked(scheduler, "joined", "--json", "--label", label)
         assert [one["node_id"] for one in json.loads(text)["nodes"]] == expected

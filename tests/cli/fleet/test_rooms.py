@@ -31,7 +31,7 @@ async def pages(scheduler: Scheduler) -> AsyncIterator[list[RoomPage]]:
         found = [await RoomPage(http, scheduler.port).ready() for _ in range(3)]
         await found[1].enter(await found[0].create(display_name="Ann", preferred_lang="zh"))
         await found[2].create(preferred_lang="ja")
-        await scheduler._overseer.note()
+        await scheduler._rooms.overseer.note()
         yield found
         for page in found:
             await page.close()

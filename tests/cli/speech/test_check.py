@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from lingua_scheduler.cli.main import main
 from lingua_scheduler.cli.speech import trial
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from tools.docs import ROOT
 
 ENGINES = 7

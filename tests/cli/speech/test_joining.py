@@ -113,7 +113,7 @@ async def test_a_pending_node_waits_and_works_when_it_is_approved(place: Place) 
         await until(lambda: any("node waiting" in line for line in said))
         assert any("lingua nodes approve gpu-7" in line for line in said)
         assert await place.connected() == []
-        await place.scheduler._enrolment.approve(LOCAL, "gpu-7")
+        await place.scheduler._access.enrolment.approve(LOCAL, "gpu-7")
         await until(place.connected, within_s=20)
         assert await translated(place)
 
@@ -122,7 +122,7 @@ async def test_a_banned_node_stops_and_says_why(place: Place) -> None:
     string, _ = await place.string()
     async with place.node("--join", string, "--id", "gpu-7") as said:
         await until(place.connected)
-        await place.scheduler._enrolment.ban(LOCAL, "gpu-7")
+        await place.scheduler._access.enrolment.ban(LOCAL, "gpu-7")
         await until(lambda: any("to join again" in line for line in said))
     code, text = await ended("node", "--engine", "sim", "--url", place.url, "--id", "gpu-7", **place.home)
     assert code == NOT_ALLOWED

@@ -8,7 +8,7 @@ import pytest
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine
 from lingua_scheduler.cli.speech.trial import Trial, Trials, allowed_ms
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from lingua_sdk.audio import Audio
 from lingua_sdk.engines import Abilities, JobOutput
 from lingua_sdk.node import more_time

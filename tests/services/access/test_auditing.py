@@ -18,7 +18,10 @@ from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
 from lingua_scheduler.services.access import auditing
 from lingua_scheduler.services.access.auditing import Auditor, start_note
-from lingua_scheduler.settings import AuditSettings, RedisSettings, ServerSettings, Settings
+from lingua_scheduler.setting_sections.access import AuditSettings
+from lingua_scheduler.setting_sections.redis import RedisSettings
+from lingua_scheduler.setting_sections.server import ServerSettings
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.audits import ACTOR, KEYS, anchor

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.services.access.first_keys import NoKeys, require_keys
-from lingua_scheduler.settings import AuthSettings, OidcSettings
+from lingua_scheduler.setting_sections.access import AuthSettings, OidcSettings
 
 
 @pytest.mark.parametrize(

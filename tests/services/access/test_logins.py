@@ -3,7 +3,7 @@
 import pytest
 
 from lingua_scheduler.services.access.logins import MAX_UNKNOWN, REMEMBER_S, UNKNOWN_S, Logins
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from tests.support.access import Times

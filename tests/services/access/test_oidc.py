@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.services.access.oidc import OidcUnusable, Returned, provider_of
-from lingua_scheduler.settings import OidcSettings
+from lingua_scheduler.setting_sections.access import OidcSettings
 
 MODULE = "lingua_scheduler.services.access.oidc_provider"
 

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from lingua_scheduler.domain.access.oidc_flows import OidcRefused, ProviderAway, flow_of
 from lingua_scheduler.services.access.oidc_provider import FRESH_S, PAUSE_S, OidcProvider
-from lingua_scheduler.settings import OidcSettings
+from lingua_scheduler.setting_sections.access import OidcSettings
 from tests.support.access import Times
 from tests.support.oidc import CLIENT_ID, MadeUpProvider, made_up_provider, parameter
 

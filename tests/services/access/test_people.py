@@ -2,7 +2,7 @@ from lingua_scheduler.domain.access.logins import fresh_login
 from lingua_scheduler.domain.access.people import ForwardedUser, Person, ProvenIdentity
 from lingua_scheduler.domain.access.principals import Denied, Principal
 from lingua_scheduler.services.access.people import People
-from lingua_scheduler.settings import AuthSettings, OidcSettings
+from lingua_scheduler.setting_sections.access import AuthSettings, OidcSettings
 
 ISSUER = "https://id.example"
 ROLES = {"ops": "operator@acme", "eyes": "viewer@*"}

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from lingua_scheduler.domain.cluster.instances import Instance, PresenceOutcome
 from lingua_scheduler.services.cluster.presence import IdTaken, Presence
-from lingua_scheduler.settings import InstancesSettings
+from lingua_scheduler.setting_sections.instances import InstancesSettings
 from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store

@@ -12,7 +12,7 @@ from lingua_scheduler.protocol.bus import Finished
 from lingua_scheduler.protocol.sealing import BrokenSeal, Keyring, OtherKey, is_sealed
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.cluster.seals import SEALED, KeyFileError, Seals, announced, load_or_make, names_key
-from lingua_scheduler.settings import SealLetters
+from lingua_scheduler.setting_sections.instances import SealLetters
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import metrics
 from tests.support.mail import ROOMY, letter, lost, office, who, written

@@ -7,7 +7,7 @@ from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
 from lingua_scheduler.services.attempts.work import Outcome, Refusal
 from lingua_scheduler.services.dispatch.http_results import Results, end_of, result_of
 from lingua_scheduler.services.dispatch.idempotency import Placement
-from lingua_scheduler.settings import CallsSettings
+from lingua_scheduler.setting_sections.callers import CallsSettings
 from lingua_sdk.domain.errors import ErrorCode
 from lingua_sdk.protocol.node import JobResult
 

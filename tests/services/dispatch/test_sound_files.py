@@ -9,7 +9,8 @@ import pytest
 from lingua_scheduler.protocol.uploads import Decoded, Flaw, NotDecoded, SoundFormat, wav_of
 from lingua_scheduler.services.dispatch import sound_files
 from lingua_scheduler.services.dispatch.sound_files import SoundFiles
-from lingua_scheduler.settings import CallsSettings, SessionsSettings
+from lingua_scheduler.setting_sections.callers import CallsSettings
+from lingua_scheduler.setting_sections.sessions import SessionsSettings
 from tests.support.sounds import sample_pcm16
 from tests.support.waiting import until
 

@@ -14,7 +14,7 @@ from lingua_scheduler.console import hub as hubs
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.guards.destinations import Destinations
 from lingua_scheduler.services.nodes.model_hub import Catalogue, HubAway
-from lingua_scheduler.settings import CatalogueSettings
+from lingua_scheduler.setting_sections.nodes import CatalogueSettings
 from tests.support.waiting import until
 
 # As plain values: a limit that changes is noticed.

@@ -11,7 +11,7 @@ from lingua_scheduler.services.rooms.captions import MAX_CAPTION_CHARS, RoomCapt
 from lingua_scheduler.services.rooms.rooms_here import RoomsHere
 from lingua_scheduler.services.rooms.speakers import SpeakerHere
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
-from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings, SessionsSettings
 from lingua_sdk.protocol.node import AsrPartial
 from lingua_sdk.protocol.session import RoomCaption, RoomSpeaking, SessionInit
 from lingua_sdk.protocol.shapes import Message

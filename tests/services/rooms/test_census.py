@@ -43,7 +43,7 @@ async def test_rooms_members_languages_and_needed_pools(schedulers: list[Schedul
         # Of each speaker into the languages of the others, none into its own; what is not known is not asked for.
         assert one.pools == {"zh:ja:text": 1, "zh:pt:text": 1, "ja:zh:text": 1, "ja:pt:text": 1}
         assert other.pools == {"en:zh:text": 1, "en:ja:text": 1, "en:pt:text": 1}
-        schedulers[0]._overseer._here.lag.note_lag("ja", 1.0)
+        schedulers[0]._rooms.overseer._here.lag.note_lag("ja", 1.0)
         assert figures(schedulers)[0].lag.keys() == {"ja"}
         for page in pages:
             await page.leave()

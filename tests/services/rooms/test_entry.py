@@ -14,7 +14,7 @@ from lingua_scheduler.domain.rooms.guesses import ALARM_S
 from lingua_scheduler.domain.rooms.rooms import RoomErrorCode, RoomName
 from lingua_scheduler.services.rooms.entry import RoomEntry, RoomRefusal, counted_as
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_scheduler.store.store import Store
 from tests.support.principals import user
 

@@ -17,7 +17,7 @@ from lingua_scheduler.services.rooms.replays import ASKED_PER_MIN, Replays
 from lingua_scheduler.services.rooms.room_here import RoomHere
 from lingua_scheduler.services.rooms.rooms_here import RoomsHere
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import DeliverySettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings
 from lingua_sdk.protocol import codec
 from lingua_sdk.protocol.session import MissingResult
 from tests.support.clocks import Clock

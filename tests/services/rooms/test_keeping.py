@@ -36,11 +36,11 @@ async def test_a_member_of_a_dead_instance_is_removed_after_the_grace_period(
     name = RoomName("default", await page.create())
     store = scheduler._store.rooms
     await store.join(name, Participant("s-GONE", "i-dead 1-1", AboutMember(name="Ghost"), 0), LIMITS)
-    await scheduler._rooms.look()
+    await scheduler._rooms.keeper.look()
     await until(lambda: len(page.members) == 2, what="it is still listed")
 
     async def is_alone() -> bool:
-        await scheduler._rooms.look()
+        await scheduler._rooms.keeper.look()
         return page.sees(page)
 
     await until(is_alone)
@@ -52,7 +52,7 @@ async def test_a_member_that_this_instance_has_no_more_is_removed(scheduler: Sch
     await scheduler._store.rooms.join(name, Participant("s-LOST", owner, AboutMember(), 0), LIMITS)
 
     async def is_alone() -> bool:
-        await scheduler._rooms.look()
+        await scheduler._rooms.keeper.look()
         return page.sees(page) and len(page.of("room_members")) > 1
 
     await until(is_alone)

@@ -33,8 +33,8 @@ async def pages(schedulers: list[Scheduler]) -> AsyncIterator[list[RoomPage]]:
 
 async def noted(schedulers: list[Scheduler]) -> list[RoomOverseer]:
     for scheduler in schedulers:
-        await scheduler._overseer.note()
-    return [scheduler._overseer for scheduler in schedulers]
+        await scheduler._rooms.overseer.note()
+    return [scheduler._rooms.overseer for scheduler in schedulers]
 
 
 async def ids(overseer: RoomOverseer, tenant: str | None = None) -> list[str]:
@@ -63,7 +63,7 @@ async def test_a_room_that_is_over_is_not_shown_although_it_is_still_listed(
 ) -> None:
     await pages[0].create()
     (room_id,) = await ids((await noted(schedulers))[0])
-    overseer = schedulers[1]._overseer
+    overseer = schedulers[1]._rooms.overseer
     await pages[0].leave()
 
     async def is_over() -> bool:
@@ -80,11 +80,11 @@ async def test_a_room_is_closed_from_an_instance_that_has_none_of_it(
     code = await pages[0].create()
     await pages[2].enter(code)
     (room_id,) = await ids((await noted(schedulers))[1])
-    assert await schedulers[1]._overseer.close(room_id, None) is True
+    assert await schedulers[1]._rooms.overseer.close(room_id, None) is True
     await until(lambda: pages[0].of("room_expired") and pages[2].of("room_expired"))
     for page in (pages[0], pages[2]):
         assert "operator" in page.of("room_expired")[0]["message"]
-    assert await schedulers[0]._overseer.close(room_id, None) is False
+    assert await schedulers[0]._rooms.overseer.close(room_id, None) is False
 
 
 async def test_members_at_the_instance_that_closes_it_are_told(
@@ -92,9 +92,9 @@ async def test_members_at_the_instance_that_closes_it_are_told(
 ) -> None:
     await pages[0].create()
     (room_id,) = await ids((await noted(schedulers))[0])
-    assert await schedulers[0]._overseer.close(room_id, None) is True
+    assert await schedulers[0]._rooms.overseer.close(room_id, None) is True
     await until(lambda: pages[0].of("room_expired"))
-    assert len(schedulers[0]._overseer._here) == 0
+    assert len(schedulers[0]._rooms.overseer._here) == 0
 
 
 async def test_a_tenant_has_its_own_rooms_alone_also_behind_many_of_others(

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.services.rooms.relay_servers import RelaySecretError, RelayServers
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 
 URLS = ("stun:stun.example", "turn:turn.example:3478", "turns:turn.example")
 

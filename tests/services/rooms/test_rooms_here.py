@@ -13,7 +13,7 @@ from lingua_scheduler.services.rooms.room_here import MEMBERS_SHOWN_S
 from lingua_scheduler.services.rooms.rooms_here import ENDS, RoomsHere
 from lingua_scheduler.services.rooms.voices import Voices
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_sdk.protocol.shapes import Message
 from tests.support.waiting import until
 

@@ -19,7 +19,8 @@ from lingua_scheduler.services.rooms.replays import Replays
 from lingua_scheduler.services.rooms.rooms_here import RoomsHere
 from lingua_scheduler.services.rooms.speaking import RoomSpeech
 from lingua_scheduler.services.sessions.sessions import UNTOLD, Session
-from lingua_scheduler.settings import DeliverySettings, RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_sdk.domain.errors import ErrorCode
 from lingua_sdk.protocol.node import JobResult

@@ -16,7 +16,7 @@ from lingua_scheduler.services.attempts.counts import Books
 from lingua_scheduler.services.attempts.work import Outcome, Work
 from lingua_scheduler.services.sessions.delivery import Delivery
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
-from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings, SessionsSettings
 from lingua_sdk.domain.errors import ErrorCode
 from lingua_sdk.protocol import node as from_node
 from lingua_sdk.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent

@@ -13,7 +13,7 @@ from lingua_scheduler.domain.watching.figures import Figures
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.nodes.http.outbox import Mailbox
 from lingua_scheduler.services.sessions.rebalancing import WHY, Rebalancer, is_quiet
-from lingua_scheduler.settings import InstancesSettings
+from lingua_scheduler.setting_sections.instances import InstancesSettings
 from tests.support.peers import FakeClient, FakeNode, Field, answer, field, stay_silent
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess

@@ -15,7 +15,8 @@ from lingua_scheduler.services.cluster.seals import Seals
 from lingua_scheduler.services.sessions import session_records
 from lingua_scheduler.services.sessions.session_records import SessionRecords, _heard_at_least
 from lingua_scheduler.services.sessions.sessions import GATEWAY, Session, Sessions
-from lingua_scheduler.settings import DeliverySettings, InstancesSettings, SessionsSettings
+from lingua_scheduler.setting_sections.instances import InstancesSettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings, SessionsSettings
 from lingua_scheduler.store.connection import NotDone, RedisAway
 from lingua_scheduler.store.sessions.sessions import HeldBy, Hold, SessionRecord
 from lingua_scheduler.store.store import Store

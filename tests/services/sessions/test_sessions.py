@@ -12,7 +12,7 @@ from lingua_scheduler.domain.sessions.pseudonyms import Pseudonyms
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.services.sessions.sessions import GATEWAY, Session, Sessions
-from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 from lingua_sdk.protocol.session import MissingResult, SessionCloseAck, SessionInit, TranslationResult
 from lingua_sdk.protocol.shapes import Message

@@ -19,7 +19,7 @@ from lingua_scheduler.domain.watching.picture import Level, Picture
 from lingua_scheduler.services.cluster.presence import Presence
 from lingua_scheduler.services.watching.chronicle import Chronicle
 from lingua_scheduler.services.watching.picture_builder import PictureMaker
-from lingua_scheduler.settings import InstancesSettings
+from lingua_scheduler.setting_sections.instances import InstancesSettings
 from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.store import Store
 from tests.support.fleet import HERE as OWNER

@@ -10,7 +10,7 @@ from lingua_scheduler.domain.watching.chronicle import FleetMemory
 from lingua_scheduler.domain.watching.picture import Picture
 from lingua_scheduler.services.watching.chronicle import Chronicle
 from lingua_scheduler.services.watching.snapshot import Snapshots, TooManyOfAddress, TooManyWatchers
-from lingua_scheduler.settings import WatchSettings
+from lingua_scheduler.setting_sections.watching import WatchSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.store.watching.chronicle import EVENTS_MAX, MOMENTS_KEEP_MS

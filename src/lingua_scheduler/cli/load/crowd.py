@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lingua_scheduler.cli.load.sentences import Sentences
 from lingua_scheduler.cli.load.tally import LoadTally
 from lingua_scheduler.cli.speech.failures import UNREACHABLE
-from lingua_scheduler.settings import SessionsSettings
+from lingua_scheduler.setting_sections.sessions import SessionsSettings
 from lingua_sdk.access import AccessDenied, Token
 from lingua_sdk.audio import CHUNK_BYTES, SAMPLE_RATE
 from lingua_sdk.client import Client, Failed, Partial

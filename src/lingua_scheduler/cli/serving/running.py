@@ -12,7 +12,8 @@ from typing import Any, NoReturn, TypeVar
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.configuration.data_dirs import resolved_data_dir
 from lingua_scheduler.domain.guards.origins import is_loopback
-from lingua_scheduler.settings import ServerSettings, Settings
+from lingua_scheduler.setting_sections.server import ServerSettings
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.servers.embedded import EmbeddedError, EmbeddedServer
 from lingua_scheduler.telemetry import logs
 

@@ -32,7 +32,8 @@ from lingua_scheduler.services.access.oidc import OidcUnusable
 from lingua_scheduler.services.cluster.presence import IdTaken
 from lingua_scheduler.services.cluster.seals import KeyFileError, load_or_make
 from lingua_scheduler.services.rooms.relay_servers import RelaySecretError
-from lingua_scheduler.settings import PrivacySettings, Settings
+from lingua_scheduler.setting_sections.instances import PrivacySettings
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store, StoreError, shown
 from lingua_scheduler.supervisor.worker import Word

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple, Self, TypeVar
 
 from lingua_scheduler.cli.speech.own_engines import OwnEngine, named, tag
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from lingua_sdk.audio import Audio
 from lingua_sdk.engines import Abilities, Engine
 from lingua_sdk.self_test import PairTest, try_pair

@@ -23,7 +23,8 @@ from lingua_scheduler.domain.access.audit import (
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.domain.access.principals import Principal
 from lingua_scheduler.domain.access.refusals import RefusalSums
-from lingua_scheduler.settings import AuditSettings, Settings
+from lingua_scheduler.setting_sections.access import AuditSettings
+from lingua_scheduler.settings import Settings
 from lingua_scheduler.store.access.audit import Appended, AuditStore
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import shown

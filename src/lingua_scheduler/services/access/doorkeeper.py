@@ -30,7 +30,7 @@ from lingua_scheduler.services.access.guesses import Guesses, name_of
 from lingua_scheduler.services.access.keyholders import misplaced
 from lingua_scheduler.services.access.people import People
 from lingua_scheduler.services.access.visits import MISSING, Shown, Via, Visit, missing_from
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.telemetry import logs
 from lingua_sdk.domain.errors import ErrorCode, HttpCode
 from lingua_sdk.domain.key_texts import BadKey, KeyKind, KeyText, looks_like_a_key, shown

@@ -3,7 +3,7 @@
 import shlex
 
 from lingua_scheduler.domain.guards.origins import is_loopback
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 
 
 class NoKeys(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.domain.access.logins import MAX_SECRET_CHARS, Login, digest_of, fresh_login, fresh_secret
 from lingua_scheduler.domain.access.people import Person
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.store.access.logins import LoginStore
 from lingua_scheduler.telemetry import logs
 

@@ -11,7 +11,7 @@ from lingua_scheduler.domain.access.oidc_flows import OidcFlow, OidcRefused, flo
 from lingua_scheduler.domain.access.people import ProvenIdentity
 from lingua_scheduler.domain.guards.private_files import is_exposed
 from lingua_scheduler.services.access.logins import Logins
-from lingua_scheduler.settings import OidcSettings
+from lingua_scheduler.setting_sections.access import OidcSettings
 
 INSTALL = 'pip install "lingua-scheduler[oidc]"'
 MAX_CODE_CHARS = 4_096

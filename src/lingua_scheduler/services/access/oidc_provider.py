@@ -13,7 +13,7 @@ from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.access.oidc_flows import OidcFlow, OidcRefused, ProviderAway
 from lingua_scheduler.domain.access.people import ProvenIdentity, groups_of
 from lingua_scheduler.domain.guards.provider_urls import is_safe_url
-from lingua_scheduler.settings import OidcSettings
+from lingua_scheduler.setting_sections.access import OidcSettings
 
 with warnings.catch_warnings():
     # It prefers a successor of httpx, which is not what the extra installs.

@@ -12,7 +12,7 @@ from lingua_scheduler.domain.access.people import (
 )
 from lingua_scheduler.domain.access.principals import Denied, Principal
 from lingua_scheduler.domain.access.role_tables import RoleTable
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_sdk.domain.errors import HttpCode
 
 NO_ROLE = (

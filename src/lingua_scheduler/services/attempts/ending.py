@@ -10,7 +10,7 @@ from lingua_scheduler.domain.jobs.quarantine import QuarantineRules, QuarantineV
 from lingua_scheduler.services.attempts.assignments import Assignments
 from lingua_scheduler.services.attempts.meaning import Meaning
 from lingua_scheduler.services.attempts.reports import LostAttempt
-from lingua_scheduler.settings import NodesSettings
+from lingua_scheduler.setting_sections.nodes import NodesSettings
 from lingua_scheduler.store.jobs.jobs import Ended, Jobs
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_sdk.domain.losses import Loss, known_reason

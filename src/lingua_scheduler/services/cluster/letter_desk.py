@@ -13,7 +13,7 @@ from lingua_scheduler.services.cluster.letters import Letter
 from lingua_scheduler.services.cluster.pulse import Pulse
 from lingua_scheduler.services.cluster.repeats import Repeats
 from lingua_scheduler.services.cluster.seals import Seals
-from lingua_scheduler.settings import InboxSettings
+from lingua_scheduler.setting_sections.instances import InboxSettings
 from lingua_scheduler.store.cluster.inbox import InboxEntry, Inboxes, limits_of
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs, metrics

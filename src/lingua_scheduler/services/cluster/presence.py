@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.cluster.instances import Instance, PresenceOutcome
-from lingua_scheduler.settings import InstancesSettings
+from lingua_scheduler.setting_sections.instances import InstancesSettings
 from lingua_scheduler.store.cluster.instances import Me
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store

@@ -18,7 +18,7 @@ from lingua_scheduler.protocol.sealing import (
     read_keys,
 )
 from lingua_scheduler.services.cluster.presence import Presence
-from lingua_scheduler.settings import SealLetters
+from lingua_scheduler.setting_sections.instances import SealLetters
 from lingua_scheduler.store.cluster.inbox import InboxEntry
 from lingua_scheduler.telemetry import logs
 

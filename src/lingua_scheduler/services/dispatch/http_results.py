@@ -10,7 +10,7 @@ from lingua_scheduler.protocol.http_dispatch import FetchedResult, ResultError
 from lingua_scheduler.services.attempts.work import Outcome, Refusal, cause_of
 from lingua_scheduler.services.dispatch.idempotency import Placement
 from lingua_scheduler.services.dispatch.stages import degraded_of
-from lingua_scheduler.settings import CallsSettings
+from lingua_scheduler.setting_sections.callers import CallsSettings
 from lingua_scheduler.telemetry import metrics
 from lingua_sdk.domain.errors import ErrorCode
 

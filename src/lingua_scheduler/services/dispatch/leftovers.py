@@ -11,7 +11,7 @@ from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.jobs.attempts import Attempt, Try
 from lingua_scheduler.domain.jobs.jobs import LIVE, JobEvent
 from lingua_scheduler.services.dispatch.running import AttemptRunner
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import JobNote
 from lingua_scheduler.store.store import Store

@@ -17,7 +17,7 @@ from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.dispatch.relay import Relay
 from lingua_scheduler.services.nodes.complaints import Complaints
 from lingua_scheduler.services.nodes.links import NodeLink
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import Ended
 from lingua_scheduler.store.store import Store

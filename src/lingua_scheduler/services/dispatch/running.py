@@ -15,7 +15,7 @@ from lingua_scheduler.services.attempts.reports import Answered, Cancelled, Lost
 from lingua_scheduler.services.attempts.work import Work
 from lingua_scheduler.services.dispatch.orders import assignment_of, cancellation_of
 from lingua_scheduler.services.dispatch.routes import Route, Routes
-from lingua_scheduler.settings import JobSettings
+from lingua_scheduler.setting_sections.jobs import JobSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.jobs.jobs import Dispatched, Jobs
 from lingua_scheduler.telemetry import logs, metrics

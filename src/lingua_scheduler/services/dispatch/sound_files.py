@@ -19,7 +19,8 @@ from lingua_scheduler.protocol.uploads import (
     encode_order,
 )
 from lingua_scheduler.services.dispatch.fair_places import FairPlaces
-from lingua_scheduler.settings import CallsSettings, SessionsSettings
+from lingua_scheduler.setting_sections.callers import CallsSettings
+from lingua_scheduler.setting_sections.sessions import SessionsSettings
 from lingua_scheduler.telemetry import logs
 from lingua_sdk.processes import die_with_parent
 

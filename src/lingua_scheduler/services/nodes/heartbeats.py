@@ -19,7 +19,7 @@ from lingua_scheduler.services.nodes.capabilities import (
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.services.nodes.node_writer import NodeWriter
 from lingua_scheduler.services.nodes.running_jobs import RunningJobs
-from lingua_scheduler.settings import NodesSettings
+from lingua_scheduler.setting_sections.nodes import NodesSettings
 from lingua_scheduler.telemetry import logs, metrics
 from lingua_sdk.domain.errors import ErrorCode
 from lingua_sdk.protocol.node import NodeHeartbeat

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from lingua_scheduler.domain.nodes.model_hub import OfferedService, UnreadableCatalogue, read_catalogue
-from lingua_scheduler.settings import CatalogueSettings
+from lingua_scheduler.setting_sections.nodes import CatalogueSettings
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.figures import replace_file
 from lingua_sdk.domain.backoff import Backoff

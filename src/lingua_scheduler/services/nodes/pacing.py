@@ -5,7 +5,7 @@ import msgspec
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.guards.rates import Allowance, Bucket
 from lingua_scheduler.services.nodes.capabilities import weight_of
-from lingua_scheduler.settings import NodesSettings
+from lingua_scheduler.setting_sections.nodes import NodesSettings
 from lingua_sdk.protocol.node import LanguageCapabilities, NodeHeartbeat
 
 # Burst of heartbeats, as when services start one after the other.

@@ -10,7 +10,7 @@ from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.domain.nodes.nodes import CheckOutcome
 from lingua_scheduler.services.nodes.links import NodeLink, NodeLinks
 from lingua_scheduler.services.nodes.node_writer import NodeWriter
-from lingua_scheduler.settings import PoolsSettings
+from lingua_scheduler.setting_sections.pools import PoolsSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.store import Store
 from lingua_scheduler.telemetry import logs

@@ -11,7 +11,7 @@ from lingua_scheduler.domain.guards.rates import MinuteAllowances
 from lingua_scheduler.domain.rooms.guesses import GuessedTenants, GuessOutcome
 from lingua_scheduler.domain.rooms.rooms import RoomErrorCode, RoomName
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_scheduler.store.rooms.guesses import RoomGuesses
 from lingua_scheduler.telemetry import logs, metrics
 

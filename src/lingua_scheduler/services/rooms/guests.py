@@ -13,7 +13,7 @@ from lingua_scheduler.services.rooms.pacing import Pacer
 from lingua_scheduler.services.rooms.room_here import GUESTS_TOLD_S, RoomHere
 from lingua_scheduler.services.rooms.rooms_here import RoomsHere
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.rooms.rooms import RoomLimits, RoomReply, RoomStore
 from lingua_scheduler.telemetry import logs

@@ -21,7 +21,7 @@ from lingua_scheduler.services.rooms.room_here import Heard, Listener, RoomHere
 from lingua_scheduler.services.rooms.rooms_here import RoomsHere
 from lingua_scheduler.services.sessions.remembered import Answer
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import DeliverySettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings
 from lingua_scheduler.telemetry import metrics
 from lingua_scheduler.telemetry.tasks import Nursery
 from lingua_sdk.protocol.session import TranslationResult

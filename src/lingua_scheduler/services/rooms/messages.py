@@ -12,7 +12,7 @@ from lingua_scheduler.services.rooms.notices import RoomNotices
 from lingua_scheduler.services.rooms.room_here import RoomHere
 from lingua_scheduler.services.rooms.rooms_here import RoomsHere
 from lingua_scheduler.services.sessions.sessions import Session
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_scheduler.telemetry import metrics
 from lingua_sdk.protocol import codec
 from lingua_sdk.protocol.session import RoomMessage

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lingua_scheduler.domain.rooms.relays import relay_credential
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_sdk.protocol.session import IceServer
 
 

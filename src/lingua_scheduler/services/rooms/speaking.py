@@ -22,7 +22,7 @@ from lingua_scheduler.services.rooms.room_here import RoomHere
 from lingua_scheduler.services.sessions.delivery import answer_of
 from lingua_scheduler.services.sessions.intake import Intake
 from lingua_scheduler.services.sessions.sessions import UNTOLD, Session
-from lingua_scheduler.settings import RoomsSettings
+from lingua_scheduler.setting_sections.rooms import RoomsSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.store.rooms.rooms import RoomLimits, RoomStore
 from lingua_scheduler.telemetry import metrics

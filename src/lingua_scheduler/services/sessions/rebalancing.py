@@ -14,7 +14,7 @@ from lingua_scheduler.services.nodes.connected import ConnectedNodes
 from lingua_scheduler.services.nodes.http.outbox import Mailbox
 from lingua_scheduler.services.nodes.links import NodeLink
 from lingua_scheduler.services.sessions.sessions import Session, Sessions
-from lingua_scheduler.settings import InstancesSettings
+from lingua_scheduler.setting_sections.instances import InstancesSettings
 from lingua_scheduler.store.cluster.instances import Instances
 from lingua_scheduler.telemetry import logs
 from lingua_sdk.domain.decoding import DECODE_ERRORS

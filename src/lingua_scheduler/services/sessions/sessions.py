@@ -22,7 +22,7 @@ from lingua_scheduler.services.attempts.peers import ClientPeer, CloseCode
 from lingua_scheduler.services.attempts.trails import Trail
 from lingua_scheduler.services.attempts.work import NO_WISH, Binding, Wish
 from lingua_scheduler.services.sessions.remembered import ANSWERS, Answer, Memory, Remembered
-from lingua_scheduler.settings import DeliverySettings, SessionsSettings
+from lingua_scheduler.setting_sections.sessions import DeliverySettings, SessionsSettings
 from lingua_scheduler.telemetry import metrics
 from lingua_sdk.domain.pairing import Pairing
 from lingua_sdk.protocol.session import MissingResult, SessionInit

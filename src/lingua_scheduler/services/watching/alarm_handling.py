@@ -5,7 +5,7 @@ from lingua_scheduler.domain.watching.alarms import ABOUT_WANTED, CODES
 from lingua_scheduler.domain.watching.demand import Demand, wanted_pools
 from lingua_scheduler.domain.watching.handling import AlarmAction, HandleOutcome, code_and_subject
 from lingua_scheduler.services.watching.snapshot import Snapshots
-from lingua_scheduler.settings import PoolsSettings
+from lingua_scheduler.setting_sections.pools import PoolsSettings
 from lingua_scheduler.store.store import Store
 from lingua_sdk.domain.languages import Pair
 

@@ -15,7 +15,7 @@ from lingua_scheduler.domain.watching.chronicle import FleetMemory
 from lingua_scheduler.domain.watching.event_limits import EventLimits
 from lingua_scheduler.domain.watching.picture import Event, Moment, Picture
 from lingua_scheduler.services.watching.chronicle import Chronicle
-from lingua_scheduler.settings import WatchSettings
+from lingua_scheduler.setting_sections.watching import WatchSettings
 from lingua_scheduler.store.connection import RedisAway
 from lingua_scheduler.telemetry import logs
 from lingua_scheduler.telemetry.tasks import SingleFlight

@@ -15,7 +15,7 @@ from lingua_scheduler.domain.cluster.instances import (
     PostOutcome,
     ReplayOutcome,
 )
-from lingua_scheduler.settings import InboxSettings
+from lingua_scheduler.setting_sections.instances import InboxSettings
 from lingua_scheduler.store.connection import Argument, RedisAway, RedisLine
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.reading import whole
