@@ -5,14 +5,10 @@ import pytest
 
 from lingua_scheduler.conformance.checks import PeerProfile
 from lingua_scheduler.conformance.listening import listening
-from lingua_scheduler.conformance.play import Play, arriving, mean_pause_s
+from lingua_scheduler.conformance.play import Play, arriving
 from tests.support.ended_program import EndedProgram
 
 LONG_S = 3_600.0
-
-
-def test_the_mean_pause() -> None:
-    assert mean_pause_s([10.0, 10.5, 12.0]) == 1.0
 
 
 @pytest.mark.parametrize("profile", PeerProfile)

@@ -5,7 +5,6 @@ It is kept in a file that only its user can read, and the private key never leav
 import os
 import re
 import secrets
-import tempfile
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +14,7 @@ from msgspec import Meta
 
 from lingua_sdk.address import origin_of
 from lingua_sdk.domain.vocabulary import MAX_NODE_TOKEN_S, NODE_TOKEN
+from lingua_sdk.private_files import write_private
 
 try:
     import jwt
@@ -118,18 +118,6 @@ def read_identity(path: Path, address: str) -> NodeIdentity | None:
 def write_identity(path: Path, identity: NodeIdentity) -> None:
     """In one step: a crash leaves the file of before. No other user can read it. Raises BadIdentity."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Its mode is 0600 from the start.
-        file = tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=".node-", delete=False)  # noqa: SIM115
-        try:
-            with file:
-                file.write(msgspec.json.encode(identity))
-                file.flush()
-                os.fsync(file.fileno())
-            # Windows replaces no file that is open.
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
+        write_private(path, msgspec.json.encode(identity))
     except OSError as error:
         raise BadIdentity(f"{path} cannot be written: {error.strerror}; set XDG_STATE_HOME to another folder") from None

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tempfile
 import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,6 +12,7 @@ import click
 from lingua_scheduler.cli.options import Exit, fail
 from lingua_sdk.access import KEY_FILE_VARIABLE, KEY_VARIABLE, MAX_KEY_BYTES, AccessDenied, read_key_file
 from lingua_sdk.address import origin_of, page_url
+from lingua_sdk.private_files import write_private
 
 _HEADER = "# Keys of lingua login, by address of the scheduler. To have this file is to have the keys.\n"
 # What users other than its owner may do with it.
@@ -104,18 +104,8 @@ def read_credentials() -> dict[str, str]:
 def write_credentials(keys: dict[str, str]) -> Path:
     """Whole, readable for its owner alone, and in one step: a crash leaves the file of before. Raises OSError."""
     path = credentials_path()
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     tables = "".join(f"\n[{json.dumps(place)}]\nkey = {json.dumps(key)}\n" for place, key in sorted(keys.items()))
-    # Its mode is 0600 from the start.
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".credentials-", delete=False) as file:
-        try:
-            file.write(_HEADER + tables)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).replace(path)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
+    write_private(path, (_HEADER + tables).encode())
     return path
 
 

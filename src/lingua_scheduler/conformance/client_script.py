@@ -7,7 +7,8 @@ from lingua_scheduler.conformance.checks import PeerProfile
 from lingua_scheduler.conformance.client_leaving import LEAVING
 from lingua_scheduler.conformance.client_record import GATEWAY
 from lingua_scheduler.conformance.client_talk import ClientTalk
-from lingua_scheduler.conformance.play import MIN_MEAN_PAUSE_S, PeerGone, PeerLost, mean_pause_s
+from lingua_scheduler.conformance.play import PeerGone, PeerLost
+from lingua_scheduler.conformance.refusing import refuse
 from lingua_sdk.protocol.session import Backpressure, UiEvent
 from lingua_sdk.protocol.shapes import ErrorMessage
 
@@ -221,17 +222,8 @@ async def _tries_later(talk: ClientTalk) -> None:
 
 
 async def _refused(talk: ClientTalk) -> None:
-    assert talk.line is not None
-    talk.door.tried_s.clear()
-    talk.door.refusals = talk.play.refusals
-    talk.line.cut()
-    if not await talk.meet(talk.play.reconnect_within_s * 2):
-        talk.book.failed("backs-off", f"another try after {talk.play.refusals} refusals", "none")
-        return
-    pause_s = mean_pause_s(talk.door.tried_s)
-    expected = f"{MIN_MEAN_PAUSE_S * 1000:.0f} ms or more between tries"
-    talk.book.judge("backs-off", pause_s >= MIN_MEAN_PAUSE_S, expected, f"{pause_s * 1000:.0f} ms on average")
-    await talk.take_in()
+    if await refuse(talk):
+        await talk.take_in()
 
 
 async def _shows(talk: ClientTalk) -> None:

@@ -8,7 +8,8 @@ from lingua_scheduler.conformance.checks import PeerProfile
 from lingua_scheduler.conformance.node_leaving import LEAVING
 from lingua_scheduler.conformance.node_record import JobKey
 from lingua_scheduler.conformance.node_talk import SAMPLE_RATE, NodeTalk
-from lingua_scheduler.conformance.play import MIN_MEAN_PAUSE_S, PeerGone, PeerLost, mean_pause_s
+from lingua_scheduler.conformance.play import PeerGone, PeerLost
+from lingua_scheduler.conformance.refusing import refuse
 from lingua_sdk.protocol.node import JobCancel, NodeControl
 from lingua_sdk.protocol.shapes import ErrorMessage, JobPipeline
 
@@ -240,16 +241,7 @@ async def _comes_back(talk: NodeTalk, when: str) -> bool:
 
 
 async def _refused(talk: NodeTalk) -> None:
-    assert talk.line is not None
-    talk.door.tried_s.clear()
-    talk.door.refusals = talk.play.refusals
-    talk.line.cut()
-    if not await talk.meet(talk.play.reconnect_within_s * 2):
-        talk.book.failed("backs-off", f"another try after {talk.play.refusals} refusals", "none")
-        return
-    pause_s = mean_pause_s(talk.door.tried_s)
-    expected = f"{MIN_MEAN_PAUSE_S * 1000:.0f} ms or more between tries"
-    talk.book.judge("backs-off", pause_s >= MIN_MEAN_PAUSE_S, expected, f"{pause_s * 1000:.0f} ms on average")
+    await refuse(talk)
 
 
 # In this order; each is played while its check is open.

@@ -1,7 +1,7 @@
 """What both scripts are given: how long they wait, their speech, and the program under test if they start it."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from lingua_scheduler.conformance.checks import PeerProfile
@@ -13,7 +13,6 @@ REFUSALS = {PeerProfile.STANDARD: 5, PeerProfile.EXISTING: 3}
 _RECONNECTS = {PeerProfile.STANDARD: 3.0, PeerProfile.EXISTING: 8.0}
 # A peer that comes back later than this after it was dismissed is not noticed.
 QUIET_S = 3.0
-MIN_MEAN_PAUSE_S = 0.05
 
 
 class PeerProgram(Protocol):
@@ -58,11 +57,6 @@ class PeerLost(Exception):
 
 class PeerGone(PeerLost):
     """It did not come back when it had to, so nothing more can be played."""
-
-
-def mean_pause_s(tried_s: Sequence[float]) -> float:
-    """Between tries; they are in order of time."""
-    return (tried_s[-1] - tried_s[0]) / (len(tried_s) - 1)
 
 
 async def arriving(entrance: Entrance, program: PeerProgram | None, within_s: float) -> Line | None:

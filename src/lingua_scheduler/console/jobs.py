@@ -29,6 +29,7 @@ from lingua_sdk.domain.errors import ErrorCode, HttpCode
 T = TypeVar("T")
 
 _AWAY = KnownProblem(503, ErrorCode.SCHEDULER_DEPENDENCY_DOWN.value, "Redis is unavailable")
+_BAD_QUERY = KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "A query parameter is invalid; the detail names it")
 _CROWDED = KnownProblem(503, HttpCode.SERVICE_UNAVAILABLE.value, "Too many lists are requested at once")
 _UNKNOWN = KnownProblem(404, ErrorCode.JOB_NOT_FOUND.value, "No such job, or its record has expired (`job.keep_ms`)")
 
@@ -103,11 +104,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling, views: Views) -> tupl
             handle=latest,
             query=JobsQuery,
             answer=JobList,
-            problems=(
-                KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "A query parameter is invalid; the detail names it"),
-                _CROWDED,
-                _AWAY,
-            ),
+            problems=(_BAD_QUERY, _CROWDED, _AWAY),
         ),
         Operation(
             method="GET",
@@ -121,11 +118,7 @@ def job_operations(lookup: Lookup, cancelling: Cancelling, views: Views) -> tupl
             handle=failures,
             query=FailuresQuery,
             answer=FailureList,
-            problems=(
-                KnownProblem(400, ErrorCode.INVALID_MESSAGE.value, "A query parameter is invalid; the detail names it"),
-                _CROWDED,
-                _AWAY,
-            ),
+            problems=(_BAD_QUERY, _CROWDED, _AWAY),
         ),
         Operation(
             method="GET",

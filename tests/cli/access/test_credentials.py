@@ -2,17 +2,13 @@
 
 import pytest
 
-from lingua_scheduler.cli.access.credentials import KINDS, described, key_id_of, me, state_of
+from lingua_scheduler.cli.access.credentials import described, key_id_of, me, state_of
 from lingua_scheduler.cli.options import Failure
 from lingua_scheduler.domain.access.credentials import Credential
 from lingua_sdk.domain.key_texts import KeyKind, fresh_key
 
 KEY = fresh_key(KeyKind.SERVICE)
 KNOWN = Credential(id=KEY.id, kind=KEY.kind, digest=KEY.digest, signing_key="ab" * 32, expires_ms=1000)
-
-
-def test_every_kind_has_a_name() -> None:
-    assert set(KINDS.values()) == set(KeyKind)
 
 
 def test_an_id_is_named_alone_or_as_it_is_shown() -> None:

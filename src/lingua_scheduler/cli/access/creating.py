@@ -8,8 +8,6 @@ import click
 import msgspec
 
 from lingua_scheduler.cli.access.credentials import (
-    KIND_NAMES,
-    KINDS,
     ROOT,
     RedisPlace,
     at_desk,
@@ -22,7 +20,7 @@ from lingua_scheduler.cli.redis_access import own_redis_options, redis_options
 from lingua_scheduler.cli.wording import clock, now_ms
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, DEFAULT_TENANT, is_tenant
 from lingua_scheduler.domain.access.grants import Pair
-from lingua_scheduler.domain.access.key_wishes import KeyWish
+from lingua_scheduler.domain.access.key_wishes import KIND_NAMES, KINDS, KeyWish, KindName
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.domain.guards.addresses import read_networks
 from lingua_scheduler.domain.nodes.nodes import NODE_ID
@@ -79,7 +77,7 @@ _EXPIRES_HELP = "Valid for so long, such as 90d or 12h."
 @own_redis_options
 @click.option("--json", "as_json", is_flag=True, help="Output JSON.")
 def create(
-    kind: str | None,
+    kind: KindName | None,
     admin: bool,
     expires_in_ms: int | None,
     url: str | None,
@@ -158,7 +156,7 @@ def rotate(
     _show(done.created, "", as_json, replaces=wanted, replaced_ends_ms=done.before.ended_ms())
 
 
-def _kind(kind: str | None, admin: bool, rights: dict[str, Any]) -> KeyKind:
+def _kind(kind: KindName | None, admin: bool, rights: dict[str, Any]) -> KeyKind:
     if admin:
         if kind not in (None, "operator") or rights["role"] or rights["tenant"]:
             raise click.UsageError("--admin stands for --kind operator --role admin --tenant '*'; leave those out")

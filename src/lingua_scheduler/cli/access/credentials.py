@@ -14,6 +14,7 @@ from lingua_scheduler.cli.wording import now_ms
 from lingua_scheduler.domain.access.credential_sets import TooManyCredentials
 from lingua_scheduler.domain.access.credentials import ALL_TENANTS, Credential
 from lingua_scheduler.domain.access.issuers import Issuer
+from lingua_scheduler.domain.access.key_wishes import KIND_NAMES
 from lingua_scheduler.domain.access.principals import Denied, Principal, PrincipalKind
 from lingua_scheduler.domain.access.scopes import EVERYTHING
 from lingua_scheduler.protocol.signals import CredentialsChanged
@@ -23,23 +24,13 @@ from lingua_scheduler.services.access.book import (
     KeyOfFile,
 )
 from lingua_scheduler.services.access.key_desk import KeyDesk
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_scheduler.store.access.credentials import Stored
 from lingua_scheduler.store.store import Store
 from lingua_sdk.domain.key_texts import ID_CHARS, KeyKind, looks_like_a_key, shown
 
 T = TypeVar("T")
 
-# The kinds as one types them.
-KINDS = {
-    "client": KeyKind.CLIENT,
-    "service": KeyKind.SERVICE,
-    "node": KeyKind.NODE,
-    "enrol": KeyKind.ENROLMENT,
-    "operator": KeyKind.OPERATOR,
-    "metrics": KeyKind.METRICS,
-}
-KIND_NAMES = {kind: name for name, kind in KINDS.items()}
 _SHOWN = re.compile(rf"(?:lk_[a-z]{{2}}_)?([0-9A-Za-z]{{{ID_CHARS}}})")
 # In signals: no instance has this name.
 _SENDER = "command"

@@ -23,7 +23,7 @@ from lingua_scheduler.domain.access.claims import (
     read_header,
 )
 from lingua_scheduler.protocol.http_access import WhoAmI
-from lingua_scheduler.settings import AuthSettings
+from lingua_scheduler.setting_sections.access import AuthSettings
 from lingua_sdk.access import AccessDenied
 from lingua_sdk.address import BadAddress
 from lingua_sdk.domain.key_texts import looks_like_a_key

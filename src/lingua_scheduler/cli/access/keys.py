@@ -10,7 +10,6 @@ from rich.text import Text
 
 from lingua_scheduler.cli.access.creating import create, rotate
 from lingua_scheduler.cli.access.credentials import (
-    KIND_NAMES,
     ROOT,
     RedisPlace,
     at_desk,
@@ -28,6 +27,7 @@ from lingua_scheduler.cli.options import Exit, fail
 from lingua_scheduler.cli.redis_access import redis_options
 from lingua_scheduler.cli.wording import clock, counted, now_ms, plain, table_console
 from lingua_scheduler.domain.access.credentials import Credential, is_tenant
+from lingua_scheduler.domain.access.key_wishes import KIND_NAMES
 from lingua_scheduler.services.access.key_desk import KeyDesk
 from lingua_sdk.domain.key_texts import BadKey, KeyText, shown
 

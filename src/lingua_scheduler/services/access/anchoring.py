@@ -1,8 +1,6 @@
 """The leader signs the head of the audit log and writes it to the ordinary log, which leaves the machine."""
 
 import asyncio
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from lingua_scheduler.domain.access.audit_check import AuditCheck, AuditFaultKin
 from lingua_scheduler.domain.access.audit_keys import AuditKeys
 from lingua_scheduler.store.access.audit import AuditStore
 from lingua_scheduler.telemetry import logs
+from lingua_sdk.private_files import write_private
 
 _log = logs.get()
 
@@ -44,18 +43,7 @@ class AnchorMemory:
         known = self.read()
         if known is not None and known.key_id == anchor.key_id and known.head.seq >= anchor.head.seq:
             return
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Made with mode 0600; it gets its name when it is whole.
-        descriptor, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="ascii") as file:
-                file.write(f"{written(anchor)}\n")
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(self._path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        write_private(self._path, f"{written(anchor)}\n".encode("ascii"))
 
 
 class Anchors:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import stat
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +13,7 @@ from lingua_scheduler.domain.access.credential_sets import CredentialSet
 from lingua_scheduler.store.reading import credential_of, issuer_of, revocation_of, written_credential
 from lingua_scheduler.telemetry import logs
 from lingua_sdk.domain.decoding import DECODE_ERRORS
+from lingua_sdk.private_files import write_private
 
 _log = logs.get()
 
@@ -76,19 +76,8 @@ class Backup:
         return found
 
     def _write(self, known: CredentialSet) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         credentials = {name: written_credential(one) for name, one in known.credentials.items()}
-        # Made with mode 0600; it gets its name when it is whole, so a reader sees the old copy or the new one.
-        descriptor, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self._path.name}-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(known._replace(credentials=credentials)._asdict()))
-                file.flush()
-                os.fsync(file.fileno())
-            Path(draft).replace(self._path)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        write_private(self._path, msgspec.json.encode(known._replace(credentials=credentials)._asdict()))
 
 
 def _readable(raw: Mapping[str, msgspec.Raw], parse: Callable[[str, bytes], T | None]) -> dict[str, T]:
