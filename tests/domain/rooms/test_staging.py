@@ -1,3 +1,6 @@
+import pytest
+
+from lingua_scheduler.domain.rooms import staging
 from lingua_scheduler.domain.rooms.staging import (
     CROSSING_S,
     ENTRANCE_S,
@@ -135,3 +138,25 @@ def test_one_that_joins_enters_when_the_others_see_it() -> None:
     # It is asked again when they do.
     assert staging.next_s(is_shown=False) == UNANSWERED_S + 0.1
     assert staging.due(0.1) == [Passing("b", ("1",), is_entering=True)]
+
+
+def test_a_frame_costs_as_little_in_a_room_of_many_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that floods a large room with candidates would hold up all others of the instance."""
+    looked_at = 0
+    ends_s = vars(staging._Link)["ends_s"].fget
+
+    def counted(link: object) -> float:
+        nonlocal looked_at
+        looked_at += 1
+        return float(ends_s(link))
+
+    monkeypatch.setattr(staging._Link, "ends_s", property(counted))
+    room = Staging[str]()
+    members = [f"s-{number}" for number in range(50)]
+    for one in members:
+        for other in members:
+            if one < other:
+                room.offer(one, other, "offer", 0.0)
+    assert room.candidate("s-1", "s-2", "candidate", 0.1) is Ruling.HOLD
+    assert (room.due(0.1), room.next_s()) == ([], UNANSWERED_S)
+    assert looked_at < 10

@@ -65,7 +65,9 @@ class Staging(Generic[F]):
 
     def __init__(self) -> None:
         self._entrances: dict[str, _Entrance[F]] = {}
-        self._links: dict[tuple[str, str], _Link[F]] = {}
+        # Each in the order in which they end: with every frame the next end is asked for, and a room may have many links.
+        self._offered: dict[tuple[str, str], _Link[F]] = {}
+        self._answered: dict[tuple[str, str], _Link[F]] = {}
 
     def enter(self, joiner: str, awaited: frozenset[str], now_s: float) -> None:
         """A member joins. It enters when all offers have come, or after a while."""
@@ -78,14 +80,15 @@ class Staging(Generic[F]):
         self, sender: str, receiver: str, frame: F, now_s: float, *, is_away: bool = False, is_from_away: bool = False
     ) -> Ruling:
         pair = _pair(sender, receiver)
-        link = self._links.get(pair)
+        link = self._find(pair)
         is_crossing = link is not None and link.offered_by == receiver and _stands(link, now_s)
         # Two offers that crossed between two instances meet at both: both must let the same one pass.
         is_first = link is not None and link.is_away and is_from_away and sender < receiver
         if is_crossing and not is_first:
             return Ruling.DROP
+        self._drop(pair)
         held = {} if link is None or link.answered_s is not None else link.held
-        link = self._links[pair] = _Link(sender, now_s, is_away)
+        link = self._offered[pair] = _Link(sender, now_s, is_away)
         # What was sent behind an offer that gave way to this one may still help the answer.
         link.held = held
         entrance = self._entrances.get(receiver)
@@ -96,13 +99,15 @@ class Staging(Generic[F]):
         return Ruling.HOLD
 
     def answer(self, sender: str, receiver: str, now_s: float) -> Ruling:
-        link = self._links.get(_pair(sender, receiver))
-        if link is not None and link.offered_by == receiver and link.answered_s is None:
+        pair = _pair(sender, receiver)
+        link = self._offered.get(pair)
+        if link is not None and link.offered_by == receiver:
             link.answered_s = now_s
+            self._answered[pair] = self._offered.pop(pair)
         return Ruling.PASS
 
     def candidate(self, sender: str, receiver: str, frame: F, now_s: float, *, is_away: bool = False) -> Ruling:
-        link = self._links.get(_pair(sender, receiver))
+        link = self._find(_pair(sender, receiver))
         if is_away or link is None or now_s >= link.ends_s:
             return Ruling.PASS
         held = link.held.setdefault(receiver, [])
@@ -116,8 +121,8 @@ class Staging(Generic[F]):
         self._entrances.pop(session_id, None)
         for entrance in self._entrances.values():
             entrance.awaited.discard(session_id)
-        for pair in [pair for pair in self._links if session_id in pair]:
-            del self._links[pair]
+        for pair in [pair for pair in (*self._offered, *self._answered) if session_id in pair]:
+            self._drop(pair)
 
     def due(self, now_s: float, *, is_shown: bool = True) -> list[Passing[F]]:
         """What may pass now, once. `is_shown`: whether the others see all who have joined, so that these may enter."""
@@ -126,20 +131,26 @@ class Staging(Generic[F]):
             if is_shown and (not entrance.awaited or now_s >= entrance.until_s):
                 del self._entrances[joiner]
                 passing.append(Passing(joiner, tuple(entrance.frames.values()), is_entering=True))
-        for pair, link in list(self._links.items()):
-            if now_s < link.ends_s:
-                continue
-            if link.answered_s is not None:
-                passing += [Passing(receiver, tuple(held)) for receiver, held in link.held.items() if held]
-            del self._links[pair]
+        for links in (self._offered, self._answered):
+            while links and now_s >= (link := next(iter(links.values()))).ends_s:
+                if link.answered_s is not None:
+                    passing += [Passing(receiver, tuple(held)) for receiver, held in link.held.items() if held]
+                del links[next(iter(links))]
         return passing
 
     def next_s(self, *, is_shown: bool = True) -> float | None:
         """When `due` has something to say, if nothing comes before."""
         entrances = self._entrances.values() if is_shown else ()
         times = [entrance.until_s if entrance.awaited else 0.0 for entrance in entrances]
-        times += [link.ends_s for link in self._links.values()]
+        times += [next(iter(links.values())).ends_s for links in (self._offered, self._answered) if links]
         return min(times, default=None)
+
+    def _find(self, pair: tuple[str, str]) -> _Link[F] | None:
+        return self._offered.get(pair) or self._answered.get(pair)
+
+    def _drop(self, pair: tuple[str, str]) -> None:
+        self._offered.pop(pair, None)
+        self._answered.pop(pair, None)
 
 
 def _stands(link: _Link[F], now_s: float) -> bool:
