@@ -65,7 +65,7 @@ class Staging(Generic[F]):
 
     def __init__(self) -> None:
         self._entrances: dict[str, _Entrance[F]] = {}
-        # Each in the order in which they end: with every frame the next end is asked for, and a room may have many links.
+        # Each in the order in which they end: each frame asks for the next end, and a room may have many links.
         self._offered: dict[tuple[str, str], _Link[F]] = {}
         self._answered: dict[tuple[str, str], _Link[F]] = {}
 
