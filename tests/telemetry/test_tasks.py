@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from lingua_scheduler.telemetry import metrics, tasks
 from lingua_scheduler.telemetry.tasks import Nursery, SingleFlight, every, watch_loop
+from lingua_scheduler.telemetry.ticks import Grid
 from tests.support.waiting import until
 
 
@@ -190,7 +191,7 @@ async def test_instances_do_not_march_in_step(monkeypatch: pytest.MonkeyPatch) -
     pauses: list[float] = []
     enough = asyncio.Event()
 
-    async def sleep(seconds: float) -> None:
+    async def sleep(_grid: Grid, seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 200:
             enough.set()
@@ -200,7 +201,7 @@ async def test_instances_do_not_march_in_step(monkeypatch: pytest.MonkeyPatch) -
         pass
 
     with monkeypatch.context() as patched:
-        patched.setattr("lingua_scheduler.telemetry.tasks.asyncio.sleep", sleep)
+        patched.setattr(Grid, "sleep", sleep)
         running = asyncio.create_task(every("tidy", 10.0, chore))
         await enough.wait()
     running.cancel()

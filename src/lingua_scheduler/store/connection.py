@@ -23,7 +23,7 @@ from redis.exceptions import (
 
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
 from lingua_scheduler.store.wire import Wire
-from lingua_scheduler.telemetry import metrics
+from lingua_scheduler.telemetry import metrics, ticks
 from lingua_scheduler.telemetry.tasks import Nursery
 from lingua_sdk.domain.backoff import Backoff
 
@@ -419,8 +419,9 @@ class ServerLine:
 
     async def _watch(self) -> None:
         """A server that hangs keeps its socket open: the oldest unanswered command tells."""
+        grid = ticks.grid()
         while True:
-            await asyncio.sleep(self._timeout_s / 4)
+            await grid.sleep(self._timeout_s / 4)
             if self._waiters and self._clock() - self._oldest_since > self._timeout_s:
                 raise RedisAway(f"no answer for {self._timeout_s:g} s")
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
-from lingua_scheduler.telemetry import logs, metrics
+from lingua_scheduler.telemetry import logs, metrics, ticks
 
 _log = logs.get()
 
@@ -93,13 +93,13 @@ def _take_exception(task: asyncio.Task[Any]) -> None:
 
 
 async def every(name: str, interval_s: float, chore: Callable[[], Awaitable[None]]) -> None:
-    """Run a chore periodically, for ever, with jitter so that instances do not synchronise.
+    """Run a chore periodically, for ever, with jitter so that instances do not synchronise. Chores share their timers.
 
     A failure is counted, not fatal.
     """
-    was_failing = False
+    was_failing, grid = False, ticks.grid()
     while True:
-        await asyncio.sleep(interval_s * random.uniform(0.9, 1.1))
+        await grid.sleep(interval_s * random.uniform(0.9, 1.1))
         try:
             await chore()
             was_failing = False

@@ -1,8 +1,7 @@
 """Notices when this process stood still: frozen, suspended with its machine, or starved of a core."""
 
-import asyncio
-
 from lingua_scheduler.clock import SYSTEM_CLOCK, Clock
+from lingua_scheduler.telemetry import ticks
 
 # The event loop beats this often.
 BEAT_S = 0.25
@@ -31,6 +30,7 @@ class Pulse:
         self._beaten_at_s = now_s
 
     async def keep_beating(self) -> None:
+        grid = ticks.grid()
         while True:
             self.beat()
-            await asyncio.sleep(BEAT_S)
+            await grid.sleep(BEAT_S)
