@@ -1,4 +1,6 @@
-"""A scheduler that says what a collector would find: `python -m tests.support.cycles REDIS_URL`, then SIGUSR1."""
+"""A scheduler that says after SIGUSR1 what a collector would find: `python -m tests.support.cycles URL SETTINGS`.
+
+The settings are JSON, with names as `scheduler_on` takes them."""
 
 import asyncio
 import gc
@@ -6,6 +8,7 @@ import json
 import signal
 import sys
 from collections import Counter
+from typing import Any
 
 import uvloop
 
@@ -29,9 +32,9 @@ def tell_cycles() -> None:
     say(cycles=found)
 
 
-async def main(url: str) -> None:
+async def main(url: str, **settings: Any) -> None:
     logs.configure("error", "json", 100)
-    async with scheduler_on(url, sessions__grace_ms=100, sessions__hangover_manual_ms=20) as (scheduler, _):
+    async with scheduler_on(url, **settings) as (scheduler, _):
         gc.disable()
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, tell_cycles)
         ended = asyncio.Event()
@@ -42,4 +45,4 @@ async def main(url: str) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main(sys.argv[1]))
+        runner.run(main(sys.argv[1], **json.loads(sys.argv[2])))

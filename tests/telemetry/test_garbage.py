@@ -3,61 +3,21 @@
 import asyncio
 import base64
 import gc
-import json
-import signal
 import sys
 import weakref
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from lingua_scheduler.telemetry import garbage
 from lingua_scheduler.telemetry.garbage import DEEP_EVERY_S, Tidier
-from lingua_sdk.processes import die_with_parent, stop
+from tests.support.collecting import watched
 from tests.support.peers import FakeNode, Field, Frame, field, result_of, stay_silent
 from tests.support.servers import RedisProcess
 from tests.support.speech import PACKET
 
 SPEECH = PACKET * 20
 TIMES = 10
-
-
-class Watched:
-    """A scheduler in a process of its own, where nobody else makes garbage and nobody collects it."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-        self.port = 0
-
-    async def said(self, word: str) -> Any:
-        assert self._process.stdout is not None
-        while True:
-            line = json.loads(await asyncio.wait_for(self._process.stdout.readline(), 30))
-            if word in line:
-                return line[word]
-
-    async def cycles(self) -> dict[str, int]:
-        await asyncio.sleep(0.25)  # the grace period of sessions whose socket is gone
-        self._process.send_signal(signal.SIGUSR1)
-        found: dict[str, int] = await self.said("cycles")
-        return found
-
-
-@asynccontextmanager
-async def watched(url: str) -> AsyncIterator[Watched]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.cycles", url),
-        stdout=asyncio.subprocess.PIPE,
-        preexec_fn=die_with_parent,
-    )
-    try:
-        found = Watched(process)
-        found.port = await found.said("port")
-        yield found
-    finally:
-        await stop(process, 10)
 
 
 async def fail(node: FakeNode, job: Frame) -> None:

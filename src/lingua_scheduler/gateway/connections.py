@@ -14,7 +14,7 @@ from aiohttp.web_request import BaseRequest
 from lingua_scheduler.domain.guards.addresses import NOBODY, AddressBook
 from lingua_scheduler.domain.guards.rates import Bucket
 from lingua_scheduler.gateway.fair_queue import SLICE_S, FairQueue, Turn
-from lingua_scheduler.gateway.malformed import DiscreetHandler, forget_frames
+from lingua_scheduler.gateway.malformed import DiscreetHandler, forget_frames, forget_missing_route
 from lingua_scheduler.gateway.paced_transport import PacedTransport
 from lingua_scheduler.gateway.scales import CPU_BURST_S, LEAST_WAIT_S
 from lingua_scheduler.setting_sections.server import ServerSettings
@@ -79,8 +79,7 @@ class Connection(DiscreetHandler):
         # With TLS, its transport.
         self._paced: PacedTransport | None = None
         self.caller = NOBODY
-        # Of the listener for operators.
-        self.is_internal = False
+        self.is_internal = False  # of the listener for operators
         self.local_address = ""
         # Its requests are answered with 429.
         self.is_one_too_many = False
@@ -108,6 +107,11 @@ class Connection(DiscreetHandler):
     def give_back_place(self) -> None:
         meter, self._meter = self._meter, ""
         self._addresses.leave(meter)
+
+    def never_made(self) -> None:
+        """Instead of `connection_lost` where a TLS handshake failed; the parser would hold the connection in a ring."""
+        self.give_back_place()
+        self._parser = None
 
     def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002 - the shape asyncio asks for
         if self._headers_due is not None:
@@ -237,8 +241,7 @@ class Connection(DiscreetHandler):
         finally:
             # Kept by the body with which it ended, and by a route that is none.
             forget_frames(request.content.exception())
-            if isinstance(request, web.Request) and request._match_info is not None:
-                forget_frames(request._match_info.http_exception)
+            forget_missing_route(request)
         if self._messages and (wait_s := self._cpu.take(self._answer_s, monotonic())):
             # To pause reading would not do: up to 32 requests wait here already.
             await asyncio.sleep(max(wait_s, LEAST_WAIT_S))

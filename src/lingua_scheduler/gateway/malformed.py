@@ -43,3 +43,11 @@ def forget_frames(error: BaseException | None) -> None:
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
+
+
+def forget_missing_route(request: web.BaseRequest) -> None:
+    """aiohttp makes a route of each request to an unknown path or with a wrong method, and the route holds itself."""
+    match = request._match_info if isinstance(request, web.Request) else None
+    if match is not None and match.http_exception is not None:
+        forget_frames(match.http_exception)
+        del match.route._handler

@@ -66,18 +66,18 @@ class TlsListener:
             self._begin(accepted)
 
     def _begin(self, accepted: socket.socket) -> None:
-        connection = self._make()
         try:
             peer, here = accepted.getpeername(), accepted.getsockname()
         except OSError:
             # It has left already.
             accepted.close()
             return
+        connection = self._make()
         if connection.arrive(str(peer[0]), str(here[0])):
             accepted.setblocking(False)
             self._tls.handshakes.start(self._shake_hands(accepted, connection))
         else:
-            connection.give_back_place()
+            connection.never_made()
             accepted.close()
             _CUT["sockets"].inc()
 
@@ -93,8 +93,8 @@ class TlsListener:
             )
         except OSError:
             # Too slow, not TLS, an unknown authority, or gone. The peer learns why from its own library.
-            connection.give_back_place()
+            connection.never_made()
             _CUT["handshake"].inc()
         except BaseException:
-            connection.give_back_place()
+            connection.never_made()
             raise
