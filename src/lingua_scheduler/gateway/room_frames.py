@@ -33,10 +33,10 @@ from lingua_sdk.protocol.session import (
 from lingua_sdk.protocol.shapes import ErrorMessage
 
 ROOM_MESSAGES = get_args(RoomIncoming)
-# In the words of earlier schedulers.
 # Changes of a person per minute, in all its sessions: of itself, of whose voice it wants, of the room.
 CHANGES_PER_MIN = 120
 TOO_MANY_CHANGES = "操作过于频繁，请稍后再试 (too many changes; wait a moment)"
+# In the words of earlier schedulers.
 NOT_INITIALISED = "Failed to process message: Session not initialized"
 REDIS_AWAY = "服务暂不可用，请稍后再试 (Redis is unavailable; try again shortly)"
 
