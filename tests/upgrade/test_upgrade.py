@@ -6,14 +6,12 @@ import asyncio
 import os
 import re
 import subprocess
-import sys
 import time
-from asyncio.subprocess import STDOUT
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -22,19 +20,16 @@ import pytest
 from lingua_scheduler.cli.load import crowd
 from lingua_scheduler.cli.load.crowd import Crowd, Plan
 from lingua_scheduler.domain.maintenance.versions import DATA_VERSION
-from lingua_scheduler.store.servers.local_cluster import free_port
 from lingua_scheduler.store.store import Store
 from lingua_sdk.audio import SAMPLE_RATE
 from lingua_sdk.client import Client, Partial, Translation
-from lingua_sdk.processes import die_with_parent, stop
-from tests.support.releases import NoSuchRelease, python_of
+from lingua_sdk.processes import stop
+from tests.support.release_places import UPGRADE, Place, Release, both_releases, started
 from tests.support.servers import RedisProcess
 from tests.support.surprises import SURPRISES
 from tests.support.tones import tone
 from tests.support.waiting import until
 
-# yes: from the previous release; else from this tag or commit.
-UPGRADE = os.environ.get("UPGRADE", "")
 AUDIO = tone(300, SAMPLE_RATE, 1.2).tobytes()
 TALKERS, NODES_EACH, RATE = 12, 2, 3.0
 # Utterances that are translated between two changes, so that both releases have work in each state of the fleet.
@@ -47,76 +42,6 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.skipif(not UPGRADE, reason="a minute or more of speech on two releases: make test-upgrade"),
 ]
-
-
-class Release(NamedTuple):
-    name: str
-    python: Path
-
-
-class Place:
-    """An address at which instances of either release listen, one after the other."""
-
-    def __init__(self, name: str, folder: Path, redis_url: str) -> None:
-        self.port = free_port()
-        self.address = f"ws://127.0.0.1:{self.port}"
-        self.release = ""
-        self._name = name
-        self._folder = folder
-        self._redis_url = redis_url
-        self._process: asyncio.subprocess.Process | None = None
-        self._starts = 0
-
-    async def run(self, release: Release, http: aiohttp.ClientSession) -> None:
-        """Stop what runs here as a service manager does, and start the other release."""
-        await self.stop()
-        self._starts += 1
-        log = self._folder / f"{self._name}-{self._starts}-{release.name}.log"
-        settings = {
-            "logs.format": "json",
-            "server.stop_timeout_ms": 15_000,
-            "watch.interval_ms": 1_000,
-            "privacy.cluster_key_file": self._folder / "cluster.key",
-            "auth.backup_file": self._folder / "credentials.json",
-        }
-        words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
-        serve = ["serve", "--port", str(self.port), "--redis-url", self._redis_url, *words]
-        self._process = await started(release.python, log, "-m", "lingua_scheduler", *serve)
-        self.release = release.name
-
-        async def is_ready() -> bool:
-            assert self._process is not None
-            assert self._process.returncode is None, log.read_text("utf-8")[-2_000:]
-            try:
-                async with http.get(f"http://127.0.0.1:{self.port}/health/ready") as response:
-                    return response.status == 200
-            except aiohttp.ClientError:
-                return False
-
-        await until(is_ready)
-
-    async def stop(self) -> None:
-        if self._process is not None:
-            await stop(self._process, 60.0)
-
-    def logs(self) -> list[str]:
-        return [path.read_text("utf-8") for path in sorted(self._folder.glob(f"{self._name}-*.log"))]
-
-
-async def started(python: Path, log: Path, *words: str) -> asyncio.subprocess.Process:
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_", "PYTHON"))
-    }
-    with log.open("wb") as output:
-        return await asyncio.create_subprocess_exec(
-            str(python),
-            *words,
-            stdout=output,
-            stderr=STDOUT,
-            env=environment,
-            cwd=log.parent,
-            preexec_fn=die_with_parent,
-        )
 
 
 # What a simulated node makes of speech.
@@ -182,15 +107,6 @@ async def nodes_of(releases: tuple[Release, ...], folder: Path, addresses: list[
                 process = await started(release.python, folder / f"{name}.log", script, name, *own)
                 stack.push_async_callback(stop, process, 30.0)
         yield Nodes(folder)
-
-
-def both_releases() -> tuple[Release, Release]:
-    try:
-        return Release("previous", python_of("" if UPGRADE == "yes" else UPGRADE)), Release(
-            "this", Path(sys.executable)
-        )
-    except NoSuchRelease as error:
-        pytest.skip(str(error))
 
 
 def test_the_previous_release_is_another_one_than_this() -> None:
