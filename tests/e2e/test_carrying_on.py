@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 
 from lingua_sdk.client import Client, Result, Translation
-from tests.support.crowds import spoken
 from tests.support.peers import Field, field
 from tests.support.schedulers import ServeProcess, serve_process
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
 from tests.support.wires import Wire, wire
 from tests.support.word_nodes import NodeProcess, word_node
+from tests.support.worded_sound import spoken
 
 START_WITHIN_S = 60.0
 # Long enough to be an utterance of its own.

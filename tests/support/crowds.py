@@ -19,25 +19,15 @@ from lingua_sdk.protocol.session import MissingResult, TranslationResult
 from tests.support.instances import Instance
 from tests.support.peers import FakeNode, Frame, Socket, heartbeat, registration, result_of
 from tests.support.waiting import until
+from tests.support.worded_sound import recognised, spoken
 
 LANGUAGES = ("en", "zh")
 SLOTS = 4
-END = b"|"
 COME_BACK_S = 0.2
 
 
 # Which node, where it is connected, and what it was given to translate.
 OnWords = Callable[[str, int | None, str], None]
-
-
-def spoken(words: str) -> bytes:
-    """Sound in which a node of ours recognises words."""
-    sound = words.encode() + END
-    return sound + bytes(640 - len(sound))
-
-
-def recognised(sound: bytes) -> str:
-    return sound.partition(END)[0].decode()
 
 
 class Said(NamedTuple):

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from lingua_sdk.node import Audio, Node, Pipeline, ShowPartial, run_node
 from lingua_sdk.processes import stop
-from tests.support.crowds import END
 from tests.support.forked import fork_module
+from tests.support.worded_sound import END
 
 
 class Ears:

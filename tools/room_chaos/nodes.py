@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from lingua_sdk.node import Abilities, JobOutput, Node, run_node
 from lingua_sdk.protocol.node import JobAssign
-from tests.support.crowds import recognised
+from tests.support.worded_sound import recognised
 
 SLOTS = 16
 TAKES_S = (0.05, 0.4)

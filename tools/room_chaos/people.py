@@ -12,7 +12,7 @@ import aiohttp
 from lingua_sdk.client import Client
 from lingua_sdk.room_events import Said, Unheard
 from lingua_sdk.rooms import Room
-from tests.support.crowds import spoken
+from tests.support.worded_sound import spoken
 
 
 class Person:
