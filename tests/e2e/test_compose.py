@@ -256,6 +256,16 @@ def test_files_that_are_mounted_exist(name: str) -> None:
     assert {source for source in sources if not source.startswith(".")} <= set(whole.get("volumes", {}))
 
 
+def test_contributors_run_the_source_of_both_distributions_and_it_is_watched() -> None:
+    distributions = {folder.resolve() for folder in (ROOT / "src", ROOT / "lingua-sdk" / "src")}
+    for service in services("compose.dev.yaml").values():
+        mounts = dict(volume.removesuffix(":ro").split(":") for volume in service["volumes"])
+        paths = service["environment"]["PYTHONPATH"].split(":")
+        assert {(COMPOSE / source).resolve() for source, inside in mounts.items() if inside in paths} == distributions
+        watched = {(COMPOSE / one["path"]).resolve(): one["action"] for one in service["develop"]["watch"]}
+        assert {path for path, action in watched.items() if action == "restart"} == distributions
+
+
 def test_promtool_accepts_the_configuration_of_prometheus(tmp_path: Path) -> None:
     program = shutil.which("promtool")
     if program is None:
