@@ -552,6 +552,24 @@ async def test_audio_that_was_not_taken_is_sent_again_after_a_pause(
     await client.__aexit__(None, None, None)
 
 
+async def test_outcomes_that_come_after_a_refusal_are_heard(
+    scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler that is stopping takes nothing any more, and what it still sends no other one has."""
+    monkeypatch.setattr("lingua_sdk.client.REFUSED_PAUSE_S", 0.02)
+    client, call = await resumable(scheduler)
+    await client.utterance(PCM16)
+    await client.utterance(PCM16)
+    await call.send({"type": "error", "code": "NODE_OVERLOADED", "message": "the scheduler is stopping"})
+    missing = {"type": "missing_result", "session_id": "s-00000001", "utterance_index": 0, "reason": "no_text"}
+    await call.send(missing | {"created_at_ms": 1})
+    call = await scheduler.call()
+    assert (await call.next("session_init"))["last_utterance_index"] == 0
+    await call.send(RESUMABLE | {"resumed": True, "next_seq": 0, "next_utterance_index": 1})
+    assert (await call.next("utterance"))["utterance_index"] == 1
+    await client.__aexit__(None, None, None)
+
+
 async def test_a_scheduler_whose_redis_is_away_is_asked_again(scheduler: FakeScheduler) -> None:
     client, call = await resumable(scheduler)
     call.drop()

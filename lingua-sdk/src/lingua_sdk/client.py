@@ -367,10 +367,10 @@ class Client:
             case SessionCloseAck():
                 self.is_finished = self._is_over = True
             case ErrorMessage(code=ErrorCode.NODE_OVERLOADED.value) if self._init.resume_token is not None:
-                # Something was not accepted; the acknowledgement of the resumed session tells what is missing.
+                # Something was not accepted; the acknowledgement of the resumed session tells what is missing. Outcomes
+                # that come until then are read: an instance that is stopping is the only one that has them.
                 self._paused_until_s = time.monotonic() + REFUSED_PAUSE_S
-                await asyncio.sleep(REFUSED_PAUSE_S)
-                await self._resume()
+                self._line.end_in(REFUSED_PAUSE_S)
             case ErrorMessage():
                 raise SessionFailed(f"{message.code}: {message.message}")
 

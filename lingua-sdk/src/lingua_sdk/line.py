@@ -44,6 +44,7 @@ class SessionLine:
         self._refresher = Refresher(self._access, self.post)
         self.addresses = Addresses(address, "/ws/session")
         self.socket: WebSocket | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     async def open(self, init: SessionInit) -> SessionInitAck:
         """Connect to the first address that answers; raises the last failure, or AccessDenied."""
@@ -94,6 +95,11 @@ class SessionLine:
         self._access.must_not_be_dismissed(self.socket.close_code)
         return None
 
+    def end_in(self, pause_s: float) -> None:
+        """Close the connection then. What comes until the scheduler has closed it too can still be read."""
+        if self._ending is None and self.socket is not None:
+            self._ending = asyncio.create_task(_end(self.socket, pause_s))
+
     async def close(self) -> None:
         await self._hang_up()
 
@@ -129,6 +135,14 @@ class SessionLine:
 
     async def _hang_up(self) -> None:
         self._refresher.stop()
+        ending, self._ending = self._ending, None
+        if ending is not None:
+            ending.cancel()
         socket, self.socket = self.socket, None
         if socket is not None:
             await socket.close()
+
+
+async def _end(socket: WebSocket, pause_s: float) -> None:
+    await asyncio.sleep(pause_s)
+    await socket.close()

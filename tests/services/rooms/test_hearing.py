@@ -211,6 +211,14 @@ async def test_another_instance_is_given_what_only_we_may_have(speaker: str, is_
     assert [(one.utterance.seq, one.listener) for one in found] == ([(1, "dee")] if is_ours else [])
 
 
+async def test_what_was_said_here_is_given_to_another_instance_also_when_its_speaker_has_gone_on() -> None:
+    """Both the speaker and the listener may have moved there, and that instance had no one who could tell it."""
+    scene = Scene(Bob="pt", ann="en", cho="zh")
+    scene.hearing.take(scene.here, said(1, speaker="Bob"), is_ours=True)
+    found = scene.hearing.missed_by(scene.here, RoomMissed(str(NAME), "id", 0, "dee", "zh"))
+    assert [(one.utterance.seq, one.listener) for one in found] == [(1, "dee")]
+
+
 async def test_what_was_missed_is_given_to_the_one_who_asked() -> None:
     scene = Scene(Bob="en", ann="zh", cho="zh")
     scene.hearing.said(said(1, listener="ann"), LETTER)

@@ -94,9 +94,9 @@ class Hearing:
         elif (session := here.session(message.listener)) is not None:
             self._replay(here, session, message)
 
-    def take(self, here: RoomHere, said: RoomSaid) -> None:
-        """An outcome for the listeners of a language who are here."""
-        if self._replays.add(said):
+    def take(self, here: RoomHere, said: RoomSaid, *, is_ours: bool = False) -> None:
+        """An outcome for the listeners of a language who are here. `is_ours`: it was said at this instance."""
+        if self._replays.add(said, is_ours=is_ours):
             self._note(here, said)
         spoken, now_ms = said.utterance, self._now_ms()
         self._expect(here, spoken)
@@ -226,13 +226,18 @@ class Hearing:
             feed.admit(listener, is_missed)
 
     def missed_by(self, here: RoomHere, message: RoomMissed) -> list[RoomSaid]:
-        """What this instance has for a listener of another one: of speakers who are here, or at no instance now."""
+        """What this instance has for a listener of another one: what was said here, and what speakers said who are here
+        or at no instance now."""
         return [
             msgspec.structs.replace(said, listener=message.listener)
             for said in self._replays.since(message.room_id, message.seq, MAX_REPLAYED)
             if is_for(message.language, said.utterance, said.language)
             and said.utterance.speaker != message.listener
-            and (said.utterance.speaker in here.sessions or here.state.find(said.utterance.speaker) is None)
+            and (
+                said.utterance.speaker in here.sessions
+                or here.state.find(said.utterance.speaker) is None
+                or self._replays.is_ours(said)
+            )
         ]
 
     def find(self, room: str, room_id: str) -> RoomHere | None:

@@ -10,6 +10,7 @@ from lingua_scheduler.protocol.bus import RoomSaid
 class _Kept(NamedTuple):
     at_s: float
     said: RoomSaid
+    is_ours: bool
 
 
 # How often a session gets them: they may be many megabytes, from each instance. A connection may break several times.
@@ -36,13 +37,13 @@ class Replays:
     def may_ask(self, session_id: str) -> bool:
         return self._allowances.take(session_id, self._clock())
 
-    def add(self, said: RoomSaid) -> bool:
-        """False if it was known."""
+    def add(self, said: RoomSaid, *, is_ours: bool = False) -> bool:
+        """False if it was known. `is_ours`: it was said at this instance."""
         key = said.room_id, said.utterance.seq, said.language
         if key in self._kept:
             return False
         now_s = self._clock()
-        self._kept[key] = _Kept(now_s, said)
+        self._kept[key] = _Kept(now_s, said, is_ours)
         self.held_bytes += _size(said)
         while self._kept:
             oldest = next(iter(self._kept))
@@ -50,6 +51,10 @@ class Replays:
                 break
             self.held_bytes -= _size(self._kept.pop(oldest).said)
         return True
+
+    def is_ours(self, said: RoomSaid) -> bool:
+        kept = self._kept.get((said.room_id, said.utterance.seq, said.language))
+        return kept is not None and kept.is_ours
 
     def since(self, room_id: str, seq: int, most: int) -> list[RoomSaid]:
         """What was said in a room after `seq`, in its order; the latest, if it is more than `most`."""

@@ -228,7 +228,7 @@ class RoomSpeech:
         if isinstance(answer, TranslationResult):
             answer.scheduler_sent_at_ms = int(wall_ms())
         said = RoomSaid(str(here.state.name), here.state.room_id, spoken, language, codec.encode(answer))
-        self._hearing.take(here, said)
+        self._hearing.take(here, said, is_ours=True)
         letter = self._send(instances_of(here.state, spoken, language) | utterance.asking, said)
         if letter is not None:
             utterance.letters.append(letter)
