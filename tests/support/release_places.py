@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import STDOUT
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,13 +28,14 @@ class Release(NamedTuple):
 class Place:
     """An address at which instances of either release listen, one after the other."""
 
-    def __init__(self, name: str, folder: Path, redis_url: str) -> None:
+    def __init__(self, name: str, folder: Path, redis_url: str, settings: Mapping[str, object] | None = None) -> None:
         self.port = free_port()
         self.address = f"ws://127.0.0.1:{self.port}"
         self.release = ""
         self._name = name
         self._folder = folder
         self._redis_url = redis_url
+        self._settings = settings or {}
         self._process: asyncio.subprocess.Process | None = None
         self._starts = 0
 
@@ -48,6 +50,7 @@ class Place:
             "watch.interval_ms": 1_000,
             "privacy.cluster_key_file": self._folder / "cluster.key",
             "auth.backup_file": self._folder / "credentials.json",
+            **self._settings,
         }
         words = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
         serve = ["serve", "--port", str(self.port), "--redis-url", self._redis_url, *words]
@@ -73,7 +76,7 @@ class Place:
         return [path.read_text("utf-8") for path in sorted(self._folder.glob(f"{self._name}-*.log"))]
 
 
-async def started(python: Path, log: Path, *words: str) -> asyncio.subprocess.Process:
+async def started(python: Path, log: Path, *words: str, folder: Path | None = None) -> asyncio.subprocess.Process:
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("LINGUA_", "OTEL_", "PYTHON"))
     }
@@ -84,7 +87,7 @@ async def started(python: Path, log: Path, *words: str) -> asyncio.subprocess.Pr
             stdout=output,
             stderr=STDOUT,
             env=environment,
-            cwd=log.parent,
+            cwd=folder or log.parent,
             preexec_fn=die_with_parent,
         )
 

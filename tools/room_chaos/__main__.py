@@ -19,7 +19,7 @@ import click
 from lingua_scheduler.store.servers.embedded import shipped_binary
 from tools.chaos.servers import Servers
 from tools.chaos.world import Child, instance
-from tools.room_chaos.people import Person, deaf
+from tools.room_chaos.people import Fault, Person, deaf, judged
 
 LANGUAGES = ("en", "zh", "pt", "ja", "fr")
 KILL_EVERY_S = 10.0
@@ -32,11 +32,6 @@ class Order(NamedTuple):
     people: int
     instances: int
     pace_s: float
-
-
-class Fault(NamedTuple):
-    who: str
-    what: str
 
 
 @click.command()
@@ -90,8 +85,12 @@ async def _run(order: Order, folder: Path) -> list[Fault]:
         stack.push_async_callback(ears.close)
         await _joined(http, addresses[0], len(nodes))
         until_s = time.monotonic() + order.minutes * 60
+
+        def is_over() -> bool:
+            return time.monotonic() >= until_s
+
         talks = [
-            asyncio.create_task(person.talk(until_s, random.Random(f"{order.seed} {person.name}"), order.pace_s))
+            asyncio.create_task(person.talk(is_over, random.Random(f"{order.seed} {person.name}"), order.pace_s))
             for person in people
         ]
         await _break(until_s, schedulers, nodes, dice)
@@ -121,30 +120,8 @@ async def _break(until_s: float, schedulers: list[Child], nodes: list[Child], di
 async def _settled(people: list[Person]) -> list[Fault]:
     """Wait until all is read, or for long enough; then what is wrong."""
     deadline_s = time.monotonic() + SETTLE_S
-    while (faults := _judged(people)) and time.monotonic() < deadline_s:
+    while (faults := judged(people)) and time.monotonic() < deadline_s:
         await asyncio.sleep(1)
-    return faults
-
-
-def _judged(people: list[Person]) -> list[Fault]:
-    faults: list[Fault] = []
-    for reader in people:
-        expected = {words for person in people if person is not reader for words in person.said}
-        read = [words for _, words, _ in reader.read if words is not None]
-        untold = sum(words is None for _, words, _ in reader.read)
-        faults += [
-            Fault(reader.name, f"read {words} {times} times") for words, times in Counter(read).items() if times > 1
-        ]
-        faults += [Fault(reader.name, f"read {words}, which no one said") for words in set(read) - expected]
-        missing = len(expected - set(read)) - untold
-        if missing:
-            among = " ".join(sorted(expected - set(read))[:8])
-            faults.append(Fault(reader.name, f"{missing} of {len(expected)} have no outcome; among {among}"))
-        highest = 0
-        for seq, _, is_late in reader.read:
-            if seq is not None and seq < highest and not is_late:
-                faults.append(Fault(reader.name, f"read {seq} after {highest}, not marked as late"))
-            highest = max(highest, seq or 0)
     return faults
 
 

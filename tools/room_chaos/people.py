@@ -4,8 +4,9 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 import aiohttp
 
@@ -13,6 +14,11 @@ from lingua_sdk.client import Client
 from lingua_sdk.room_events import Said, Unheard
 from lingua_sdk.rooms import Room
 from tests.support.worded_sound import spoken
+
+
+class Fault(NamedTuple):
+    who: str
+    what: str
 
 
 class Person:
@@ -42,14 +48,12 @@ class Person:
         said_at = [person.said for person in everyone]
         self._reading = asyncio.create_task(self._read(said_at))
 
-    async def talk(self, until_s: float, dice: random.Random, pace_s: float) -> None:
+    async def talk(self, is_over: Callable[[], bool], dice: random.Random, pace_s: float) -> None:
         """Sentences with pauses; several people speak at once by chance."""
         assert self._room is not None
-        serial = 0
-        while time.monotonic() < until_s:
+        while not is_over():
             await asyncio.sleep(dice.expovariate(1 / pace_s))
-            words = f"{self.name}-{serial}"
-            serial += 1
+            words = f"{self.name}-{len(self.said)}"
             self.said[words] = time.monotonic()
             await self._room.say(spoken(words))
 
@@ -84,3 +88,26 @@ async def deaf(http: aiohttp.ClientSession, address: str, code: str) -> aiohttp.
     await socket.receive()
     await socket.send_json({"type": "room_join", "room_code": code, "preferred_lang": "zh", "room_events": True})
     return socket
+
+
+def judged(people: list[Person]) -> list[Fault]:
+    """What is wrong: each reads every utterance of the others once and in order, or is told that it has no text."""
+    faults: list[Fault] = []
+    for reader in people:
+        expected = {words for person in people if person is not reader for words in person.said}
+        read = [words for _, words, _ in reader.read if words is not None]
+        untold = sum(words is None for _, words, _ in reader.read)
+        faults += [
+            Fault(reader.name, f"read {words} {times} times") for words, times in Counter(read).items() if times > 1
+        ]
+        faults += [Fault(reader.name, f"read {words}, which no one said") for words in set(read) - expected]
+        missing = len(expected - set(read)) - untold
+        if missing:
+            among = " ".join(sorted(expected - set(read))[:8])
+            faults.append(Fault(reader.name, f"{missing} of {len(expected)} have no outcome; among {among}"))
+        highest = 0
+        for seq, _, is_late in reader.read:
+            if seq is not None and seq < highest and not is_late:
+                faults.append(Fault(reader.name, f"read {seq} after {highest}, not marked as late"))
+            highest = max(highest, seq or 0)
+    return faults
