@@ -290,9 +290,9 @@ def _oversold(seen: Evidence) -> list[Problem]:
         if not _has_just_thawed(one, seen.faults)
     ]
     problems += [
-        Problem("oversold", one.at_s, f"{one.node} has {one.leases} leases on {one.slots} slots in Redis")
+        Problem("oversold", one.at_s, f"{one.node} has leases for {one.jobs} jobs on {one.slots} slots in Redis")
         for one in seen.ledger
-        if one.leases > one.slots
+        if one.jobs > one.slots
     ]
     by_socket: dict[tuple[str, str, int], list[Worked]] = defaultdict(list)
     for worked in seen.worked:

@@ -93,11 +93,11 @@ class Refused(NamedTuple):
 
 
 class Ledger(NamedTuple):
-    """A look at Redis: a node with more leases than slots."""
+    """A look at Redis: a node with leases for more jobs than it has slots."""
 
     at_s: float
     node: str
-    leases: int
+    jobs: int
     slots: int
 
 

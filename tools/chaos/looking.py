@@ -28,7 +28,7 @@ MAIL = re.compile(r"\{instance:([^}]+)\}:(?:inbox|adopter)$")
 
 
 class Watch:
-    """Every second: does a node hold more leases than slots, and how large are the processes?"""
+    """Every second: does a node hold leases for more jobs than slots, and how large are the processes?"""
 
     def __init__(self, redis: Servers, children: Sequence[Child], seen: Evidence) -> None:
         self._redis = redis
@@ -49,22 +49,28 @@ class Watch:
 
     async def _look_at_leases(self) -> None:
         for shard in range(SHARDS):
-            leases, limits = await leases_of(self._redis, shard)
+            jobs, limits = await leased_jobs(self._redis, shard)
             self.looks += bool(limits)
-            for node, count in leases.items():
+            for node, count in jobs.items():
                 if node in limits and count > limits[node] and not node.startswith(ATTACKER):
                     self._seen.ledger.append(Ledger(time.monotonic(), node, count, limits[node]))
 
 
-async def leases_of(redis: Servers, shard: int) -> tuple[Counter[str], dict[str, int]]:
-    """Leases by node, and slots by node, as Redis has them in one moment."""
+async def leased_jobs(redis: Servers, shard: int) -> tuple[Counter[str], dict[str, int]]:
+    """Jobs with a lease by node, and slots by node, as Redis has them in one moment.
+
+    A job may have two leases at one node for a while: one that is overdue, and the one it was adopted with because the
+    node still runs it. It takes one slot.
+    """
     base = f"{PREFIX}:{{s{shard}}}"
     script = "return {redis.call('ZRANGE', KEYS[1], 0, -1), redis.call('HGETALL', KEYS[2])}"
     for number in range(len(redis)):
         with contextlib.suppress(*Unanswered):  # of a Cluster one master answers
             leases, limits = await redis.command(number, "EVAL", script, 2, f"{base}:leases", f"{base}:limits")
-            counted = Counter(lease.rsplit("#", 1)[-1] for lease in leases)
-            return counted, {node: int(slots) for node, slots in zip(limits[::2], limits[1::2], strict=True)}
+            pairs = {(lease.partition("#")[0], lease.rpartition("#")[2]) for lease in leases}
+            return Counter(node for _, node in pairs), {
+                node: int(slots) for node, slots in zip(limits[::2], limits[1::2], strict=True)
+            }
     return Counter(), {}
 
 

@@ -183,7 +183,7 @@ class Run:
         return all(_listens(instance.port) for instance in self._instances)
 
     async def _are_registered(self) -> bool:
-        slots = [(await looking.leases_of(self._redis, shard))[1] for shard in range(looking.SHARDS)]
+        slots = [(await looking.leased_jobs(self._redis, shard))[1] for shard in range(looking.SHARDS)]
         return sum(map(len, slots)) >= NODES_A_PROCESS * len(self._nodes)
 
     async def _end_processes(self) -> None:
