@@ -1,5 +1,6 @@
 """Where a conversation goes on elsewhere: nothing that was heard is said again, everything else is."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from lingua_scheduler.domain.sessions.handover import (
     beginning,
     heard_without_gap,
 )
-from lingua_scheduler.domain.sessions.utterances import CutRules
+from lingua_scheduler.domain.sessions.utterances import Cut, CutRules
 
 # Three utterances of one turn each, then a long speech in two parts.
 CUTS = (
@@ -60,31 +61,45 @@ RULES = CutRules(pause_ms=30, max_duration_ms=100, max_bytes=12, hangover_auto_m
 def test_wherever_it_breaks_every_byte_is_heard_once(
     frames: list[tuple[int, int, int, bool]], data: st.DataObject
 ) -> None:
-    """A client sends numbered frames, the instance dies at some point, the client sends again what it is asked for."""
+    """A client sends numbered frames, instances die at some point, the client sends again what it is asked for."""
     said = [bytes((number * 7 + place) % 256 for place in range(size)) for number, (_, size, _, _) in enumerate(frames)]
-    first = Conversation[str]("s", RULES, 1_000, 100)
-    now_ms, cuts = 0.0, []
-    dies_at = data.draw(st.integers(0, len(frames)))
-    for seq, (pause_ms, _, length_ms, is_final) in enumerate(frames[:dies_at]):
-        now_ms += pause_ms
-        cuts += first.tick(now_ms).cuts
-        cuts += first.chunk(seq, said[seq], length_ms, is_final, now_ms)
-    last_heard = data.draw(st.integers(-1, len(cuts) - 1))
-    heard = b"".join(cut.audio for cut in cuts[: last_heard + 1])
+    now_ms, begin, heard = 0.0, Beginning(), list[Cut]()
+    for life in range(data.draw(st.integers(2, 4), "lives")):
+        here = Conversation[str]("s", RULES, 1_000, 100)
+        if life:
+            here.begin_at(begin)
+            here.resumed()
+        cuts = list[Cut]()
+        dies_at = data.draw(st.integers(begin.next_seq, max(begin.next_seq, len(frames))), "dies at")
+        for seq in range(begin.next_seq, min(dies_at, len(frames))):
+            pause_ms, _, length_ms, is_final = frames[seq]
+            now_ms += pause_ms
+            cuts += here.tick(now_ms).cuts
+            cuts += here.chunk(seq, said[seq], length_ms, is_final, now_ms)
+        assert [cut.utterance_index for cut in cuts] == list(range(len(heard), len(heard) + len(cuts)))
+        heard += cuts[: data.draw(st.integers(0, len(cuts)), "heard")]
+        begin = beginning(list(here.cuts), len(heard) - 1)
 
-    begin = beginning(list(first.cuts), last_heard)
-    second = Conversation[str]("s", RULES, 1_000, 100)
-    second.begin_at(begin)
-    second.resumed()
-    again = []
+    last = Conversation[str]("s", RULES, 1_000, 100)
+    last.begin_at(begin)
+    last.resumed()
+    again = list[Cut]()
     for seq, (pause_ms, _, length_ms, is_final) in enumerate(frames):
         if seq >= begin.next_seq:
             now_ms += pause_ms
-            again += second.tick(now_ms).cuts
-            again += second.chunk(seq, said[seq], length_ms, is_final, now_ms)
-    again += second.close()
-    assert heard + b"".join(cut.audio for cut in again) == b"".join(said)
-    assert [cut.utterance_index for cut in again] == list(range(last_heard + 1, last_heard + 1 + len(again)))
+            again += last.tick(now_ms).cuts
+            again += last.chunk(seq, said[seq], length_ms, is_final, now_ms)
+    again += last.close()
+    assert b"".join(cut.audio for cut in [*heard, *again]) == b"".join(said)
+    assert [cut.utterance_index for cut in again] == list(range(len(heard), len(heard) + len(again)))
+
+
+@pytest.mark.parametrize("last_heard", range(5))
+def test_what_was_heard_elsewhere_is_not_asked_for_again_though_nothing_was_said_here(last_heard: int) -> None:
+    begin = beginning(CUTS, last_heard)
+    here = Conversation[str]("s", RULES, 1_000, 100)
+    here.begin_at(begin)
+    assert beginning(list(here.cuts), last_heard) == begin
 
 
 def test_a_token_is_the_session_and_its_secret() -> None:

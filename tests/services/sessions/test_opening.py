@@ -258,6 +258,26 @@ async def test_a_session_that_goes_on_elsewhere_keeps_the_node_of_its_turn_and_w
     assert claimed.resume_token == session.resume_token
 
 
+@pytest.mark.parametrize("init", [INIT, TALK])
+async def test_what_was_heard_is_known_after_two_takeovers_and_a_lost_record_between_them(
+    store: Store, here: Front, there: Front, init: SessionInit
+) -> None:
+    """The instance in the middle wrote the record anew, though nothing was said while it had the session."""
+    session, socket = await here.open(init)
+    session.conversation.begin_at(Beginning(4, 30, 2))
+    await here.life.note(session)
+    await here.detach(session, socket)
+    third = Front(store, "c")
+    await third.life.presence.join()
+    token, last = (session.resume_token, 3) if init is TALK else ("", None)
+    for front in (there, third):
+        taken = await front.openings._claim(session.session_id, at(ADDRESS), token, last)
+        assert taken is not None
+        assert (taken.conversation.next_index, taken.conversation.next_seq) == (4, 30)
+        await store.line.call("DEL", store.keys.session(session.session_id))
+        await front.life.note(taken)
+
+
 OTHERS = [user("bob"), user("ada", "beta"), service("ada"), LOCAL]
 
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lingua_scheduler.domain.cluster.instances import PresenceOutcome
-from lingua_scheduler.domain.sessions.handover import CutNote
+from lingua_scheduler.domain.sessions.handover import Beginning, CutNote
 from lingua_scheduler.domain.sessions.terms import Terms
 from lingua_scheduler.protocol.sealing import TokenSeal
 from lingua_scheduler.services.attempts.peers import ClientPeer
@@ -566,6 +566,11 @@ def test_what_a_client_that_does_not_say_has_heard(
 ) -> None:
     outcomes = [outcome(index) for index in parked]
     assert _heard_at_least(cuts_at(*cuts), outcomes, has_token=has_token) == heard
+
+
+def test_what_was_heard_before_a_takeover_is_heard() -> None:
+    cuts = [Beginning(5, 30, 2).as_cut(), *cuts_at(5, 6)]
+    assert [_heard_at_least(cuts[:number], [], has_token=True) for number in (1, 2, 3)] == [4, 4, 4]
 
 
 async def test_who_holds_a_session_is_told_that_it_was_taken_and_only_once_it_is_held(store: Store) -> None:

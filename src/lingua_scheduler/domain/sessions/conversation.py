@@ -122,6 +122,8 @@ class Conversation(Generic[T]):
         self._has_begun = True
         self._cutter.begin_at(beginning.next_index, beginning.turn)
         self._received = Received(beginning.next_seq)
+        if beginning.next_index:
+            self._cuts.append(beginning.as_cut())
 
     def resumed(self) -> None:
         """The client knows which chunks we have; repeated chunks are ignored."""

@@ -67,6 +67,11 @@ class CutNote(NamedTuple):
     turn: int
     closes_turn: bool
 
+    @property
+    def last_heard_before(self) -> int:
+        """What was made of no frames stands for all that the client had heard when its session was taken over."""
+        return self.utterance_index - (self.first_seq < self.end_seq)
+
 
 class Beginning(NamedTuple):
     """Where a session continues: the number of the next utterance, and its first frame."""
@@ -76,6 +81,11 @@ class Beginning(NamedTuple):
     turn: int = 0
     # Whether the previous turn continues.
     continues_turn: bool = False
+
+    def as_cut(self) -> CutNote:
+        """For whoever takes the session over next, though nothing is said until then: it continues here."""
+        turn = self.turn if self.continues_turn else self.turn - 1
+        return CutNote(self.next_index - 1, self.next_seq, self.next_seq, turn, closes_turn=not self.continues_turn)
 
 
 def beginning(cuts: Sequence[CutNote], last_heard: int) -> Beginning:

@@ -374,7 +374,7 @@ def _heard_at_least(cuts: Sequence[CutNote], outcomes: Sequence[Answer], *, has_
     """
     first_parked = outcomes[0].utterance_index if outcomes else None
     if has_token:
-        return min((cut.utterance_index for cut in cuts), default=first_parked or 0) - 1
+        return min((cut.last_heard_before for cut in cuts), default=(first_parked or 0) - 1)
     if first_parked is not None:
         return first_parked - 1
     return cuts[-1].utterance_index if cuts else -1
