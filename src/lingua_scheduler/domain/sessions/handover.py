@@ -83,7 +83,7 @@ class Beginning(NamedTuple):
     continues_turn: bool = False
 
     def as_cut(self) -> CutNote:
-        """For whoever takes the session over next, though nothing is said until then: it continues here."""
+        """For the next instance that takes the session over, though nothing is said until then: it continues here."""
         turn = self.turn if self.continues_turn else self.turn - 1
         return CutNote(self.next_index - 1, self.next_seq, self.next_seq, turn, closes_turn=not self.continues_turn)
 
