@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler import app
+from lingua_scheduler.assembly import rooms
 from lingua_scheduler.store.keys import TABLE
 from tests.support.lost_keys import are_back, delete, is_any
 from tests.support.room_party import party
@@ -18,7 +18,7 @@ FORGOTTEN = "guesses"
 
 
 async def test_every_kind_of_key_of_rooms_may_be_lost(redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "ROOMS_S", 0.3)
+    monkeypatch.setattr(rooms, "ROOMS_S", 0.3)
     async with party(redis.url) as people:
         await people.all_hear_each()
         wrong = people.store.keys.guesses("default")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler import app
+from lingua_scheduler.assembly import access
 from lingua_scheduler.domain.access.credentials import tenant_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.services.access import book
@@ -29,7 +30,7 @@ async def test_every_kind_of_key_about_access_may_be_lost(
     redis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app, "STOCK_S", 0.2)
-    monkeypatch.setattr(app, "KEY_USES_S", 0.3)
+    monkeypatch.setattr(access, "KEY_USES_S", 0.3)
     monkeypatch.setattr(book, "WHOLE_EVERY", 2)
     settings = {"auth__refresh_ms": 200, "pools__private_only": ["acme"], "pools__refresh_ms": 1_000}
     async with tenants_at(redis.url, tmp_path, **settings) as tenants:

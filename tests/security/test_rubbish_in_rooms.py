@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from lingua_scheduler import app
+from lingua_scheduler.assembly import rooms
 from lingua_scheduler.store.keys import TABLE
 from lingua_scheduler.store.maintenance.checkup import Checkup
 from lingua_scheduler.store.store import Store
@@ -21,7 +21,7 @@ RUBBISH: list[bytes | str] = [b"\xff\xfe", "two words", "", "{", "[" * 2_000, "9
 async def test_a_room_goes_on_while_every_kind_of_its_keys_is_soiled(
     server: RedisProcess, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app, "ROOMS_S", 0.3)
+    monkeypatch.setattr(rooms, "ROOMS_S", 0.3)
     dice = random.Random(7)
     async with party(server.url) as people:
         await people.all_hear_each()
