@@ -311,7 +311,34 @@ async def test_while_nobody_could_beat_silence_proves_nothing(watch: Watch) -> N
     assert presence.counts_as_alive("b")
     watch.now_s += 0.1
     await watch.look(a=0, b=9_000)
-    assert [found.instance_id for found in await presence.dead()] == ["b"]
+    assert [found.instance_id for found in await presence.dead()] == ["b", "c", "d"]
+
+
+async def test_whose_entry_is_lost_in_silence_is_dead_and_is_not_forgotten_before_its_time(watch: Watch) -> None:
+    """Redis lost the list after it died, so that it cannot be written again; its letters wait all the same."""
+    await watch.look(a=0, b=2_000)
+    presence = await watch.look(a=0)
+    assert await presence.dead() == []
+    watch.now_s += 3.9
+    assert await presence.dead() == []
+    watch.now_s += 0.1
+    assert [(found.instance_id, found.silent_ms) for found in await presence.dead()] == [("b", 6_000)]
+    await watch.look(a=0, b=0)
+    assert await presence.dead() == []  # it lives
+    await watch.look(a=0)
+    watch.now_s += SETTINGS.forget_ms / 1000
+    await watch.look(a=0)
+    # Long enough to be forgotten by the adopter of its inbox, and then by us.
+    assert [found.silent_ms for found in await presence.dead()] == [SETTINGS.forget_ms]
+    watch.now_s += 2 * SETTINGS.dead_ms / 1000
+    await watch.look(a=0)
+    assert await presence.dead() == []
+
+
+async def test_who_was_forgotten_on_purpose_is_not_remembered(watch: Watch) -> None:
+    await watch.look(a=0, b=SETTINGS.forget_ms + 1)
+    presence = await watch.look(a=0)
+    assert await presence.dead() == []
 
 
 async def test_after_a_standstill_of_our_own_nobody_is_judged_for_a_while(watch: Watch) -> None:

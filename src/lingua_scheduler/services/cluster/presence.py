@@ -33,6 +33,8 @@ class Presence:
         self._settings = settings
         self._copy: dict[str, Instance] = {}
         self._copied_at = float("-inf")
+        # All that were in Redis lately, and when they were: an entry that is lost after its instance died stays lost.
+        self._seen: dict[str, tuple[Instance, float]] = {}
         # What each of the living can open, and can do.
         self._able_are_all: frozenset[str] = frozenset()
         self.looking = SingleFlight[dict[str, Instance]]()
@@ -138,11 +140,12 @@ class Presence:
         return await self.looking.join(self._look)
 
     async def dead(self) -> list[Instance]:
-        """Dead instances; none while silence proves nothing."""
+        """Dead instances, also those whose entry Redis has lost; none while silence proves nothing."""
         known = await self.look()
         if not self.may_judge:
             return []
-        return [found for found in known.values() if found.silent_ms >= self._settings.dead_ms]
+        lost = self._lost(known)
+        return [found for found in (*known.values(), *lost) if found.silent_ms >= self._settings.dead_ms]
 
     def counts_as_alive(self, instance: str) -> bool:
         """By the latest copy, and while silence proves nothing by the one before."""
@@ -152,6 +155,7 @@ class Presence:
     async def _look(self) -> dict[str, Instance]:
         known = await self._store.instances.known()
         now_s = self._clock()
+        self._remember(known, now_s)
         if self._beaten_at and self.instance not in known:
             # Our own entry is gone: Redis has lost its data.
             self._judge_from = now_s + self._settings.dead_ms / 1000
@@ -176,6 +180,23 @@ class Presence:
         self._able_are_all = _words(self.me).intersection(*map(_words, self.living))
         metrics.INSTANCES.set(sum(map(self.counts_as_alive, known)))
         return known
+
+    def _remember(self, known: dict[str, Instance], now_s: float) -> None:
+        """Until it would be forgotten; who is as silent as that was forgotten on purpose."""
+        longest_ms = self._settings.forget_ms
+        self._seen |= {name: (found, now_s) for name, found in known.items()}
+        for name, (found, seen_s) in list(self._seen.items()):
+            kept_s = (longest_ms - found.silent_ms + 2 * self._settings.dead_ms) / 1000
+            if name not in known and (found.silent_ms > longest_ms or now_s - seen_s >= kept_s):
+                del self._seen[name]
+
+    def _lost(self, known: dict[str, Instance]) -> list[Instance]:
+        now_s = self._clock()
+        return [
+            found._replace(silent_ms=found.silent_ms + round((now_s - seen_s) * 1000))
+            for name, (found, seen_s) in self._seen.items()
+            if name not in known
+        ]
 
     async def _come_back(self) -> None:
         try:
