@@ -12,7 +12,7 @@ from tests.support.clusters import Cluster
 from tests.support.crowds import Crowd, crowd_on, is_all_free
 from tests.support.instances import instances
 from tests.support.servers import binaries
-from tests.support.waiting import until
+from tests.support.waiting import lateness, until
 
 NODES, PEOPLE = 9, 30
 # Three shards, on as many masters as chance has it.
@@ -68,7 +68,8 @@ async def test_a_killed_master_costs_as_long_as_the_failover_takes(
         killed_s = time.monotonic()
         await until(lambda: heir.info("replication")["role"] == "master" and cluster.is_ok(), 30, "another master")
         failed_over_s = time.monotonic()
-        await until(lambda: works_everywhere(crowd, shards, failed_over_s), 20, "work for every shard")
+        async with lateness() as late:
+            await until(lambda: works_everywhere(crowd, shards, failed_over_s), 20, "work for every shard")
         back_s = time.monotonic()
         wanted = crowd.outcomes + 300
         await until(
@@ -83,7 +84,8 @@ async def test_a_killed_master_costs_as_long_as_the_failover_takes(
             f"{sum(at_s > back_s + REPAIRED_S for at_s in refused)}"
         )
         assert (tally.lost, tally.twice, tally.wrong) == (0, 0, 0)
-        assert back_s - failed_over_s < HEAL_S
+        # What a busy machine adds to each step of it is not the scheduler's.
+        assert back_s - failed_over_s < HEAL_S + 10 * late.most_s
         assert not [at_s for at_s in refused if at_s > back_s + REPAIRED_S]
         assert sum(person.times_resumed for person in crowd.people) == 0
         await until(lambda: is_all_free(store, NODES), 60, "no lease for ever")

@@ -16,7 +16,7 @@ from tests.support.crowds import is_all_free
 from tests.support.lost_keys import all_keys, delete
 from tests.support.peers import FakeClient, FakeNode, Field, Frame, field, heartbeat, result_of
 from tests.support.schedulers import scheduler_on
-from tests.support.waiting import until
+from tests.support.waiting import lateness, until
 
 SLOTS, NODES, PEOPLE = 2, 4, 3
 BACK_S = 8.0
@@ -98,6 +98,7 @@ async def test_every_kind_of_key_may_be_lost(redis: Any, monkeypatch: pytest.Mon
         scheduler_on(redis.url, **settings) as (scheduler, store),
         field(scheduler.port) as peers,
         talking(peers) as (talk, nodes),
+        lateness() as late,
     ):
         await until(lambda: talk.outcomes["translation_result"] > 20, 20, "people talking")
         for doc in KINDS:
@@ -124,7 +125,8 @@ async def test_every_kind_of_key_may_be_lost(redis: Any, monkeypatch: pytest.Mon
             print(f"{doc.pattern:40} {len(lost):3} lost, {times}, {failed} failed")
         print(dict(talk.outcomes), f"longest {talk.longest_s:.1f} s", [node.most_at_once for node in nodes])
         assert talk.outcomes.keys() == {"translation_result"}
-        assert talk.longest_s < BACK_S
+        # What a busy machine adds to each step of it is not the scheduler's.
+        assert talk.longest_s < BACK_S + 10 * late.most_s
         assert all(node.most_at_once <= SLOTS for node in nodes)
         status, _ = await peers.get("/health/ready")
         assert status == 200

@@ -15,7 +15,7 @@ from lingua_scheduler.store.store import Store
 from tests.support.crowds import Crowd, are_ready, crowd_on, is_all_free
 from tests.support.instances import Instance, instances
 from tests.support.servers import RedisProcess
-from tests.support.waiting import until
+from tests.support.waiting import lateness, until
 
 
 class Size(NamedTuple):
@@ -133,7 +133,8 @@ async def test_when_redis_loses_everything_nobody_has_to_reconnect(
         await outcomes(crowd, 200)
         server.flush()
         flushed_s = time.monotonic()
-        await until(lambda: are_ready(store, nodes), 30, "every node registered again")
+        async with lateness() as late:
+            await until(lambda: are_ready(store, nodes), 30, "every node registered again")
         back_s = time.monotonic() - flushed_s
         await outcomes(crowd, 200)
         tally = await crowd.hear_out(60)
@@ -142,7 +143,8 @@ async def test_when_redis_loses_everything_nobody_has_to_reconnect(
             f"\nFLUSHALL under load: {nodes} nodes registered again after {back_s * 1000:.0f} ms; {tally}\n"
             f"said afterwards: {len(after_s)}, median {median(after_s) * 1000:.0f} ms, longest {max(after_s):.1f} s"
         )
-        assert back_s < 2 * HEARTBEAT_S  # the first heartbeat of each is all it takes
+        # The first heartbeat of each is all it takes; what a busy machine adds to each step is not the scheduler's.
+        assert back_s < 2 * HEARTBEAT_S + 10 * late.most_s
         assert (tally.lost, tally.twice, tally.wrong) == (0, 0, 0)
         assert "no_text" not in tally.kinds  # so would look a result that got lost between instances
         assert sum(person.times_resumed for person in crowd.people) == 0

@@ -249,7 +249,7 @@ async def test_when_the_instance_of_a_node_dies_its_job_goes_elsewhere(tmp_path:
                 await until(lambda: lost.jobs)
                 other = await at_a.node()
                 dying.process.kill()
-                outcome = await client.outcome(within_s=10)
+                outcome = await client.outcome()
                 assert (outcome["type"], other.jobs[0]["attempt_id"]) == ("translation_result", 2)
                 # And nobody is sent to a node that hung on the dead.
                 await client.utterance(1)

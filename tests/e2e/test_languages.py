@@ -38,7 +38,7 @@ async def test_an_exact_tag_wins(peers: Field) -> None:
     async def is_known() -> bool:
         client = await peers.client(src_lang="en-US", tgt_lang="pt-BR")
         await client.socket.close()
-        return bool(client.ack["languages_used"] == {"src_lang": "en-US", "tgt_lang": "pt-BR"})
+        return bool(client.ack.get("languages_used") == {"src_lang": "en-US", "tgt_lang": "pt-BR"})
 
     # While the scheduler has not read the pools again, it knows the plain language alone, and uses it.
     await until(is_known)

@@ -54,7 +54,7 @@ async def test_a_redis_that_refuses_writes_is_away_until_it_takes_them(why: str,
             assert await readiness(peers) == (503, ["Redis accepts no writes"])
             began_s = time.monotonic()
             await late.utterance(0)
-            told = await late.failure(5)
+            told = await late.failure()
             print(f"{why}: told after {time.monotonic() - began_s:.2f} s: {told['error_code']}")
             assert told["error_code"] == "SCHEDULER_DEPENDENCY_DOWN"
             for path in ("/v1/jobs", "/api/v1/cluster"):

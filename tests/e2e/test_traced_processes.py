@@ -164,7 +164,7 @@ async def test_a_collector_that_is_away_harms_nobody(server: RedisProcess, tmp_p
             took_s = asyncio.get_running_loop().time() - began
     assert '"scheduler.stopped"' in serving.log
     # As a bound on the flush, far below the 30 s that the exporter would take by itself.
-    assert took_s < 12
+    assert took_s < 20
     assert serving.log.count("traces.troubled") < 10
 
 

@@ -83,7 +83,7 @@ async def running(
         yield node
     finally:
         await node.stop(finish_within_s=0)
-        done, _ = await asyncio.wait((task,), timeout=5)
+        done, _ = await asyncio.wait((task,), timeout=60)
         if not done:
             task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -751,7 +751,7 @@ async def test_a_stop_while_it_connects_is_not_forgotten() -> None:
         await knocked.wait()
         await node.stop()
         answered.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await task
         assert [call.of("node_register") for call in inside.calls] == [[]]
         door.close()

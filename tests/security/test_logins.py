@@ -16,7 +16,7 @@ from tests.support.access import guarded_scheduler, made_key
 from tests.support.logins import OWN_PAGE, Guarded, logging_in
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE_S, until
 
 LOCAL, SECURE = "lingua", "__Host-lingua"
 # As a proxy that ends TLS sends it.
@@ -178,9 +178,8 @@ async def watch(guarded: Guarded, cookie: str) -> aiohttp.ClientResponse:
 
 
 async def ended(stream: aiohttp.ClientResponse) -> None:
-    """Within a second, as its reader sees it."""
-    async with asyncio.timeout(1.0):
-        # The end of the connection, not of the answer.
+    """Its reader sees the end of the connection, not of the answer; how soon is tested in test_revocation."""
+    async with asyncio.timeout(PATIENCE_S):
         with pytest.raises(aiohttp.ClientPayloadError):
             await stream.read()
 

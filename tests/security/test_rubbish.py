@@ -29,10 +29,11 @@ async def go_on(client: Any, tries: int) -> None:
     outcome = {}
     for _ in range(tries):
         await client.chunk(OPUS, is_final=True)
-        outcome = await client.outcome(within_s=20)
+        outcome = await client.outcome()
         if outcome["type"] == "translation_result":
             return
-        await asyncio.sleep(0.3)
+        # What is written anew is written with the next beat of an instance or a node, which a busy machine delays.
+        await asyncio.sleep(0.5)
     raise AssertionError(f"not translated: {outcome}")
 
 
@@ -110,16 +111,20 @@ async def test_a_conversation_goes_on_while_every_family_of_keys_is_soiled(serve
                     await _soil(store, family.type, key, dice)
             await node.socket.send(heartbeat(node.node_id))
             try:
-                await go_on(client, tries=1 if way == "beside" else 10)
+                await go_on(client, tries=1 if way == "beside" else 60)
             except (AssertionError, TimeoutError, ConnectionError) as error:
                 raise AssertionError(f"the conversation stopped at {family.name}: {error!r}") from error
         assert (await peers.get("/v1/jobs"))[0] == 200
         assert (await peers.get("/v1/nodes"))[0] == 200
         await node.socket.send(heartbeat(node.node_id))
-        await asyncio.sleep(0.5)  # instances that lost their entries beat again
-        found, left = await Checkup(store).put_right(settle_s=0.2)
-        assert found
-        assert [finding.words for finding in left if finding.is_repairable] == []
+        assert (await Checkup(store).put_right(settle_s=0.2))[0]
+
+        async def is_right() -> bool:
+            """Once instances that lost their entries beat again, there is nothing left to be repaired."""
+            _, left = await Checkup(store).put_right(settle_s=0.2)
+            return not any(finding.is_repairable for finding in left)
+
+        await until(is_right)
         assert [one.words for one in await Checkup(store).look(settle_s=0.2) if one.is_repairable] == []
         await say_one(peers, client)
 

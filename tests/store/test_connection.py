@@ -104,7 +104,7 @@ async def test_a_call_at_the_very_moment_the_server_dies_does_not_hang(ticks: in
     for _ in range(ticks):
         await asyncio.sleep(0)
     with pytest.raises(RedisAway):
-        await asyncio.wait_for(store.line.call("ECHO", "hello?"), 5)
+        await asyncio.wait_for(store.line.call("ECHO", "hello?"), 60)
     await until(lambda: not store.is_ready)
     await store.close()
     private.stop()
@@ -284,8 +284,8 @@ async def test_waiting_for_mail_is_no_round_trip(store: Store) -> None:
     line = store.another_line()
     await line.open()
     _, before_s = measured()
-    assert await line.call("BLPOP", "nothing", "0.3") is None
-    assert measured()[1] - before_s < 0.2
+    assert await line.call("BLPOP", "nothing", "1.5") is None
+    assert measured()[1] - before_s < 1.2
     await line.close()
 
 
@@ -317,7 +317,7 @@ async def test_one_command_that_is_not_allowed_takes_nothing_else_along(server: 
     try:
         for command in (("TYPE", "x:y"), ("EVAL", "return redis.call('SMEMBERS', KEYS[1])", 1, "x:y")):
             with pytest.raises(ResponseError):
-                await asyncio.wait_for(store.line.call(*command), 5)
+                await asyncio.wait_for(store.line.call(*command), 60)
         assert (await store.placements.assign("n1", 100, 1000))[1].shard == 0
     finally:
         server.command("ACL", "SETUSER", "default", "+@all")
@@ -335,7 +335,7 @@ async def test_an_error_waits_for_a_probe_only_if_there_is_one_and_it_is_about_p
     server.command("ACL", "SETUSER", "default", "-type")
     try:
         with pytest.raises(ResponseError):  # no probe would ever settle it
-            await asyncio.wait_for(line.call("TYPE", "x:y"), 5)
+            await asyncio.wait_for(line.call("TYPE", "x:y"), 60)
     finally:
         server.command("ACL", "SETUSER", "default", "+@all")
     store.watch_writes()

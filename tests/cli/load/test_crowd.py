@@ -173,7 +173,7 @@ async def test_a_handover_in_the_silence_after_a_sentence_leaves_no_part_to_wait
         await running
     tally = people.tally
     assert (tally.said, tally.translated, tally.unanswered, tally.is_cut) == (2, 2, 0, False)
-    assert tally.took.max_ms < 1_000
+    assert tally.took.max_ms < 10_000
 
 
 async def test_a_recording_that_the_scheduler_cuts_is_noted(server: RedisProcess) -> None:

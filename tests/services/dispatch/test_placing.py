@@ -202,7 +202,7 @@ async def test_slots_freed_by_another_instance_serve_the_whole_line_at_the_next_
         assert placed.attempt is not None
         await store.jobs.end(placed.attempt, "", JobEvent.FINISH)
     desk.waiting.poke()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(9):  # by themselves they would go after ten
         assert [node_of(placed) for placed in await asyncio.gather(*waiting)] == ["n1"] * 5
 
 
@@ -312,7 +312,7 @@ async def test_a_job_that_waits_can_be_sent_away_by_its_id(store: Store) -> None
     desk.waiting.dismiss("job-0-somebody-else")
     assert len(desk.waiting) == 1
     desk.waiting.dismiss(wanted.job_id)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(9):  # by itself it would go after ten
         assert (await waiting).outcome is DispatchOutcome.FULL
     assert len(desk.waiting) == 0
 

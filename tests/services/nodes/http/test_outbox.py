@@ -87,7 +87,7 @@ async def test_a_cancel_withdraws_an_order_nobody_fetched_and_its_weight() -> No
 
 async def test_waiting_ends_with_mail_with_time_and_with_the_box() -> None:
     box = Mailbox(1_000_000)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(50):
         await box.wait(0.01)
         waiting = asyncio.create_task(box.wait(60))
         await asyncio.sleep(0)
