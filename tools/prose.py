@@ -378,7 +378,7 @@ CLOSE_MEANINGS = {
 WRITE_A_NODE = """
 A node is a program that connects to the scheduler, gets jobs and answers each of them with a result. It needs a
 WebSocket, JSON and base64, and nothing else of us. In Python, [the SDK](sdk.md#a-node) does all of this.
-[examples/nodejs](../examples/nodejs/node.mjs) and [examples/go](../examples/go) are whole nodes of about 150 lines.
+[examples/nodejs](../examples/nodejs/node.mjs) and [examples/go](../examples/go) are whole nodes without dependencies.
 
 1. **Connect** to `ws://HOST:5010/ws/node`, with `Authorization: Bearer KEY` if the scheduler asks for keys
    ([access.md](access.md)).

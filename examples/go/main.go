@@ -19,9 +19,13 @@ import (
 )
 
 const (
-	slots     = 2
-	heartbeat = 5 * time.Second
+	slots      = 2
+	heartbeat  = 5 * time.Second
+	remembered = 1000
 )
+
+// The scheduler does not want this credential again.
+var dismissed = map[int]bool{4003: true, 4004: true, 4007: true}
 
 type object = map[string]any
 
@@ -47,6 +51,7 @@ type node struct {
 	id      string // given by the scheduler, and kept over reconnects
 	bootID  string
 	running map[string]bool
+	taken   []string // the last attempts, because one may be assigned twice
 	leaving bool
 }
 
@@ -58,9 +63,13 @@ func translate(asked job) (heard, said string, speech []byte, err error) {
 
 func main() {
 	address := "ws://127.0.0.1:5010"
-	if len(os.Args) > 1 {
-		address = strings.TrimSuffix(os.Args[1], "/")
+	if told := os.Getenv("LINGUA_URL"); told != "" { // set by lingua conformance
+		address = told
 	}
+	if len(os.Args) > 1 {
+		address = os.Args[1]
+	}
+	address = strings.TrimSuffix(strings.TrimSuffix(address, "/"), "/ws/node")
 	if !strings.HasPrefix(address, "ws://") && !strings.HasPrefix(address, "wss://") {
 		fmt.Fprintf(os.Stderr, "%s is not an address; usage: go run . [ws://127.0.0.1:5010]\n", address)
 		os.Exit(2)
@@ -80,6 +89,9 @@ func main() {
 		wasRegistered, err := n.converse(address + "/ws/node")
 		if n.isLeaving() {
 			return
+		}
+		if end, ok := err.(closed); ok && dismissed[end.code] {
+			log.Fatalf("the scheduler dismissed this node (%d); it needs another key", end.code)
 		}
 		if wasRegistered {
 			pause = 200 * time.Millisecond
@@ -136,28 +148,60 @@ func (n *node) converse(address string) (wasRegistered bool, err error) {
 // begin takes the slot at once, so that a heartbeat does not forget the job.
 func (n *node) begin(asked job) {
 	n.mutex.Lock()
-	n.running[asked.JobID] = true
+	isNew, isFull := n.remember(fmt.Sprintf("%s#%d", asked.JobID, asked.AttemptID)), len(n.running) >= slots
+	if isNew && !isFull {
+		n.running[asked.JobID] = true
+	}
 	n.mutex.Unlock()
-	go n.work(asked)
+	switch {
+	case !isNew:
+	case isFull:
+		n.send(n.failure(asked, "NODE_OVERLOADED", "all slots are in use"))
+	default:
+		go n.work(asked)
+	}
+}
+
+// remember tells whether an attempt is new; the mutex is held.
+func (n *node) remember(attempt string) bool {
+	for _, known := range n.taken {
+		if known == attempt {
+			return false
+		}
+	}
+	if n.taken = append(n.taken, attempt); len(n.taken) > remembered {
+		n.taken = n.taken[1:]
+	}
+	return true
+}
+
+func (n *node) result(asked job) object {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	return object{
+		"type": "job_result", "job_id": asked.JobID, "attempt_id": asked.AttemptID, "session_id": asked.SessionID,
+		"utterance_index": asked.Index, "trace_id": asked.TraceID, "node_id": n.id, "success": true,
+	}
+}
+
+func (n *node) failure(asked job, code, message string) object {
+	result := n.result(asked)
+	result["success"], result["error"] = false, object{"code": code, "message": message}
+	return result
 }
 
 func (n *node) work(asked job) {
-	result := object{
-		"type": "job_result", "job_id": asked.JobID, "attempt_id": asked.AttemptID, "session_id": asked.SessionID,
-		"utterance_index": asked.Index, "trace_id": asked.TraceID, "success": true,
-	}
+	result := n.result(asked)
 	heard, said, speech, err := translate(asked)
 	if err != nil {
 		log.Printf("job %s failed: %v", asked.JobID, err) // your own log; the scheduler hears no details
-		result["success"] = false
-		result["error"] = object{"code": "PROCESSING_ERROR", "message": "the engine failed"}
+		result = n.failure(asked, "PROCESSING_ERROR", "the engine failed")
 	} else {
 		result["text_asr"], result["text_translated"] = heard, said
 		result["tts_audio"], result["tts_format"] = base64.StdEncoding.EncodeToString(speech), "pcm16"
 	}
 	n.mutex.Lock()
 	delete(n.running, asked.JobID)
-	result["node_id"] = n.id
 	isLast := n.leaving && len(n.running) == 0
 	n.mutex.Unlock()
 	n.send(result)

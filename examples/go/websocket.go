@@ -29,6 +29,18 @@ const (
 	dialTimeout    = 10 * time.Second
 )
 
+// closed is how the scheduler ended the connection.
+type closed struct{ code int }
+
+func (c closed) Error() string { return fmt.Sprintf("closed with %d", c.code) }
+
+func closedWith(payload []byte) error {
+	if len(payload) < 2 {
+		return io.EOF
+	}
+	return closed{int(binary.BigEndian.Uint16(payload))}
+}
+
 type webSocket struct {
 	connection net.Conn
 	reader     *bufio.Reader
@@ -106,7 +118,7 @@ func (s *webSocket) read() ([]byte, error) {
 			}
 		case opClose:
 			s.send(opClose, payload)
-			return nil, io.EOF
+			return nil, closedWith(payload)
 		}
 	}
 }

@@ -25,8 +25,8 @@ let failures = 0;
 let leaving = false;
 let socket = null;
 const running = new Set();
-const taken = new Set(); // the last jobs, because one may be assigned twice
-const DISMISSED = new Set([4003, 4004]); // the scheduler does not want this credential again
+const taken = new Set(); // the last attempts, because one may be assigned twice
+const DISMISSED = new Set([4003, 4004, 4007]); // the scheduler does not want this credential again
 
 /** One job: audio is base64 of job.audio_format (pcm16 or framed opus), 16 kHz, one channel. */
 async function translate(job) {
@@ -74,8 +74,9 @@ function beat() {
 }
 
 async function work(job) {
-  if (taken.has(job.job_id)) return;
-  taken.add(job.job_id);
+  const attempt = `${job.job_id}#${job.attempt_id}`;
+  if (taken.has(attempt)) return;
+  taken.add(attempt);
   if (taken.size > 1_000) taken.delete(taken.values().next().value);
   const about = { job_id: job.job_id, attempt_id: job.attempt_id, node_id: nodeId, session_id: job.session_id };
   const result = { type: "job_result", ...about, utterance_index: job.utterance_index, trace_id: job.trace_id };

@@ -68,6 +68,28 @@ def test_after_a_resume_a_wrong_seq_is_a_wrong_replay() -> None:
     assert told.failed == ["replay"]
 
 
+@pytest.mark.parametrize(("first", "failed"), [(0, []), (2, []), (9, []), (1, ["seq"])])
+def test_the_session_after_a_lost_one_begins_anew_or_counts_on(first: int, failed: list[str]) -> None:
+    told = Told()
+    told.chunk(0)
+    told.chunk(1, is_final=True)
+    # It was resumed before it was lost, and nothing was said meanwhile.
+    told.record.resumed(2)
+    told.record.opened("s-2", "token", use_binary=False)
+    told.chunk(first, is_final=True, session_id="s-2")
+    told.chunk(first + 1, is_final=True, session_id="s-2")
+    assert told.failed == failed
+    if not failed:
+        assert told.record.ended == [EndedSpeech(first, is_whole=False), EndedSpeech(first + 1, is_whole=False)]
+        assert told.record.contiguous == first - 1
+
+
+def test_the_first_session_counts_from_0() -> None:
+    told = Told()
+    told.chunk(1)
+    assert told.failed == ["seq"]
+
+
 def test_another_session() -> None:
     told = Told()
     told.chunk(0, session_id="s-2")

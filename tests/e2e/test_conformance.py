@@ -18,7 +18,7 @@ from lingua_scheduler.conformance.node_script import check_node
 from lingua_scheduler.conformance.node_talk import NodeTalk
 from lingua_scheduler.conformance.play import PeerProgram, Play
 from lingua_scheduler.conformance.program import URL_VARIABLE, Program
-from tests.e2e.test_other_nodes import NODE_JS
+from tests.e2e.test_other_nodes import TOOLS
 from tests.e2e.test_other_nodes import command as example
 from tests.support.field_node import FieldNode
 from tests.support.field_phone import FieldPhone
@@ -102,9 +102,11 @@ async def test_a_node_of_ours_conforms(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(NODE_JS is None, reason="Node.js is not installed")
-async def test_the_example_in_another_language_conforms(tmp_path: Path) -> None:
-    words = shlex.join(await example("nodejs", tmp_path)) + f' "${{{URL_VARIABLE}%/ws/node}}"'
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", TOOLS)
+async def test_the_example_in_another_language_conforms(name: str, tmp_path: Path) -> None:
+    # The address is in the environment.
+    words = shlex.join(await example(name, tmp_path))
     async with listening("127.0.0.1", 0, "/ws/node") as door:
         async with running(door, "/ws/node", words, tmp_path) as program:
             book = await node_book(door, PeerProfile.STANDARD, program)

@@ -162,7 +162,10 @@ CLIENT_CHECKS = (
     ),
     Check("session-id", "Every later frame has the `session_id` of the last acknowledgement.", _RULES),
     Check(
-        "seq", "`seq` counts chunks and finals from 0 without a gap and without a repeat.", "protocol.md#audio_chunk"
+        "seq",
+        "`seq` counts chunks and finals from 0 without a gap and without a repeat. It may count on in a session that "
+        "takes the place of a lost one.",
+        "protocol.md#audio_chunk",
     ),
     Check("utterance-index", "`utterance_index` of whole utterances increases.", "protocol.md#utterance"),
     Check("audio-format", "Audio is PCM16 in whole samples, or framed Opus.", "protocol.md#audio"),

@@ -46,7 +46,9 @@ class ClientRecord:
         # Which check a wrong session id, and a wrong seq, fails.
         self.session_check, self.seq_check = "session-id", "seq"
         self.next_seq: int | None = None
-        self._next_index = 0
+        # What an earlier session of the client has counted to.
+        self._former_seq = 0
+        self._first_index = self._next_index = 0
         self._last_whole = -1
         self._unfinished_bytes = 0
         self._is_acknowledged = False
@@ -63,10 +65,12 @@ class ClientRecord:
         """A new session was acknowledged."""
         self.session_id, self.token, self.use_binary = session_id, token, use_binary
         self._is_acknowledged = True
-        self.next_seq = None
+        self._former_seq = max(self._former_seq, self.next_seq or 0)
+        self.next_seq, self.seq_check = None, "seq"
         self.ended.clear()
         self.answered.clear()
-        self._next_index, self._last_whole, self._unfinished_bytes = 0, -1, 0
+        self._first_index = self._next_index = self._unfinished_bytes = 0
+        self._last_whole = -1
 
     def resumed(self, next_seq: int | None) -> None:
         """The session goes on; chunks from `next_seq` on are expected."""
@@ -83,8 +87,8 @@ class ClientRecord:
 
     @property
     def contiguous(self) -> int:
-        """The last utterance up to which every outcome was sent; -1 if none."""
-        last = -1
+        """The last utterance up to which every outcome was sent; the one before the first if none."""
+        last = self._first_index - 1
         while last + 1 in self.answered:
             last += 1
         return last
@@ -155,10 +159,7 @@ class ClientRecord:
     def _chunk(self, message: AudioChunk) -> None:
         audio = message.payload or b""
         if self.next_seq is None:
-            # First-generation browsers count on over sessions, and number their results from there.
-            is_existing = self._book.profile is PeerProfile.EXISTING
-            self.next_seq = message.seq if is_existing else 0
-            self._next_index = message.seq if is_existing else 0
+            self.next_seq = self._first_index = self._next_index = self._first_seq(message.seq)
         is_next = message.seq == self.next_seq
         self._book.judge(self.seq_check, is_next, f"seq {self.next_seq}", f"seq {message.seq}")
         self.seq_check = "seq"
@@ -172,6 +173,12 @@ class ClientRecord:
             self.ended.append(EndedSpeech(self._next_index, is_whole=False))
             self._next_index += 1
         self._book.passed("speaks")
+
+    def _first_seq(self, came: int) -> int:
+        """What a session may begin with. Of a client that counts on, outcomes are numbered from there."""
+        is_existing = self._book.profile is PeerProfile.EXISTING
+        counts_on = 0 < self._former_seq <= came
+        return came if is_existing or counts_on else 0
 
     def _whole(self, message: Utterance) -> None:
         self.spoken += 1
