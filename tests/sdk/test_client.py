@@ -26,6 +26,7 @@ from lingua_sdk.client import (
 )
 from lingua_sdk.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
 from lingua_sdk.protocol.shapes import PipelineChoice
+from lingua_sdk.room_events import Said
 from lingua_sdk.spoken import MAX_UNANSWERED
 from lingua_sdk.websocket import WebSocket
 from tests.support.fake_scheduler import Call, FakeScheduler, fake_scheduler
@@ -59,6 +60,16 @@ async def all_heard(client: Client) -> list[Heard]:
 
 
 # With a real scheduler
+
+
+@pytest.mark.parametrize(
+    "value",
+    [Translation(0, "oi", "hi", bytes(32_000)), Said("p-1", "Ann", "oi", "hi", "en", 1, bytes(32_000))],
+)
+def test_what_is_printed_of_a_result_is_its_text_and_not_its_sound(value: Translation | Said) -> None:
+    assert "translated='hi'" in repr(value)
+    assert "speech=<32000 bytes>" in repr(value)
+    assert repr(value.audio()) == "Audio(samples=<32000 bytes>, sample_rate=16000)"
 
 
 async def test_it_opens_a_session(peers: Field) -> None:

@@ -4,7 +4,7 @@ import sys
 from array import array
 from itertools import accumulate
 from math import gcd
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 # Sample rate of clients, for sending and playback; speech of other rates is resampled.
 SAMPLE_RATE = 16_000
@@ -13,11 +13,23 @@ CHUNK_MS = 200
 CHUNK_BYTES = SAMPLE_RATE * 2 * CHUNK_MS // 1000
 
 
+def printed(record: Any) -> str:
+    """A named tuple as text, with the length of sound in place of its bytes, which would fill the screen."""
+    shown = (
+        f"{name}=<{len(one)} bytes>" if isinstance(one, bytes) else f"{name}={one!r}"
+        for name, one in record._asdict().items()
+    )
+    return f"{type(record).__name__}({', '.join(shown)})"
+
+
 class Audio(NamedTuple):
     """One voice: `samples` are 16-bit little-endian."""
 
     samples: bytes
     sample_rate: int = SAMPLE_RATE
+
+    def __repr__(self) -> str:
+        return printed(self)
 
     @property
     def seconds(self) -> float:

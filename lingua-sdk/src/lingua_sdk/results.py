@@ -3,7 +3,7 @@
 import base64
 from typing import NamedTuple
 
-from lingua_sdk.audio import Audio
+from lingua_sdk.audio import Audio, printed
 from lingua_sdk.decoding import decode
 from lingua_sdk.domain.errors import ErrorCode
 from lingua_sdk.protocol.session import AsrPartial, MissingResult, TranslationResult, UiEvent
@@ -23,6 +23,9 @@ class Translation(NamedTuple):
     speech: bytes = b""
     speech_format: str = "pcm16"
     is_late: bool = False
+
+    def __repr__(self) -> str:
+        return printed(self)
 
     def audio(self) -> Audio:
         """Raises CannotDecode when a node speaks in a form that cannot be read here."""

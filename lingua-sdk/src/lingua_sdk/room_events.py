@@ -4,7 +4,7 @@ import base64
 import re
 from typing import NamedTuple
 
-from lingua_sdk.audio import Audio
+from lingua_sdk.audio import Audio, printed
 from lingua_sdk.decoding import decode
 from lingua_sdk.protocol.session import (
     AsrPartial,
@@ -67,6 +67,9 @@ class Said(NamedTuple):
     speech_format: str = "pcm16"
     is_own: bool = False
     is_late: bool = False
+
+    def __repr__(self) -> str:
+        return printed(self)
 
     def audio(self) -> Audio:
         """Raises CannotDecode when a node speaks in a form that cannot be read here."""
