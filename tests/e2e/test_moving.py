@@ -77,12 +77,13 @@ async def test_a_first_utterance_without_an_outcome_is_asked_for_again(server: R
             await client.chunk(OPUS, is_final=True)
             await until(lambda: silent.jobs)
             await until(lambda: store.line.call("HGET", store.keys.session(client.session_id), "cuts"))
-            await silent.stop()
-            await at_b.node()
             client.socket.cut()
             # It has heard nothing, so there is no last outcome it could name.
             again = await moved(at_b, client, None)
             assert (again.ack["next_seq"], again.ack["next_utterance_index"]) == (0, 0)
+            # Not before: the first instance would have an outcome, and park it.
+            await silent.stop()
+            await at_b.node()
             await again.chunk(OPUS, is_final=True)
             outcome = await again.outcome()
             assert (outcome["type"], outcome["utterance_index"]) == ("translation_result", 0)

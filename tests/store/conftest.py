@@ -60,6 +60,6 @@ async def store(server: AnyServer, clock: Clock) -> AsyncIterator[Store]:
     """A store whose scripts see the time of the test's own clock."""
     # A server that hangs is the affair of other tests; this one may be busy.
     opened = Store(server.url, key_prefix="test:v1", clock=clock, timeout_ms=30_000)
-    await opened.open()
+    await opened.open(wait=True)
     yield opened
     await opened.close()
