@@ -18,6 +18,14 @@ def test_addresses_of_a_cluster_are_read() -> None:
     assert (connection.username, connection.password) == ("user", "p@ss")
 
 
+@pytest.mark.parametrize("asked", ["", "?socket_timeout=1&socket_connect_timeout=1"])
+def test_no_timeout_but_that_of_the_settings_ends_the_connecting(asked: str) -> None:
+    of_sentinels = read_sentinel(f"redis+sentinel://a/main{asked}")
+    ways = read_cluster(f"redis+cluster://a{asked}").connect, of_sentinels.connect, of_sentinels.connect_to_sentinel
+    made = [way(Address("b", 1)) for way in ways]
+    assert {(one.socket_timeout, one.socket_connect_timeout) for one in made} == {(None, None)}
+
+
 def test_addresses_of_sentinels_are_read() -> None:
     url = read_sentinel("redis+sentinel://user:pass@a,b:7/main/3?sentinel_password=sesame&client_name=lingua")
     assert (url.sentinels, url.master_name) == ((Address("a", 26379), Address("b", 7)), "main")

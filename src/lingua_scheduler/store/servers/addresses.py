@@ -15,13 +15,15 @@ SERVER = frozenset({"redis", "rediss", "unix"})
 CLUSTER = frozenset({"redis+cluster", "rediss+cluster"})
 SENTINEL = frozenset({"redis+sentinel", "rediss+sentinel"})
 # RESP2, so that every server we support answers in the same shapes. No timeout for each write: the line has one of its
-# own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer. Bytes
-# that are no text are decoded as surrogates, which can be encoded back, instead of raising an error.
+# own, and redis-py keeps it with `wait_for`, which on Python 3.11 may swallow the cancellation of the writer. None for
+# connecting: redis-py would give up after 5 s although `redis.timeout_ms` allows more. Bytes that are no text are
+# decoded as surrogates, which can be encoded back, instead of raising an error.
 WHATEVER_THE_ADDRESS_SAYS = {
     "decode_responses": True,
     "encoding_errors": "surrogateescape",
     "protocol": 2,
     "socket_timeout": None,
+    "socket_connect_timeout": None,
 }
 # Parameters of TLS; without this check a file that is not there would look like a server that is not there.
 CERTIFICATE_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
