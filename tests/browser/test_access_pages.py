@@ -107,6 +107,15 @@ async def test_an_admin_of_one_tenant_is_told_what_it_may_not_give(scheduler: Sc
         await dialog.get_by_role("button", name="Create a key").click()
         alert = dialog.locator(".field").filter(has=page.get_by_label("Tenant")).get_by_role("alert")
         await expect(alert).to_contain_text("You may not do this")
+        # A node that is not private would hear what is said in other tenants.
+        await dialog.get_by_label("Tenant").fill("acme")
+        await dialog.get_by_label("Kind", exact=True).select_option("node")
+        private = dialog.get_by_label("Private")
+        await expect(private).to_be_checked()
+        await private.uncheck()
+        await dialog.get_by_role("button", name="Create a key").click()
+        alert = dialog.locator(".field").filter(has=page.get_by_label("Private")).get_by_role("alert")
+        await expect(alert).to_contain_text("You may not do this")
         await expect(page.locator(".secret")).to_have_count(0)
 
 

@@ -16,7 +16,7 @@ async def desk(server: RedisProcess, tmp_path: Path) -> AsyncIterator[Desk]:
 
 
 async def test_an_auditor_sees_who_made_which_key(desk: Desk) -> None:
-    await desk.made("acme", kind="enrol", name="eu", labels={"region": "eu"})
+    await desk.made("acme", kind="enrol", is_private=True, name="eu", labels={"region": "eu"})
     (entry,) = (await desk.get("auditor", "/v1/audit?action=keys")).body["entries"]
     assert (entry["action"], entry["outcome"]) == ("keys.create", "requested")
     assert entry["actor"]["key_id"] == desk.keys["acme"].credential.id

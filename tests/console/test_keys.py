@@ -151,12 +151,13 @@ async def test_a_revocation_names_exactly_one_thing(desk: Desk, body: dict[str, 
 
 async def test_an_invitation_says_what_the_nodes_that_join_with_it_may(desk: Desk) -> None:
     wish = {"labels": {"region": "eu", "owner": "ada"}, "max_slots": 4, "needs_approval": True, "is_ephemeral": True}
+    wish["is_private"] = True
     made = await desk.made("acme", kind="enrol", nodes_live_ms=86_400_000, **wish)
     about = made["about"]
     assert {name: about[name] for name in wish} == wish
     # For one node, unless more are asked for.
     assert (about["max_nodes"], about["nodes_live_ms"]) == (1, 86_400_000)
-    assert (await desk.made("acme", kind="enrol", max_nodes=0))["about"]["max_nodes"] == 0
+    assert (await desk.made("acme", kind="enrol", is_private=True, max_nodes=0))["about"]["max_nodes"] == 0
     joined = await desk.post(made["key"], "/v1/nodes/enrol", {"public_key": "0f" * 32, "node_id": "gpu-7"})
     assert (joined.status, joined.body["is_approved"]) == (200, False)
     (node,) = (await desk.get("acme", "/v1/enrolments")).body["nodes"]

@@ -144,6 +144,8 @@ async def test_every_operation_and_every_kind_of_caller(server: RedisProcess, tm
                 url = path.replace("{src}", "en").replace("{tgt}", "zh").replace("{", "").replace("}", "")
                 async with http.request(method, url, headers=sent, allow_redirects=False) as response:
                     seen.add(response.status)
+                    # Static files are asked for again each time; no cache keeps what may be speech or a secret.
+                    assert response.headers["Cache-Control"] in ("no-store", "no-cache"), (path, who)
                     if needs == OPEN:
                         assert response.status not in (401, 403), (path, who)
                     elif who in (NOBODY, WRONG):

@@ -126,6 +126,24 @@ async def test_53_an_admin_of_one_tenant_neither_sees_nor_makes_keys_of_another(
     assert (await desk.get("admin", "/v1/keys")).status == 200
 
 
+async def test_53_an_admin_of_one_tenant_gives_no_key_that_reaches_beyond_it(desk: Desk) -> None:
+    # It sees no figures of all tenants itself, and a public node would hear what is said in all of them.
+    assert (await desk.get("acme", "/metrics")).status == 403
+    public = await desk.made("admin", kind="node", tenant="acme")
+    for wish in ({"kind": "metrics"}, {"kind": "node"}, {"kind": "enrol"}):
+        found = await desk.post("acme", "/v1/keys", wish)
+        assert (found.status, found.body["error"]) == (403, "PERMISSION_DENIED"), wish
+        assert (await desk.post("admin", "/v1/keys", wish | {"tenant": "acme"})).status == 200
+    # The secret of a successor would be its own.
+    path = f"/v1/keys/{public['about']['id']}/rotate"
+    assert (await desk.post("acme", path, {})).status == 403
+    assert (await desk.post("admin", path, {})).status == 200
+    for kind in ("node", "enrol"):
+        own = await desk.made("acme", kind=kind, is_private=True)
+        assert own["about"]["tenant"] == "acme"
+        assert own["about"]["is_private"]
+
+
 async def test_53_an_admin_that_is_revoked_makes_nothing_more(desk: Desk) -> None:
     made = await desk.made("acme", kind="operator", role="admin")
     assert (await desk.post(made["key"], "/v1/keys", {"kind": "client"})).status == 200

@@ -68,6 +68,15 @@ async def test_logouts_of_strangers_are_limited_like_logins(server: RedisProcess
         assert 429 in told
 
 
+async def test_login_codes_are_made_only_so_fast(server: RedisProcess, tmp_path: Path) -> None:
+    """Each is an entry in Redis, and a viewer may make them."""
+    few: dict[str, Any] = {"server__unmetered_addresses": (), "server__handshakes_per_address_s": 1}
+    async with desk_on(server.url, tmp_path, **few) as desk:
+        told = [(await desk.post("viewer", "/v1/login/codes")).status for _ in range(30)]
+        assert told[0] == 200
+        assert 429 in told
+
+
 async def test_a_known_token_comes_in_while_its_address_sends_a_flood_of_forged_ones(desk: Desk) -> None:
     known = await token_of(desk, "ada")
     assert await statuses(desk, [known]) == [200]

@@ -31,14 +31,16 @@ async def node_of(desk: Desk, key: str, node_id: str) -> FakeNode:
 
 
 async def made(desk: Desk, who: str, **wish: Any) -> str:
-    key: str = (await desk.made(who, kind="node", **wish))["key"]
+    key: str = (await desk.made(who, kind="node", is_private=True, **wish))["key"]
     return key
 
 
 @pytest.mark.parametrize("who", ["acme", "admin"])
 async def test_no_key_is_made_for_a_node_of_another_tenant(desk: Desk, who: str) -> None:
     await made(desk, "beta", node_id="gpu-7")
-    refused = await desk.post(who, "/v1/keys", {"kind": "node", "node_id": "gpu-7", "tenant": "acme"})
+    refused = await desk.post(
+        who, "/v1/keys", {"kind": "node", "node_id": "gpu-7", "tenant": "acme", "is_private": True}
+    )
     assert (refused.status, refused.body["error"]) == (409, "KEY_CONFLICT")
     # A second key for the same node, as when the first was lost, and a key for another.
     await made(desk, "beta", node_id="gpu-7")
@@ -46,7 +48,7 @@ async def test_no_key_is_made_for_a_node_of_another_tenant(desk: Desk, who: str)
 
 
 async def test_a_key_whose_node_changed_tenants_after_its_end_can_be_made(desk: Desk) -> None:
-    first = await desk.made("beta", kind="node", node_id="gpu-7")
+    first = await desk.made("beta", kind="node", node_id="gpu-7", is_private=True)
     await desk.post("beta", f"/v1/keys/{first['about']['id']}/revoke", {})
     await made(desk, "acme", node_id="gpu-7")
 
@@ -54,7 +56,7 @@ async def test_a_key_whose_node_changed_tenants_after_its_end_can_be_made(desk: 
 async def test_a_bound_key_takes_no_id_that_a_node_of_another_tenant_uses(desk: Desk) -> None:
     """The key of that node is bound to no id, so that the id is known by its use alone."""
     victim = await node_of(desk, await made(desk, "beta"), "gpu-5")
-    bound = await desk.made("acme", kind="node", node_id="gpu-5")
+    bound = await desk.made("acme", kind="node", node_id="gpu-5", is_private=True)
     thief = await opened(desk, bound["key"], "gpu-5")
     assert (await thief.next("error"))["code"] == "PERMISSION_DENIED"
     assert (await desk.get("admin", "/v1/nodes/gpu-5")).status == 200

@@ -148,6 +148,9 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def stamp(request: web.Request, response: web.StreamResponse) -> None:
     """A signal of the app, so that it reaches every kind of answer, a socket's handshake too."""
     request[_HAS_BEGUN] = True
+    if response.status != 101:
+        # It may hold speech or a secret, and a cache between us and the caller would give it to others.
+        response.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
     if REQUEST_ID in request:
         response.headers[_HEADER] = request[REQUEST_ID]
 

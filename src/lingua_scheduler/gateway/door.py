@@ -29,8 +29,9 @@ _log = logs.get()
 
 SOCKETS = ("/ws/session", "/ws/node")
 _LOGINS = ("/v1/login", "/v1/logout", "/v1/login/oidc", "/v1/login/oidc/callback")
-# Connections that last, and what costs a question to Redis without a credential: limited per address and second.
-KNOCKS = (*SOCKETS, "/v1/node/register", *_LOGINS)
+# Connections that last, what costs a question to Redis without a credential, and what any operator may add to Redis:
+# limited per address and second.
+KNOCKS = (*SOCKETS, "/v1/node/register", *_LOGINS, "/v1/login/codes")
 # What a page of another site must not hold open, even if it cannot read the response.
 STREAMS = ("/v1/watch",)
 _SAFE = (hdrs.METH_GET, hdrs.METH_HEAD, hdrs.METH_OPTIONS)

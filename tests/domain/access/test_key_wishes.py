@@ -9,12 +9,14 @@ from lingua_scheduler.domain.access.credentials import Credential
 from lingua_scheduler.domain.access.issuers import Issuer
 from lingua_scheduler.domain.access.key_wishes import KIND_NAMES, KINDS, IssuerWish, KeyWish, excess, may_see
 from lingua_scheduler.domain.access.principals import LOCAL, Principal, PrincipalKind
-from lingua_scheduler.domain.access.scopes import ROLES, Role, Scope
+from lingua_scheduler.domain.access.scopes import Role, Scope, scopes_of
 from lingua_sdk.domain.key_texts import KeyKind
 
 
 def operator(tenant: str = "acme", role: Role = Role.ADMIN) -> Principal:
-    return Principal(kind=PrincipalKind.OPERATOR, scopes=ROLES[role], tenant=tenant, key_id="k")
+    return Principal(
+        kind=PrincipalKind.OPERATOR, scopes=scopes_of(role, is_for_all=tenant == "*"), tenant=tenant, key_id="k"
+    )
 
 
 def key(kind: KeyKind = KeyKind.SERVICE, **more: Any) -> Credential:
@@ -123,8 +125,21 @@ def test_an_admin_of_one_tenant_gives_nothing_of_another(given: Credential | Iss
 
 
 def test_what_an_admin_has_it_may_give() -> None:
-    assert [excess(operator(), key(kind, role=Role.ADMIN)) for kind in KeyKind] == [""] * len(KeyKind)
+    given = [key(kind, role=Role.ADMIN, tenant="acme") for kind in KeyKind]
+    assert [excess(operator("*"), one) for one in given] == [""] * len(KeyKind)
     assert excess(operator(), key(act_for=("acme",))) == ""
+    assert excess(LOCAL, key(KeyKind.METRICS, tenant=LOCAL.tenant)) == ""
+    assert excess(LOCAL, key(KeyKind.NODE, tenant=LOCAL.tenant)) == ""
+
+
+@pytest.mark.parametrize("kind", [KeyKind.NODE, KeyKind.ENROLMENT])
+def test_an_admin_of_one_tenant_lets_no_node_hear_the_others(kind: KeyKind) -> None:
+    assert excess(operator("acme"), key(kind)).startswith("is_private must be set")
+    assert excess(operator("acme"), key(kind, is_private=True)) == ""
+
+
+def test_an_admin_of_one_tenant_gives_no_figures_of_all() -> None:
+    assert "what is of all tenants" in excess(operator("acme"), key(KeyKind.METRICS))
 
 
 def test_no_role_is_given_by_who_has_less() -> None:

@@ -19,7 +19,7 @@ from lingua_scheduler.domain.access.credentials import (
 from lingua_scheduler.domain.access.grants import Pair
 from lingua_scheduler.domain.access.issuers import Algorithm, Issuer
 from lingua_scheduler.domain.access.principals import Principal
-from lingua_scheduler.domain.access.scopes import Role
+from lingua_scheduler.domain.access.scopes import OF_ALL_TENANTS, Role
 from lingua_sdk.domain.key_texts import KeyKind
 
 KindName = Literal["client", "service", "node", "enrol", "operator", "metrics"]
@@ -32,6 +32,7 @@ KINDS: dict[KindName, KeyKind] = {
     "metrics": KeyKind.METRICS,
 }
 KIND_NAMES = {kind: name for name, kind in KINDS.items()}
+_OF_NODES = (KeyKind.NODE, KeyKind.ENROLMENT)
 MAX_LIFE_MS = 10 * 365 * 86_400_000
 
 LifeMs = Annotated[int, Meta(ge=0, le=MAX_LIFE_MS, description="Valid for so long; 0 = until it is revoked")]
@@ -138,8 +139,19 @@ def excess(giver: Principal, given: Credential | Issuer) -> str:
     """What a key or issuer would have without its giver having it; empty if nothing."""
     if foreign := _foreign(giver, (given.tenant, *given.act_for)):
         return f"this credential is of tenant {giver.tenant} and may give no rights of tenant {foreign}"
-    if isinstance(given, Credential) and given.kind is KeyKind.OPERATOR and not given.scopes <= giver.scopes:
+    return _excess_of_key(giver, given) if isinstance(given, Credential) else ""
+
+
+def _excess_of_key(giver: Principal, given: Credential) -> str:
+    if given.kind is KeyKind.OPERATOR and not given.scopes <= giver.scopes:
         return f"this credential has less than the role {given.role} and may not give it"
+    if not given.scopes & OF_ALL_TENANTS <= giver.scopes:
+        kind = KIND_NAMES[given.kind]
+        return f"a key of kind {kind} shows what is of all tenants; this credential is of tenant {giver.tenant} alone"
+    if given.kind in _OF_NODES and not given.is_private and giver.limited_to is not None:
+        return (
+            f"is_private must be set: other nodes hear all tenants; this credential is of tenant {giver.tenant} alone"
+        )
     return ""
 
 

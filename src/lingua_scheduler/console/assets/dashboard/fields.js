@@ -84,8 +84,9 @@ export function input(more = {}) {
   return h("input", { type: "text", autocomplete: "off", spellcheck: "false", autocapitalize: "off", ...more });
 }
 
-export function checkbox() {
-  return h("input", { type: "checkbox" });
+/** @param {boolean} [isChecked] at first */
+export function checkbox(isChecked = false) {
+  return h("input", { type: "checkbox", checked: isChecked });
 }
 
 /**

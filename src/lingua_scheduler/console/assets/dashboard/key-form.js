@@ -69,7 +69,7 @@ class KeyForm {
     this.maxNodes = new Field("max_nodes", input({ ...whole, value: 1 }), { hint: t("hint.max_nodes") });
     this.approval = new Field("needs_approval", checkbox(), { hint: t("hint.needs_approval") });
     this.ephemeral = new Field("is_ephemeral", checkbox(), { hint: t("hint.is_ephemeral") });
-    this.private = new Field("is_private", checkbox(), { hint: t("hint.is_private") });
+    this.private = new Field("is_private", checkbox(isOfOneTenant()), { hint: t("hint.is_private") });
     this.nodesLive = new Field("nodes_live_ms", choice(NODE_DAYS, lifeWords));
     this.networks = new Field("networks", input({ placeholder: "192.0.2.0/24" }), { hint: t("hint.networks") });
     this.address = new Field("address", input({ value: ownAddress() }), { hint: t("hint.address") });
@@ -185,6 +185,12 @@ function secretsOf(kind, key, address) {
 function ownTenant() {
   const tenant = person()?.tenant ?? "";
   return tenant === "*" ? "default" : tenant;
+}
+
+/** An admin of one tenant may let no node hear the others. */
+function isOfOneTenant() {
+  const who = person();
+  return who?.kind === "operator" && who.tenant !== "*";
 }
 
 /** Where nodes and clients connect, as far as this page knows. */
