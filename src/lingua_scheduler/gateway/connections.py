@@ -128,6 +128,8 @@ class Connection(DiscreetHandler):
         if task is not None and waiter is not None and waiter.done():
             # A request was read and not begun: aiohttp would begin it without what it has just thrown away.
             task.cancel()
+        # No request is begun any more, and the bodies of those that were read hold the connection.
+        self._messages.clear()
 
     def pause_writing(self) -> None:
         if self._paced is not None:
