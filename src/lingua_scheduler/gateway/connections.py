@@ -90,8 +90,7 @@ class Connection(DiscreetHandler):
         super().connection_made(transport)
         self._headers_due = self._loop.call_later(self._header_timeout_s, self._look_for_headers)
         if self.local_address:
-            # It arrived before its TLS handshake.
-            return
+            return  # it arrived before its TLS handshake
         peer, here = transport.get_extra_info("peername"), transport.get_extra_info("sockname")
         if isinstance(peer, tuple) and isinstance(here, tuple) and not self.arrive(str(peer[0]), str(here[0])):
             self._cut("sockets")
@@ -125,11 +124,10 @@ class Connection(DiscreetHandler):
         waiter, task = self._waiter, self._task_handler
         # Not with the error: a writer that waits would raise it, and it would hold all frames of the writer in a cycle.
         super().connection_lost(None)
+        # A request that was read and not begun: aiohttp would begin it without what it has just thrown away.
         if task is not None and waiter is not None and waiter.done():
-            # A request was read and not begun: aiohttp would begin it without what it has just thrown away.
             task.cancel()
-        # No request is begun any more, and the bodies of those that were read hold the connection.
-        self._messages.clear()
+        self._messages.clear()  # their bodies hold the connection
 
     def pause_writing(self) -> None:
         if self._paced is not None:
