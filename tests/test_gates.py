@@ -1,6 +1,7 @@
 """The gates of `make check` that are other people's programs: each stops a planted violation, with our configuration.
 
-Those of our own are planted in test_house.py, test_coverage_gate.py and console/test_javascript.py."""
+Those of our own are planted in test_house.py and test_coverage_gate.py, those of JavaScript in
+console/test_javascript.py."""
 
 import os
 import subprocess
@@ -151,6 +152,51 @@ def test_python_in_a_document_is_checked_too(
     said = capsys.readouterr().out
     assert planted.place in said
     assert "[assignment]" in said
+
+
+GATES = [
+    *("ruff format --check .", "ruff check .", "mypy", "python -m tools.docs_code", "lint-imports"),
+    *("python -m tools.house", "tsc -p", "node clients/js/build.mjs", "eslint -c"),
+]
+
+
+def check_with_stubs(folder: Path, failing: str) -> tuple[int, list[str]]:
+    """`make check` where every program only notes how it was called, and the one that is named fails."""
+    called = folder / "called"
+    stub = f"""#!/bin/sh
+said="$(basename "$0") $*"
+echo "$said" >> {called}
+case "$said" in "{failing}"*) exit 1;; esac
+"""
+    bins = {
+        folder / "venv/bin": ("ruff", "mypy", "python", "lint-imports"),
+        folder / "js/node_modules/.bin": ("tsc", "eslint"),
+        folder / "path": ("node",),
+    }
+    for place, names in bins.items():
+        place.mkdir(parents=True)
+        for name in names:
+            (place / name).write_text(stub)
+            (place / name).chmod(0o755)
+    # What is newer than all that it depends on is not made.
+    for name in ("js/package.json", "js/package-lock.json", "js/node_modules/.ready", "venv/.dev"):
+        (folder / name).touch()
+    paths = f"{folder / 'path'}{os.pathsep}{os.environ['PATH']}"
+    # A make that runs this test hands down its own options.
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    command = ["make", "check", f"VENV={folder / 'venv'}", f"JS={folder / 'js'}", "NPM=npm", "UV="]
+    done = subprocess.run(
+        command, cwd=ROOT, env=kept | {"PATH": paths}, capture_output=True, text=True, check=False, timeout=120
+    )
+    return done.returncode, called.read_text().splitlines()
+
+
+@pytest.mark.parametrize("failing", [*GATES, "none"])
+def test_make_check_runs_every_gate_and_stops_at_the_first_that_fails(tmp_path: Path, failing: str) -> None:
+    code, called = check_with_stubs(tmp_path, failing)
+    expected = GATES if failing == "none" else GATES[: GATES.index(failing) + 1]
+    assert [gate for line in called for gate in GATES if line.startswith(gate)] == expected, called
+    assert (code == 0) is (failing == "none")
 
 
 def test_a_surprise_and_a_leak_fail_the_test_they_come_from(tmp_path: Path) -> None:

@@ -172,6 +172,22 @@ def test_no_task_is_started_without_a_parent(tree: Tree, call: str) -> None:
     assert found == [("task", "app.py:begin"), ("task", "gateway/a.py:begin"), ("task", "services/a/b.py:begin")]
 
 
+@pytest.mark.parametrize(
+    ("line", "is_fault"),
+    [
+        ("X = 1  # noqa", True),
+        ("X = 1  # noqa: E501", True),
+        ("X = 1  # noqa: E501, ARG002 ", True),
+        ("X = 1  # noqa: E501 - a table reads better wide", False),
+        ("X = 1  # noqa: E501 (a table)", False),
+        ("X = 1  # a table", False),
+    ],
+)
+def test_a_comment_that_silences_the_linter_says_why(tree: Tree, line: str, is_fault: bool) -> None:
+    plant(tree.source, "a.py", f"{line}\n")
+    assert places(house.reasons(tree)) == ([("reason", "a.py")] if is_fault else [])
+
+
 FAULT = Fault("length", "a.py", "301 lines, 300 are allowed")
 
 

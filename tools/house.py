@@ -5,6 +5,7 @@ Every exception stands in tools/house_exceptions.toml with its reason; one that 
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -32,6 +33,7 @@ CLOCKS = frozenset(
     for name in ("monotonic", "perf_counter", "process_time", "thread_time", "time")
     for unit in ("", "_ns")
 )
+NO_REASON = re.compile(r"# noqa(: *[A-Z]+\d+(, *[A-Z]+\d+)*)? *$")
 TASK_MAKERS = ("create_task", "ensure_future")
 # Where tasks are made for others; and programs and libraries that end theirs in the function that started them.
 PARENTS = ("telemetry/tasks.py", "cli/", "engines/", "sdk/")
@@ -239,7 +241,15 @@ def _owners_of_tasks(node: ast.AST, owner: str) -> Iterator[str]:
                 yield from _owners_of_tasks(child, owner)
 
 
-CHECKS = (constructors, lengths, complexity, cycles, mirror, prose, clocks, tasks)
+def reasons(tree: Tree) -> Iterator[Fault]:
+    """A comment that silences the linter says why."""
+    for place, path in tree.modules():
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            if NO_REASON.search(line):
+                yield Fault("reason", place, f"line {number}: write the reason behind it: `# noqa: E501 - the reason`")
+
+
+CHECKS = (constructors, lengths, complexity, cycles, mirror, prose, clocks, tasks, reasons)
 
 
 def read_exceptions(path: Path) -> dict[tuple[str, str], str]:

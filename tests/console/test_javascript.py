@@ -32,11 +32,25 @@ def tool(name: str) -> str:
     return str(found)
 
 
+def outcome_of(*files: str) -> "subprocess.CompletedProcess[str]":
+    command = [node(), "--test", "--test-reporter=spec", *files]
+    return subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=300)
+
+
 def test_the_pages_own_unit_tests_pass() -> None:
-    command = [node(), "--test", "--test-reporter=spec", *TESTS]
-    run = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=150)
+    run = outcome_of(*TESTS)
     assert run.returncode == 0, run.stdout[-20_000:] + run.stderr[-5_000:]
     assert int(re.findall(r"pass (\d+)", run.stdout)[-1]) >= len(TESTS)
+
+
+@pytest.mark.parametrize("fault", ["assert.equal(1, 2)", 'throw new Error("it")', "await Promise.reject(new Error())"])
+def test_a_unit_test_that_fails_fails_the_run(tmp_path: Path, fault: str) -> None:
+    head = 'import assert from "node:assert/strict";\nimport test from "node:test";\n'
+    planted = tmp_path / "planted.test.mjs"
+    planted.write_text(f'{head}test("it", async () => {{\n  {fault};\n}});\n')
+    run = outcome_of(TESTS[0], str(planted))
+    assert run.returncode != 0
+    assert re.findall(r"fail (\d+)", run.stdout)[-1] == "1", run.stdout
 
 
 def linted(code: str) -> set[str]:
@@ -86,6 +100,32 @@ def test_the_type_check_stops_a_field_that_no_message_has(tmp_path: Path) -> Non
     run = subprocess.run([tool("tsc"), "-p", str(tmp_path)], check=False, capture_output=True, text=True, timeout=120)
     assert run.returncode != 0
     assert re.findall(r"(\w+)\.js\(.*TS2339", run.stdout) == ["bad"], run.stdout
+
+
+def test_the_type_check_of_the_client_is_strict(tmp_path: Path) -> None:
+    """TypeScript, which `make check` compiles with `clients/js/build.mjs`."""
+    config = {
+        "extends": str(ROOT / "clients/js/tsconfig.json"),
+        "compilerOptions": {"rootDir": str(tmp_path), "noEmit": True},
+        "include": [str(tmp_path)],
+    }
+    (tmp_path / "tsconfig.json").write_text(json.dumps(config))
+    (tmp_path / "good.ts").write_text("export const first = (list: number[]): number => list[0] ?? 0;\n")
+    (tmp_path / "unchecked.ts").write_text("export const first = (list: number[]): number => list[0];\n")
+    (tmp_path / "untyped.ts").write_text("export const size = (list) => list.length;\n")
+    run = subprocess.run([tool("tsc"), "-p", str(tmp_path)], check=False, capture_output=True, text=True, timeout=120)
+    assert run.returncode != 0
+    assert sorted(re.findall(r"(\w+)\.ts\(.*(TS\d+)", run.stdout)) == [("unchecked", "TS2322"), ("untyped", "TS7006")]
+
+
+def test_every_exception_of_the_linter_has_its_reason() -> None:
+    text = (TOOLS / "eslint.config.js").read_text("utf-8")
+    listed = re.search(r"const EXCEPTIONS = \[\n(.*?)\n\];", text, re.DOTALL)
+    assert listed is not None
+    lines = [line.strip() for line in listed[1].splitlines()]
+    places = [number for number, line in enumerate(lines) if line.startswith("{ files")]
+    assert places
+    assert all(number and lines[number - 1].startswith("// ") for number in places)
 
 
 def test_the_lock_file_names_no_registry() -> None:

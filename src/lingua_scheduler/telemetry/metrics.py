@@ -37,7 +37,7 @@ class Counter(_Counter):
 
     _value: _Value
 
-    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None:  # noqa: ARG002
+    def inc(self, amount: float = 1, exemplar: dict[str, str] | None = None) -> None:  # noqa: ARG002 - as above
         self._value._value += amount
 
 
@@ -47,7 +47,7 @@ class Histogram(_Histogram):
     _sum: _Value
     _buckets: list[_Value]
 
-    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:  # noqa: ARG002
+    def observe(self, amount: float, exemplar: dict[str, str] | None = None) -> None:  # noqa: ARG002 - as above
         self._sum._value += amount
         self._buckets[bisect_left(self._upper_bounds, amount)]._value += 1
 

@@ -462,5 +462,5 @@ def _line_of(lanes: Lanes, work: Work) -> str:
     return first if len(lanes) == 1 else either_queue(first)
 
 
-async def _nobody(pools: tuple[str, ...]) -> bool:  # noqa: ARG001
+async def _nobody(pools: tuple[str, ...]) -> bool:  # noqa: ARG001 - the shape of a question
     return False

@@ -59,7 +59,7 @@ class Here:
         self._link.forget(attempt, order.reason or "")
         self._link.peer.post(order)
 
-    async def reports_jobs(self, attempt: Attempt) -> bool:  # noqa: ARG002
+    async def reports_jobs(self, attempt: Attempt) -> bool:  # noqa: ARG002 - the shape of a route
         return self._link.profile.reports_jobs
 
     def forget(self, attempt: Attempt) -> None:
