@@ -16,6 +16,7 @@ from lingua_scheduler.console.compat.metric_aliases import ALIASES, LATENCY, LAT
 from lingua_scheduler.console.openapi import openapi
 from lingua_scheduler.domain.jobs.jobs import ENDED, LIVE, MOVES, JobEvent, JobState
 from lingua_scheduler.protocol.schema import asyncapi, json_schema
+from lingua_scheduler.protocol.sealing import Keyring
 from lingua_scheduler.services.attempts.peers import CloseCode
 from lingua_scheduler.setting_sections.redis import RedisSettings
 from lingua_scheduler.settings import Settings
@@ -217,8 +218,8 @@ def _errors() -> str:
 
 
 def _openapi() -> str:
-    """The operations of a scheduler that is never started."""
-    scheduler = Scheduler(Settings(), Store("redis://nowhere", key_prefix="lingua"))
+    """The operations of a scheduler that is never started. Without a key it would warn of its audit log."""
+    scheduler = Scheduler(Settings(), Store("redis://nowhere", key_prefix="lingua"), keyring=Keyring([bytes(32)]))
     return openapi(scheduler.operations, version("lingua-scheduler")).decode()
 
 
