@@ -10,6 +10,16 @@ from tests.support.servers import RedisProcess
 from tests.support.talking import PHONE, Recorder, TalkPage, recording_node, talk_page
 from tests.support.waiting import until
 
+KEEP_STREAMS = """
+window.streams = [];
+const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = async (wishes) => {
+  const stream = await open(wishes);
+  streams.push(stream);
+  return stream;
+};
+"""
+
 # One loop for all, because it is one browser: what takes longest is to start it.
 pytestmark = [pytest.mark.asyncio(loop_scope="session")]
 
@@ -24,6 +34,20 @@ async def test_a_microphone_that_is_not_allowed_is_explained(port: int) -> None:
         await until(notice.is_visible, 10, "a notice")
         assert "Allow it for this page" in (await notice.text_content() or "")
         assert await talk.speak("a").get_attribute("aria-pressed") == "false"
+
+
+async def test_a_microphone_that_is_unplugged_ends_the_sentence_and_is_told(port: int, humming: Browser) -> None:
+    async with talk_page(humming) as talk:
+        await talk.page.add_init_script(KEEP_STREAMS)
+        await talk.open(port)
+        await talk.page.wait_for_selector(".half[data-side=a] .speak:enabled")
+        await talk.speak("a").click()
+        await talk.page.wait_for_selector(".half[data-side=a][data-phase^=listening]")
+        await talk.page.evaluate("streams.at(-1).getAudioTracks()[0].dispatchEvent(new Event('ended'))")
+        await talk.page.wait_for_selector(".half[data-side=a] .speak[aria-pressed=false]")
+        notice = talk.half("a").locator(".notice")
+        await until(notice.is_visible, 10, "a notice")
+        assert "Connect one, then press again" in (await notice.text_content() or "")
 
 
 async def test_a_pair_that_nobody_serves_is_shown_as_such(server: RedisProcess, humming: Browser) -> None:

@@ -96,3 +96,28 @@ async def test_the_microphone_is_translated_and_played(
     assert 2.8 * 16_000 <= len(heard) <= 4.5 * 16_000
     assert pitch_hz(list(heard[16_000:32_000]), 16_000) == pytest.approx(440, rel=0.01)
     await until(lambda: len(recorder.jobs) == 1)
+
+
+UNPLUGGED = """
+async () => {
+  const { openMicrophone } = await import("/client/microphone.js");
+  const microphone = await openMicrophone();
+  const told = [];
+  const heard = new Promise((done) => {
+    const session = { send: async (samples, isFinal) => (told.push(isFinal ? "final" : "part"), done()) };
+    microphone.talk(session, { detect: "all", onError: ({ name, code }) => told.push(`${name} ${code}`) });
+  });
+  await heard;
+  // What a browser does when the device goes, or the person takes the permission back.
+  for (const track of microphone.stream.getAudioTracks()) track.dispatchEvent(new Event("ended"));
+  while (!told.includes("final")) await new Promise((done) => setTimeout(done, 50));
+  return [told.filter((one) => one !== "part"), microphone.isOn];
+}
+"""
+
+
+async def test_a_microphone_that_is_unplugged_ends_the_sentence_and_is_an_error(built: Path, tmp_path: Path) -> None:
+    wav = write_wav(tmp_path / "hum.wav", tone(440, 48_000, 60), 48_000)
+    async with page_server(built) as origin, browser(*microphone(wav)) as opened, page_of(opened) as page:
+        await page.goto(origin)
+        assert await page.evaluate(UNPLUGGED) == [["NoMicrophone NONE", "final"], False]

@@ -15,8 +15,11 @@ const REASONS: Record<string, string> = {
   AbortError: "TAKEN",
 };
 
-/** `code`: INSECURE (the page is not https or localhost), DENIED, NONE, TAKEN (by another program) or FAILED. */
+/** `code`: INSECURE (the page is not https or localhost), DENIED, NONE (or it was unplugged), TAKEN (by another program) or
+ * FAILED. */
 export class NoMicrophone extends LinguaError {}
+
+type OnLost = (error: NoMicrophone) => void;
 
 export interface MicrophoneOptions {
   /** A context to share, such as that of a Player; made here by default. */
@@ -33,7 +36,7 @@ export interface TalkOptions {
   detect?: "voice" | "all";
   /** How loud it is, 0…1, ten times a second; and whether that is speech. */
   onLevel?(level: number, isSpeech: boolean): void;
-  /** Speech could not be sent: BufferFull, or the session has ended. */
+  /** Speech could not be sent: BufferFull, or the session has ended. NoMicrophone: it was unplugged, and nothing more is heard. */
   onError?(error: unknown): void;
 }
 
@@ -82,6 +85,7 @@ export class Microphone {
   #isOn = false;
   // Who gets the frames; the last one of a stretch comes when the next may have begun.
   readonly #takers: ((frame: Frame) => void)[] = [];
+  #onLost: OnLost | undefined;
 
   /** Use `openMicrophone`. */
   constructor(context: AudioContext, stream: MediaStream, isOwnContext: boolean) {
@@ -95,6 +99,8 @@ export class Microphone {
     };
     this.#source = context.createMediaStreamSource(stream);
     this.#source.connect(this.#worklet);
+    // Not after `close`.
+    for (const track of stream.getAudioTracks()) track.addEventListener("ended", () => this.#lost());
   }
 
   /** False once it was closed, unplugged or taken back by the person. */
@@ -114,13 +120,14 @@ export class Microphone {
       const passed = detect === "voice" ? gate.pass(frame) : [{ samples: frame.samples, isFinal: frame.isLast }];
       onLevel?.(frame.level, detect === "all" || gate.isSpeech);
       for (const { samples, isFinal } of passed) void send(samples, isFinal);
-    });
+    }, onError);
   }
 
-  /** Every 100 ms of sound; the last one comes soon after `stop`. */
-  start(onFrame: (frame: Frame) => void): void {
+  /** Every 100 ms of sound; the last one comes soon after `stop`, or after it was unplugged, which `onLost` is told. */
+  start(onFrame: (frame: Frame) => void, onLost?: OnLost): void {
     this.stop();
     this.#takers.push(onFrame);
+    this.#onLost = onLost;
     this.#isOn = true;
     this.#worklet.port.postMessage("start");
   }
@@ -128,6 +135,12 @@ export class Microphone {
   stop(): void {
     if (this.#isOn) this.#worklet.port.postMessage("stop");
     this.#isOn = false;
+  }
+
+  #lost(): void {
+    if (!this.#isOn) return;
+    this.stop();
+    this.#onLost?.(new NoMicrophone("NONE", "the microphone was unplugged, or is not allowed any more"));
   }
 
   /** Turns it off; the browser no longer shows that it is used. */
@@ -169,9 +182,9 @@ export class KeptMicrophone {
   }
 
   /** Every 100 ms of sound; the last one comes soon after `stop`. */
-  start(onFrame: (frame: Frame) => void): void {
+  start(onFrame: (frame: Frame) => void, onLost?: OnLost): void {
     clearTimeout(this.#timer);
-    this.#microphone?.start(onFrame);
+    this.#microphone?.start(onFrame, onLost);
   }
 
   stop(): void {

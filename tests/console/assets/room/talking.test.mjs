@@ -11,6 +11,8 @@ let heard = [];
 let sound;
 /** @type {((frame: any) => void) | null} */
 let onFrame = null;
+/** @type {((error: Error) => void) | null} */
+let onLost = null;
 /** @type {Talking} */
 let talking;
 /** @type {(ms: number) => Promise<void>} */
@@ -26,7 +28,7 @@ beforeEach(() => {
     wake: async () => true,
     microphone: {
       open: async () => {},
-      start: (/** @type {any} */ taker) => (onFrame = taker),
+      start: (/** @type {any} */ taker, /** @type {any} */ lost) => ([onFrame, onLost] = [taker, lost]),
       stop: () => onFrame?.(frame(0, true)),
     },
     player: { hold: () => heard.push("hold"), release: () => {} },
@@ -91,6 +93,13 @@ test("without a microphone it says why, and the person still hears", async () =>
   sound.microphone = null;
   await talking.start(false);
   assert(news().includes("mic_insecure"));
+});
+
+test("a microphone that is unplugged while hands are free turns it off and says so", async () => {
+  await talking.start(true);
+  onLost?.(new NoMicrophone("NONE", "unplugged"));
+  assert(!talking.isOn);
+  assert.deepEqual(news(), ["opening", "latched", "off", "mic_none"]);
 });
 
 test("a button that is let go before the browser has asked needs a second press", async () => {

@@ -98,7 +98,8 @@ export class Talking {
     press.startedAt = performance.now();
     // Hands-free people wear a headset, or listen while they talk.
     if (!press.isEndless) this.#sound.player?.hold();
-    this.#sound.microphone?.start((frame) => this.#took(press, frame));
+    const lost = (/** @type {NoMicrophone} */ error) => this.#press === press && this.stop(micWord(error));
+    this.#sound.microphone?.start((frame) => this.#took(press, frame), lost);
     this.#on.phase(press.isLatched ? "latched" : "held");
     navigator.vibrate?.(15);
   }

@@ -1607,6 +1607,7 @@ var Microphone = class {
   #isOn = false;
   // Who gets the frames; the last one of a stretch comes when the next may have begun.
   #takers = [];
+  #onLost;
   /** Use `openMicrophone`. */
   constructor(context, stream, isOwnContext) {
     this.#context = context;
@@ -1619,6 +1620,7 @@ var Microphone = class {
     };
     this.#source = context.createMediaStreamSource(stream);
     this.#source.connect(this.#worklet);
+    for (const track of stream.getAudioTracks()) track.addEventListener("ended", () => this.#lost());
   }
   /** False once it was closed, unplugged or taken back by the person. */
   get isLive() {
@@ -1635,18 +1637,24 @@ var Microphone = class {
       const passed = detect === "voice" ? gate.pass(frame) : [{ samples: frame.samples, isFinal: frame.isLast }];
       onLevel?.(frame.level, detect === "all" || gate.isSpeech);
       for (const { samples, isFinal } of passed) void send(samples, isFinal);
-    });
+    }, onError);
   }
-  /** Every 100 ms of sound; the last one comes soon after `stop`. */
-  start(onFrame) {
+  /** Every 100 ms of sound; the last one comes soon after `stop`, or after it was unplugged, which `onLost` is told. */
+  start(onFrame, onLost) {
     this.stop();
     this.#takers.push(onFrame);
+    this.#onLost = onLost;
     this.#isOn = true;
     this.#worklet.port.postMessage("start");
   }
   stop() {
     if (this.#isOn) this.#worklet.port.postMessage("stop");
     this.#isOn = false;
+  }
+  #lost() {
+    if (!this.#isOn) return;
+    this.stop();
+    this.#onLost?.(new NoMicrophone("NONE", "the microphone was unplugged, or is not allowed any more"));
   }
   /** Turns it off; the browser no longer shows that it is used. */
   async close() {
@@ -1680,9 +1688,9 @@ var KeptMicrophone = class {
     await this.#opening;
   }
   /** Every 100 ms of sound; the last one comes soon after `stop`. */
-  start(onFrame) {
+  start(onFrame, onLost) {
     clearTimeout(this.#timer);
-    this.#microphone?.start(onFrame);
+    this.#microphone?.start(onFrame, onLost);
   }
   stop() {
     this.#microphone?.stop();

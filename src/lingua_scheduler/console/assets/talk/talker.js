@@ -91,7 +91,8 @@ export class Talker {
     press.startedAt = performance.now();
     press.sentence = this.#conversation.begin(press.direction, press.side);
     this.#sound.player?.hold();
-    this.#sound.microphone?.start((frame) => this.#took(press, frame));
+    const lost = (/** @type {NoMicrophone} */ error) => this.#failed(press, micWord(error));
+    this.#sound.microphone?.start((frame) => this.#took(press, frame), lost);
     this.#on.phase(press.side, press.isLatched ? "listening_tap" : "listening");
     navigator.vibrate?.(15);
   }
