@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.domain.access.credential_sets import CredentialSet
-from lingua_scheduler.domain.access.credentials import KEEP_ENDED_MS, Revocation
+from lingua_scheduler.domain.access.credential_sets import CredentialSet, TooManyCredentials, check_room
+from lingua_scheduler.domain.access.credentials import KEEP_ENDED_MS, Revocation, subject_name, tenant_name, token_name
 from lingua_scheduler.domain.access.issuers import Issuer
 from tests.support.credentials import key
 
@@ -72,3 +73,45 @@ def test_what_has_no_end_or_was_revoked_in_a_file_is_kept_for_ever() -> None:
 def test_revocations_are_forgotten_after_their_time() -> None:
     known = CredentialSet(revocations={"tenant/a": Revocation(1, NOW_MS - 1), "tenant/b": Revocation(1, NOW_MS)})
     assert set(known.kept_at(NOW_MS).revocations) == {"tenant/b"}
+
+
+def keys_of(tenant: str, count: int) -> dict[str, Any]:
+    found = (key(f"{tenant[0]}{number}", tenant=tenant) for number in range(count))
+    return {one.id: one for one in found}
+
+
+def room_for(known: CredentialSet, more: CredentialSet) -> str:
+    try:
+        check_room(known.joined(more), known)
+    except TooManyCredentials as error:
+        return str(error)
+    return ""
+
+
+def test_one_tenant_leaves_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lingua_scheduler.domain.access.credential_sets.MAX_CREDENTIALS", 10)
+    greedy, others = CredentialSet(keys_of("greedy", 8)), CredentialSet(keys_of("other", 2))
+    assert not room_for(CredentialSet(), greedy)
+    assert "tenant greedy has 8 keys already" in room_for(greedy, CredentialSet(keys_of("greedy", 9)))
+    assert not room_for(greedy, others)
+    assert "there are 10 keys already" in room_for(greedy.joined(others), CredentialSet(keys_of("other", 3)))
+    # One that is there can still be ended.
+    ended = {name: msgspec.structs.replace(one, revoked_ms=1) for name, one in greedy.credentials.items()}
+    assert not room_for(greedy, CredentialSet(ended))
+
+
+def test_one_tenant_keeps_no_other_from_revoking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lingua_scheduler.domain.access.credential_sets.MAX_CREDENTIALS", 10)
+    signer = key("s", tenant="greedy")
+
+    def void(*names: str) -> CredentialSet:
+        return CredentialSet(revocations=dict.fromkeys(names, Revocation(1, 2)))
+
+    of_users = [subject_name("greedy", f"user-{number}") for number in range(4)]
+    of_tokens = [token_name(signer.id, f"token-{number}") for number in range(4)]
+    full = CredentialSet({signer.id: signer}).joined(void(*of_users, *of_tokens))
+    assert "tenant greedy has 8 revocations already" in room_for(full, void(subject_name("greedy", "one more")))
+    assert "tenant greedy has 8 revocations already" in room_for(full, void(token_name(signer.id, "one more")))
+    assert not room_for(full, void(subject_name("other", "user")))
+    # Of all the others that it made, at once.
+    assert not room_for(full, void(tenant_name("greedy")))

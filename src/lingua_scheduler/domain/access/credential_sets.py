@@ -1,5 +1,6 @@
 """All credentials, issuers and revocations that an instance knows. Two such sets are joined, and none of them loses."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
@@ -85,6 +86,26 @@ class TooManyCredentials(Exception):
 
 
 def check_room(wanted: CredentialSet, known: CredentialSet) -> None:
+    # The rest is for other tenants: else an admin of one could keep all from making keys, or from revoking.
+    most = MAX_CREDENTIALS - MAX_CREDENTIALS // 5
     for what, entries, before in zip(("keys", "issuers", "revocations"), wanted, known, strict=True):
         if len(entries) > max(MAX_CREDENTIALS, len(before)):
             raise TooManyCredentials(f"there are {MAX_CREDENTIALS} {what} already; ended ones are forgotten in time")
+        if len(entries) > most:
+            counts = Counter(_tenant_of(name, entry, wanted) for name, entry in entries.items())
+            for tenant in {_tenant_of(name, entries[name], wanted) for name in entries.keys() - before.keys()}:
+                if tenant and counts[tenant] > most:
+                    detail = f"tenant {tenant} has {most} {what} already; ended ones are forgotten in time"
+                    raise TooManyCredentials(detail)
+
+
+def _tenant_of(name: str, entry: Credential | Issuer | Revocation, known: CredentialSet) -> str:
+    """Empty for the revocation of a whole tenant, for which there is always room."""
+    if not isinstance(entry, Revocation):
+        return entry.tenant
+    kind, _, rest = name.partition("/")
+    whose = rest.partition("/")[0]
+    if kind == "token":
+        signer = known.credentials.get(whose) or known.issuers.get(whose)
+        return signer.tenant if signer is not None else ""
+    return whose if kind == "subject" else ""
