@@ -51,7 +51,7 @@ Architecture: $arch
 Maintainer: The Lingua Scheduler authors <noreply@example.com>
 Section: net
 Priority: optional
-Depends: python3 (>= 3.$minor~), python3 (<< 3.$((minor + 1))), systemd (>= 250)
+Depends: python3 (>= 3.$minor~), python3 (<< 3.$((minor + 1))), procps, systemd (>= 250)
 Recommends: libjemalloc2
 Installed-Size: $(du -sk "$root" | cut -f1)
 Description: Scheduler for real-time speech translation on a fleet of nodes

@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
 
-mmdebstrap --quiet --variant=minbase --include=python3,systemd "$suite" "$root" ${MIRROR:+"$MIRROR"}
+mmdebstrap --quiet --variant=minbase --include=procps,python3,systemd "$suite" "$root" ${MIRROR:+"$MIRROR"}
 mkdir -p "$root/proc"
 mount --bind /proc "$root/proc"
 trap 'umount "$root/proc"; rm -rf "$work"' EXIT

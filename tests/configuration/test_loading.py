@@ -1,6 +1,7 @@
 """Where settings come from, which of them wins, and what a mistake is answered with."""
 
 from collections.abc import Mapping
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,19 @@ def test_a_file_of_another_program_is_left_alone_and_that_is_said(tmp_path: Path
     assert (found.settings, found.file) == (Settings(), None)
     assert "is not read" in found.notice
     assert '"build"' in found.notice
+
+
+def test_a_working_directory_that_its_user_cannot_enter_has_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for the user of a service, by whom root runs a command in its own home."""
+
+    def denied(path: Path) -> bool:
+        raise PermissionError(EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", denied)
+    found = load(config_path=None, environment=NOTHING, flags=NOTHING, working_dir=tmp_path)
+    assert (found.settings, found.file, found.notice) == (Settings(), None, "")
 
 
 # Wrong values

@@ -101,8 +101,7 @@ def with_store(
         store = Store(url, key_prefix=settings.redis.key_prefix, allow_eviction=True)
         await store.open()
         try:
-            if writes:
-                await store.claim_data()
+            await (store.claim_data() if writes else store.check_data())
             if notes is not None:
                 await note_command(store, _with_data_beside(settings, url), *notes)
             return await look(store)

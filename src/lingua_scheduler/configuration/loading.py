@@ -90,7 +90,10 @@ def load(
 def _found(working_dir: Path | None) -> tuple[Path | None, str]:
     """`config.toml` of the working directory, which earlier schedulers read, unless it belongs to another program."""
     path = working_dir / FILE_NAME if working_dir is not None else None
-    if path is None or not path.is_file():
+    try:
+        if path is None or not path.is_file():
+            return None, ""
+    except PermissionError:  # root's own folder, where it runs a command as the user of a service
         return None, ""
     foreign = sorted(_read(path).keys() - set(Settings.__struct_fields__) - earlier.SECTIONS)
     if foreign:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 
 from lingua_scheduler.clock import LEAST_WAIT_S, SYSTEM_CLOCK, Clock
-from lingua_scheduler.domain.maintenance.versions import refusal
+from lingua_scheduler.domain.maintenance.versions import refusal, unreadable
 from lingua_scheduler.store import rights
 from lingua_scheduler.store import scripts as lua
 from lingua_scheduler.store.access.audit import AuditStore
@@ -165,8 +165,14 @@ class Store:
 
     async def claim_data(self) -> None:
         """Before anything is written: refuse data of a release we know nothing of, and mark what has no mark yet."""
-        claimed = await self.versions.claim()
-        if reason := refusal(*claimed):
+        self._refuse(refusal(*await self.versions.claim()))
+
+    async def check_data(self) -> None:
+        """Before anything is read by one who does not write: refuse data of a release we know nothing of."""
+        self._refuse(unreadable(await self.versions.read()))
+
+    def _refuse(self, reason: str | None) -> None:
+        if reason is not None:
             raise StoreError(f"Redis at {self.url} cannot be used by this release: {reason}")
 
     async def close(self) -> None:

@@ -201,6 +201,17 @@ async def test_no_command_writes_to_data_it_does_not_know(
     assert f"data has version {NEWER}" in refused.output
 
 
+@pytest.mark.parametrize("words", [("redis", "check"), ("pools",), ("nodes",), ("instances",)])
+async def test_no_command_says_that_all_is_well_with_data_it_cannot_read(
+    server: RedisProcess, store: Store, words: tuple[str, ...]
+) -> None:
+    await store.line.call("SET", store.keys.version, NEWER)
+    refused = await in_thread(*words, "--redis-url", server.url)
+    assert refused.exit_code == REDIS
+    assert f"data has version {NEWER}" in refused.output
+    assert await store.versions.read() == str(NEWER)
+
+
 async def test_an_upgrade_is_finished_by_a_person(server: RedisProcess, store: Store) -> None:
     await store.line.call("SET", store.keys.version, DATA_VERSION - 1)
     await store.claim_data()

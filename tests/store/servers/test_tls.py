@@ -108,7 +108,7 @@ async def test_names_need_not_be_compared_and_nothing_need_be_verified(
 
 
 async def test_an_authority_that_cannot_be_read_is_named(server: Server, tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"nothing\.pem, which does not exist"):
+    with pytest.raises(StoreError, match=r"nothing\.pem, which cannot be read: No such file"):
         async with store_on(f"rediss://{server.address}?ssl_ca_certs={tmp_path / 'nothing.pem'}"):
             pass
 

@@ -29,3 +29,11 @@ def refusal(outcome: VersionClaimOutcome, stored: str, known: int = DATA_VERSION
                 "upgrade in steps: run the release in between, then lingua redis upgrade"
             )
     return None
+
+
+def unreadable(stored: str | None, known: int = DATA_VERSION) -> str | None:
+    """The same for one who only reads, and so claims nothing; None also where there is no version yet."""
+    if stored is None or stored in (str(known - 1), str(known)):
+        return None
+    is_older = stored.isdecimal() and int(stored) < known
+    return refusal(VersionClaimOutcome.TOO_OLD if is_older else VersionClaimOutcome.NEWER, stored, known)

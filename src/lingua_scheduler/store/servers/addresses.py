@@ -25,7 +25,7 @@ WHATEVER_THE_ADDRESS_SAYS = {
     "socket_timeout": None,
     "socket_connect_timeout": None,
 }
-# Parameters of TLS; without this check a file that is not there would look like a server that is not there.
+# Parameters of TLS; without this check a file that cannot be read would look like a server that is not there.
 CERTIFICATE_FILES = frozenset({"ssl_ca_certs", "ssl_certfile", "ssl_keyfile"})
 CLUSTER_PORT = 6379
 SENTINEL_PORT = 26379
@@ -108,8 +108,11 @@ def _maker(url: str) -> Callable[..., AbstractConnection]:
         _check_port(url)
     pool = Redis.from_url(url, retry=Retry(NoBackoff(), 0)).connection_pool
     for name in CERTIFICATE_FILES & pool.connection_kwargs.keys():
-        if not Path(pool.connection_kwargs[name]).is_file():
-            raise ValueError(f"{name} names {pool.connection_kwargs[name]}, which does not exist")
+        path = Path(pool.connection_kwargs[name])
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise ValueError(f"{name} names {path}, which cannot be read: {error.strerror}") from error
     make = partial(pool.connection_class, **pool.connection_kwargs | WHATEVER_THE_ADDRESS_SAYS)
     try:
         make()
