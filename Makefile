@@ -103,7 +103,7 @@ deb: $(VENV)/.dev ## build the Debian package for this release of Debian or Ubun
 test-deb: deb ## install the package in a fresh Debian and run it there (as root; needs mmdebstrap)
 	@deploy/deb/try.sh $$(ls -t dist/lingua-scheduler_*.deb | head -1)
 
-release: $(VENV)/.dev $(SHIP)/.ready ## make the files of a release in dist/release; ARGS=--images
+release: $(VENV)/.dev $(SHIP)/.ready $(CHART)/.ready ## make the files of a release in dist/release; ARGS=--images
 	@$(BIN)/python -m tools.release $(ARGS)
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
