@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from lingua_scheduler.domain.access.credentials import (
     KEEP_ENDED_MS,
     MAX_CREDENTIALS,
@@ -99,9 +101,9 @@ def check_room(wanted: CredentialSet, known: CredentialSet) -> None:
                     raise TooManyCredentials(detail)
 
 
-def _tenant_of(name: str, entry: Credential | Issuer | Revocation, known: CredentialSet) -> str:
+def _tenant_of(name: str, entry: msgspec.Struct, known: CredentialSet) -> str:
     """Empty for the revocation of a whole tenant, for which there is always room."""
-    if not isinstance(entry, Revocation):
+    if isinstance(entry, Credential | Issuer):
         return entry.tenant
     kind, _, rest = name.partition("/")
     whose = rest.partition("/")[0]
