@@ -377,7 +377,7 @@ CLOSE_MEANINGS = {
 
 WRITE_A_NODE = """
 A node is a program that connects to the scheduler, gets jobs and answers each of them with a result. It needs a
-WebSocket, JSON and base64, and nothing else of us. In Python, [the SDK](sdk.md#a-node) does all of this.
+WebSocket, JSON and base64, and nothing else. In Python, [the SDK](sdk.md#a-node) does all of this.
 [examples/nodejs](../examples/nodejs/node.mjs) and [examples/go](../examples/go) are whole nodes without dependencies.
 
 1. **Connect** to `ws://HOST:5010/ws/node`, with `Authorization: Bearer KEY` if the scheduler asks for keys
@@ -399,7 +399,7 @@ are acknowledged), `binary_audio`, `text_input`, `drain`.
 
 `lingua conformance node` listens as a scheduler that follows a script. It needs neither Redis nor a scheduler. It
 sends speech, unknown messages, damaged audio, jobs twice and too many of them; it cuts the connection, refuses it,
-and dismisses the node. Then it prints what each requirement came to:
+and dismisses the node. Then it prints the verdict on each requirement:
 
 ```sh
 lingua conformance node --command "node --experimental-websocket my-node.mjs"
@@ -415,7 +415,7 @@ lingua conformance node --command "node --experimental-websocket my-node.mjs"
 - `--json` is for build servers. `--patience` is how long to wait for an answer; raise it for models that are slow to
   load.
 
-A client is tested with `lingua conformance client --command …`. It should speak without an end, in sentences of a
+A client is tested with `lingua conformance client --command …`. It should keep speaking, in sentences of a
 second or two, and print the translations; the kit finds out from its output whether one was shown twice.
 """
 

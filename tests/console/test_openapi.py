@@ -32,7 +32,7 @@ from tests.support.waiting import until
 from tools.docs import BUILT, documents
 
 SEED = int(os.environ.get("SEED", random.randrange(2**32)))
-EXAMPLES = 15
+EXAMPLES = int(os.environ.get("EXAMPLES", "8"))
 NODE_ID = "node-known"
 CHECKS = [
     not_a_server_error,

@@ -47,11 +47,13 @@ def _of_line(line: str) -> Iterator[list[str]]:
 def fault(arguments: list[str]) -> str | None:
     """Why the command would not accept these arguments. Files need not exist."""
     command: click.Command = main
+    context: click.Context | None = None
     rest = arguments
     try:
         while True:
             # Arguments that are missing are reported by _checked, with those of options.
-            context = click.Context(command, info_name=command.name)
+            # With the settings of all: a command keeps the first help option that it is asked for.
+            context = click.Context(command, context, command.name, **command.context_settings)
             given, rest, _ = command.make_parser(context).parse_args(list(rest))
             if {"help", "version"} & given.keys():
                 return None

@@ -1,4 +1,4 @@
-"""`lingua conformance`: plays a scheduler to a node or a client, and says what each requirement came to."""
+"""`lingua conformance`: plays a scheduler to a node or a client, and gives a verdict on each requirement."""
 
 import asyncio
 import contextlib
@@ -50,9 +50,9 @@ CLIENT = PeerKind("/ws/session", CLIENT_CHECKS, lambda door, book, play: check_c
 def conformance() -> None:
     """Test a node or a client in any language against the protocol.
 
-    Listens as a scheduler that follows a script: it cuts connections, sends what is unknown, repeats itself. Afterwards
-    each requirement is passed, failed (with what was expected and what came), not tested, or not reached; see
-    docs/write-a-node.md.
+    Plays a scheduler that follows a script: it cuts connections, sends unknown messages and fields, and sends messages
+    twice. Afterwards each requirement is passed, failed (with what was expected and what came), not tested, or not
+    reached; see docs/write-a-node.md.
 
     \b
     lingua conformance node
@@ -61,7 +61,7 @@ def conformance() -> None:
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
-    about_command = f"Start it, with the address in {URL_VARIABLE}; also tests how it ends."
+    about_command = f"Command that starts the program; the address is in {URL_VARIABLE}. Its end is tested, too."
     for option in (
         click.option("--json", "as_json_too", is_flag=True, help="Output JSON."),
         click.option("--wait", default=120.0, show_default=True, help="Seconds to wait for the first connection."),
@@ -72,7 +72,7 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice([one.value for one in PeerProfile]),
             default=PeerProfile.STANDARD.value,
             show_default=True,
-            help="existing: only what peers of the first generation do.",
+            help="existing: leave out what programs for earlier schedulers cannot meet.",
         ),
         click.option(
             "--port", type=click.IntRange(0, 65_535), default=5011, show_default=True, help="0 = any free one."
@@ -101,7 +101,7 @@ def node(audio: Path | None, **options: Any) -> None:
 @conformance.command("client")
 @_options
 def client(**options: Any) -> None:
-    """Test a client: point it at the address that is printed, and let it speak without an end.
+    """Test a client: point it at the address that is printed, and let it keep speaking.
 
     Short sentences are best, one or two seconds each. With --command, what it prints is searched for translations:
     each must be there once; without it, that and how the client ends are not tested. Exit code 0 if every requirement
