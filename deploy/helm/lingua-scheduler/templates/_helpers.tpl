@@ -49,6 +49,13 @@ helm.sh/chart: {{ printf "%s-%s" $.Chart.Name $.Chart.Version | replace "+" "_" 
 {{- if and (not $redis.url) (not (and $redis.secret.name $redis.secret.urlKey)) -}}
 {{- fail "redis.url is empty: name your Redis or Valkey, such as --set redis.url=redis://valkey:6379/0, or a secret with the URL (redis.secret.name, redis.secret.urlKey). The chart does not bring one; docs/deploy-kubernetes.md says how to get one" -}}
 {{- end -}}
+{{- if and $redis.url (not (regexMatch "^rediss?(\\+(cluster|sentinel))?://" $redis.url)) -}}
+{{- fail "redis.url is no address of Redis: it begins with redis://, rediss://, redis+cluster://, rediss+cluster://, redis+sentinel:// or rediss+sentinel://" -}}
+{{- end -}}
+{{- /* Values are stored with the release, and shown by helm get values. So is no password in what is said here. */}}
+{{- if and $redis.url (or (not (regexMatch "^[^:]+://([^@/:]*(:(\\$\\(REDIS_PASSWORD\\))?)?@)?[^@]+$" $redis.url)) (regexMatch "password=[^$&]" $redis.url)) -}}
+{{- fail "redis.url has a password: write redis://USER:$(REDIS_PASSWORD)@HOST:6379/0, and name the secret that has it (redis.secret.name, redis.secret.passwordKey), or put the whole address into a secret (redis.secret.urlKey)" -}}
+{{- end -}}
 {{- if and $redis.url $redis.secret.urlKey -}}
 {{- fail "redis.url and redis.secret.urlKey are both set: remove one" -}}
 {{- end -}}
