@@ -27,7 +27,10 @@ def test_two_values_are_enough() -> None:
         (REDIS, "clusterKey.secret is empty: make the key with: kubectl create secret"),
         ((*KEY, *sets("redis.url=http://valkey")), "redis.url is no address of Redis: it begins with redis://"),
         # Passwords belong into a secret: values are stored with the release, and shown by helm get values.
-        ((*KEY, *sets("redis.url=redis://lingua:secret@valkey:6379/0")), "redis.url has a password: write redis://USER"),
+        (
+            (*KEY, *sets("redis.url=redis://lingua:secret@valkey:6379/0")),
+            "redis.url has a password: write redis://USER",
+        ),
         ((*KEY, *sets("redis.url=redis://valkey:6379/0?password=secret")), "redis.url has a password"),
         ((*KEY, *sets("redis.url=redis+sentinel://a/b?sentinel_password=secret")), "redis.url has a password"),
         ((*GOOD, *sets("redis.secret.urlKey=u")), "both set: remove one"),

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import resource
 import shutil
 import signal
 import stat
@@ -421,6 +422,19 @@ async def test_a_directory_that_cannot_be_one_is_refused(tmp_path: Path) -> None
     for data_dir in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(EmbeddedError, match=rf"{data_dir} cannot be used \(.*\): choose another directory"):
             await EmbeddedServer(data_dir).start()
+
+
+async def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """No file may grow, which a write meets in the same place as a full disk."""
+    _, hard = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(EmbeddedError, match=rf"{tmp_path} cannot be used \(.*\): choose another directory"):
+            await EmbeddedServer(tmp_path).start()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    async with EmbeddedServer(tmp_path):
+        pass
 
 
 async def test_a_lost_executable_bit_of_the_shipped_server_is_restored(

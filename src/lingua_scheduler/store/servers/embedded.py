@@ -126,9 +126,9 @@ class EmbeddedServer:
                     raise EmbeddedError(f"{self.data_dir} is in use by process {holder}: {ELSEWHERE}.")
                 self._server_lock = claim.enter_context((self.data_dir / "server.lock").open("a"))
                 self._socket = self._place_socket(claim)
-                lock.truncate(0)
-                lock.write(f"{os.getpid()}\n{self._socket}\n")
-                lock.flush()
+                # Without a buffer, which would be written again when the file is closed, also if the disk is full.
+                os.ftruncate(lock.fileno(), 0)
+                os.write(lock.fileno(), f"{os.getpid()}\n{self._socket}\n".encode(errors="surrogateescape"))
             except OSError as error:
                 raise EmbeddedError(f"{self.data_dir} cannot be used ({error}): {ELSEWHERE}.") from error
             self._claim = claim.pop_all()
