@@ -105,7 +105,7 @@ func main() {
 }
 
 func (n *node) converse(address string) (wasRegistered bool, err error) {
-	socket, err := dial(address)
+	socket, err := dial(address, os.Getenv("LINGUA_KEY")) // where nodes need a key
 	if err != nil {
 		return false, err
 	}

@@ -47,7 +47,7 @@ type webSocket struct {
 	writing    sync.Mutex
 }
 
-func dial(address string) (*webSocket, error) {
+func dial(address, bearer string) (*webSocket, error) {
 	target, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -62,6 +62,9 @@ func dial(address string) (*webSocket, error) {
 		"Upgrade": {"websocket"}, "Connection": {"Upgrade"}, "Sec-Websocket-Version": {"13"},
 		"Sec-Websocket-Key": {base64.StdEncoding.EncodeToString(key)},
 	}}
+	if bearer != "" {
+		request.Header.Set("Authorization", "Bearer "+bearer)
+	}
 	connection.SetDeadline(time.Now().Add(dialTimeout))
 	socket := &webSocket{connection: connection, reader: bufio.NewReader(connection)}
 	if err := request.Write(connection); err != nil {

@@ -6,6 +6,9 @@ import { cpus, totalmem } from "node:os";
 // lingua conformance names its address in LINGUA_URL, with the path.
 const scheduler = (process.argv[2] ?? process.env.LINGUA_URL ?? "ws://127.0.0.1:5010").replace(/(\/ws\/node)?\/?$/, "");
 const languages = { asr_languages: ["en"], semantic_languages: ["en"], tts_languages: ["pt"] };
+// Where nodes need a key. It is carried as a sub-protocol, because this WebSocket sends no headers.
+const key = process.env.LINGUA_KEY;
+const protocols = key ? ["lingua.v1", `lingua.auth.${key}`] : [];
 const SLOTS = 2;
 const HEARTBEAT_MS = 5_000;
 
@@ -111,7 +114,7 @@ function take(message) {
 
 /** Connect, and again after a pause that grows up to 5 s, with jitter. */
 function connect() {
-  socket = new WebSocket(`${scheduler}/ws/node`);
+  socket = new WebSocket(`${scheduler}/ws/node`, protocols);
   const beating = setInterval(beat, HEARTBEAT_MS);
   socket.onopen = register;
   socket.onmessage = (event) => take(JSON.parse(event.data));

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from lingua_scheduler.store.servers.local_cluster import free_port
+from lingua_sdk.domain.key_texts import KeyKind
 from lingua_sdk.processes import die_with_parent, stop
 from tests.support.peers import field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
+from tests.support.tenants import tenants_at
 from tests.support.waiting import until
 from tools.docs import ROOT
 
@@ -41,12 +43,15 @@ async def command(name: str, folder: Path) -> list[str]:
 
 
 @asynccontextmanager
-async def running(words: list[str], port: int, log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(
+    words: list[str], port: int, log: Path, **variables: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
             *(*words, f"ws://127.0.0.1:{port}"),
             stdout=output,
             stderr=asyncio.subprocess.STDOUT,
+            env=os.environ | variables,
             preexec_fn=die_with_parent,
         )
     try:
@@ -85,6 +90,23 @@ async def test_an_example_node_serves_comes_back_and_leaves(name: str, server: R
                 process.terminate()
                 async with asyncio.timeout(90):
                     assert await process.wait() == 0
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", TOOLS)
+async def test_where_nodes_need_a_key_it_shows_one_and_leaves_when_that_is_revoked(
+    name: str, server: RedisProcess, tmp_path: Path
+) -> None:
+    words, log = await command(name, tmp_path), tmp_path / "log"
+    async with tenants_at(server.url, tmp_path) as tenants:
+        key = await tenants.key(KeyKind.NODE, node_id="node-1")
+        async with running(words, tenants.scheduler.port, log, LINGUA_KEY=key.text) as process:
+            await until(lambda: is_registered(log, 1), 60)
+            status, _ = await tenants.ask("POST", f"/v1/keys/{key.credential.id}/revoke", json={})
+            assert status == 200
+            async with asyncio.timeout(90):
+                assert await process.wait() == 1
+    assert "dismissed this node (4004)" in log.read_text()
 
 
 @pytest.mark.timeout(400)
