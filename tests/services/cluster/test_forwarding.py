@@ -67,6 +67,25 @@ async def test_an_answer_comes_back_to_the_one_who_asked(store: Store) -> None:
         await until(lambda: not there.forwarding.running)
 
 
+async def test_an_answer_that_comes_twice_or_for_which_no_request_waits_changes_nothing(store: Store) -> None:
+    async with desk(store, "i-a") as here:
+        waiting, last = (asyncio.get_running_loop().create_future() for _ in range(2))
+        here.forwarding._waiting.update({"r1": waiting, "r2": last})
+        # The last of them comes behind the others: all of one sender are read in order.
+        for number, name in enumerate(("r1", "r1", "nobody", "r2")):
+            answer = ForwardedAnswer(name, 200 + number)
+            await store.inboxes.post("i-a", letter(f"u{number}", encode(answer), answer.kind, "i-b"), ROOMY)
+        assert (await last).status == 203
+        assert (await waiting).status == 200
+
+        async def is_read() -> bool:
+            """All of it was handled: none is tried again, or dead."""
+            letters = await store.inboxes.depth("i-a")
+            return (letters.letters, letters.pending, letters.dead) == (0, 0, 0)
+
+        await until(is_read)
+
+
 async def test_an_instance_that_is_not_there_is_gone_at_once(store: Store) -> None:
     async with desk(store, "i-a") as here:
         assert await here.ask("i-never") is Unanswered.GONE

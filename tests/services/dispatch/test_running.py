@@ -207,7 +207,11 @@ async def test_a_node_that_moves_on_gets_the_time_that_came_with_it_or_the_whole
         assignment.advance(allowed_ms)
         return None
 
+    async def given_up(*_: object, **__: object) -> None:
+        raise AssertionError("while the node moves on, Redis is not asked whether the job is overdue")
+
     monkeypatch.setattr(Assignment, "wait", wait)
+    monkeypatch.setattr(AttemptRunner, "_end_lost", given_up)
     assert await asking.run(slot) == answered(result_of(slot.attempt))
     assert waits == [5.0, 7.0, RUN_MS / 1000]
 

@@ -100,6 +100,15 @@ def test_what_jobs_cost_is_counted_on_from_look_to_look_by_the_first_of_their_pa
     assert found.figures().work == {"en:zh": COST.plus(COST)}
 
 
+def test_of_many_credentials_the_first_to_end_are_told_and_of_many_guesses_the_most() -> None:
+    told = teller()
+    told.expiring = lambda: {f"k{i:04}": 9_000 - i for i in range(NAMED_MAX + 1)}
+    told.guessing = lambda: {f"a{i:04}": i for i in range(NAMED_MAX + 1)}
+    figures = told.figures()
+    assert list(figures.expiring) == [f"k{i:04}" for i in range(NAMED_MAX, 0, -1)]
+    assert list(figures.guessing) == [f"a{i:04}" for i in range(NAMED_MAX, 0, -1)]
+
+
 def test_lists_are_bounded() -> None:
     many = [f"l{i:04}:zh:speech" for i in range(NAMED_MAX + 1)]
     told = teller(
