@@ -146,6 +146,7 @@ async def test_every_operation_and_every_kind_of_caller(server: RedisProcess, tm
                     seen.add(response.status)
                     # Static files are asked for again each time; no cache keeps what may be speech or a secret.
                     assert response.headers["Cache-Control"] in ("no-store", "no-cache"), (path, who)
+                    assert response.headers["X-Content-Type-Options"] == "nosniff", (path, who)
                     if needs == OPEN:
                         assert response.status not in (401, 403), (path, who)
                     elif who in (NOBODY, WRONG):

@@ -151,6 +151,8 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
     if response.status != 101:
         # It may hold speech or a secret, and a cache between us and the caller would give it to others.
         response.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+        # An error repeats what it was asked for, and no browser may take that for a page.
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
     if REQUEST_ID in request:
         response.headers[_HEADER] = request[REQUEST_ID]
 
