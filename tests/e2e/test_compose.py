@@ -12,6 +12,7 @@ import tomllib
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import aiohttp
 import pytest
 import yaml
 
+from lingua_scheduler.configuration.loading import load
 from lingua_scheduler.setting_sections.server import ServerSettings
 from lingua_scheduler.store.rights import acl_line
 from lingua_scheduler.store.scripts import read_library
@@ -254,6 +256,18 @@ def test_files_that_are_mounted_exist(name: str) -> None:
     assert files
     assert [source for source in files if not (COMPOSE / source).exists()] == []
     assert {source for source in sources if not source.startswith(".")} <= set(whole.get("volumes", {}))
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "compose.dev.yaml"])
+def test_variables_of_our_containers_are_settings_that_can_be_loaded(name: str, tmp_path: Path) -> None:
+    (tmp_path / "redis_password").write_text("secret")
+    ours = {name: one for name, one in services(name).items() if one["image"].startswith("lingua-")}
+    assert ours
+    for service in ours.values():
+        told = {name: value.replace("/run/secrets", str(tmp_path)) for name, value in service["environment"].items()}
+        words = service.get("command", [])
+        flags = dict(word.split("=", 1) for before, word in pairwise(words) if before == "--set")
+        load(config_path=None, environment=told, flags=flags)
 
 
 def test_contributors_run_the_source_of_both_distributions_and_it_is_watched() -> None:
