@@ -173,7 +173,7 @@ export class Link {
 
   #notOpened(): LinguaError | undefined {
     const { code = "UNREACHABLE", message = "" } = this.#refused ?? {};
-    const why = message || "the scheduler closed the connection";
+    const why = message || "it did not answer, or closed the connection";
     const error = new SessionFailed(code, `the scheduler did not open a session: ${why}`, message);
     // It would be refused again.
     if (NOT_AGAIN.has(code) && (this.#sessionId || this.#isPatient)) return error;

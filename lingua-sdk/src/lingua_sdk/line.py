@@ -61,8 +61,13 @@ class SessionLine:
 
     async def connect(self, init: SessionInit) -> SessionInitAck:
         """At the present address; when that fails, the next one is present."""
+        url = self.addresses.url
         try:
             return await self._introduce(init)
+        except TimeoutError as error:
+            self.addresses.turn()
+            # That of asyncio says nothing.
+            raise (error if error.args else TimeoutError(f"no answer of {url} within {ACK_WITHIN_S:g} s")) from None
         except Failures:
             self.addresses.turn()
             raise

@@ -645,7 +645,7 @@ var Link = class {
   }
   #notOpened() {
     const { code = "UNREACHABLE", message = "" } = this.#refused ?? {};
-    const why = message || "the scheduler closed the connection";
+    const why = message || "it did not answer, or closed the connection";
     const error = new SessionFailed(code, `the scheduler did not open a session: ${why}`, message);
     if (NOT_AGAIN.has(code) && (this.#sessionId || this.#isPatient)) return error;
     return this.#otherAddress(this.#refused ? 1 : FIRST_TRIES, error);
