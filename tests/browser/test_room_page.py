@@ -46,6 +46,7 @@ async def scripted(
         yield shown, room
 
 
+HOSTILE = """<img src=x onerror="alert('room')"><script>alert(1)</script>"""
 FIVE = [
     member("s-1", "Ana", "pt", role="host"),
     member(ME, "Tom", "en"),
@@ -83,10 +84,13 @@ async def test_everyone_can_use_it(
 
 async def test_captions_become_translations_once_and_are_never_markup(opened: Browser, address: str) -> None:
     async with scripted(opened, address) as (shown, room):
-        room.members = FIVE
+        room.members = [*FIVE, member("s-6", HOSTILE, "de")]
         await shown.join("Tom", "en")
         page = shown.page
-        assert await shown.people() == ["Ana", "Tom", "Yuki", "María", "Person 5"]
+        assert await shown.people() == ["Ana", "Tom", "Yuki", "María", "Person 5", HOSTILE]
+        room.say("room_message", room_code=CODE, session_id="s-6", text=HOSTILE, sent_at_ms=START_MS)
+        await shown.shows(HOSTILE)
+        assert await page.locator("img[src=x], main script").count() == 0
         lines = [
             {"session_id": "s-1", "display_name": "Ana", "text": "hello", "text_asr": "olá", "room_seq": 1, "at_ms": 1},
             {"session_id": "gone", "display_name": "Bo", "text": "note", "at_ms": 2},
@@ -100,7 +104,7 @@ async def test_captions_become_translations_once_and_are_never_markup(opened: Br
         room.result("s-3", 0, "<b>はい", "<i>yes", lang="en", room_seq=2)
         room.result("s-3", 0, "<b>はい", "<i>yes", lang="en", room_seq=2)
         room.say("room_message", room_code=CODE, session_id="s-4", text="¡hola!", sent_at_ms=START_MS)
-        await shown.shows("hello", "note", "<i>yes", "¡hola!")
+        await shown.shows(HOSTILE, "hello", "note", "<i>yes", "¡hola!")
         await expect(page.locator("#live li")).to_have_count(0)
         await page.fill("#text", "  hi all ")
         await page.press("#text", "Enter")

@@ -1,4 +1,4 @@
-"""Attacks D56–D61, E66–E71, F78, F86, F89 and F90 with credentials: what belongs to one principal is no other's."""
+"""Attacks D56–D61, E66–E71, F78, F86 and F88–F90 with credentials: what belongs to one principal is no other's."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,10 +9,21 @@ import pytest
 from lingua_scheduler.app import Scheduler
 from lingua_scheduler.domain.access.scopes import Role
 from lingua_scheduler.services.attempts.peers import CloseCode
+from lingua_scheduler.telemetry import metrics
 from lingua_sdk.protocol import binary
 from tests.support.callers import SPEECH
 from tests.support.http_nodes import LANGUAGES
-from tests.support.peers import FakeClient, FakeNode, Field, answer, field, heartbeat, registration, stay_silent
+from tests.support.peers import (
+    FakeClient,
+    FakeNode,
+    Field,
+    answer,
+    field,
+    heartbeat,
+    registration,
+    result_of,
+    stay_silent,
+)
 from tests.support.principals import bearer, let_in, node_key, operator, service, user
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
@@ -299,6 +310,30 @@ async def test_f86_slots_beyond_those_of_the_key_are_not_believed(server: RedisP
         await node.socket.send(heartbeat("node-1", max_concurrent_jobs=200, heartbeat_interval_ms=9_000))
         await until(lambda: link.alive_ms == 27_000)
         assert link.profile.max_jobs == 4
+
+
+async def test_f88_a_result_for_the_job_of_another_node_changes_nothing(server: RedisProcess) -> None:
+    """Its key is valid, and it knows the job: once it names itself, once the other node."""
+    async with guarded(server) as (_, peers):
+        honest = await node_of(peers, "one", stay_silent)
+        client = await client_of(peers, "ada")
+        await client.utterance(0)
+        await until(lambda: honest.jobs)
+        thief = await node_of(peers, "two", stay_silent)
+        job, stale = honest.jobs[0], metrics.STALE.labels("result")
+        before = stale._value.get()
+        forged = [
+            result_of(job | {"attempt_id": attempt}, name, text_translated="forged")
+            for attempt in (job["attempt_id"], job["attempt_id"] + 1, 99)
+            for name in (thief.node_id, honest.node_id)
+        ]
+        for one in forged:
+            await thief.socket.send(one)
+        await until(lambda: stale._value.get() == before + len(forged))
+        await honest.socket.send(result_of(job, honest.node_id, text_translated="true"))
+        outcome = await client.outcome()
+        assert (outcome["type"], outcome["text_translated"]) == ("translation_result", "true")
+        assert thief.jobs == []
 
 
 async def test_f89_jobs_of_a_node_whose_key_was_revoked_end_elsewhere_once(server: RedisProcess) -> None:
