@@ -46,7 +46,7 @@ async def test_a_microphone_that_is_unplugged_ends_the_sentence_and_is_told(port
         await talk.page.evaluate("streams.at(-1).getAudioTracks()[0].dispatchEvent(new Event('ended'))")
         await talk.page.wait_for_selector(".half[data-side=a] .speak[aria-pressed=false]")
         notice = talk.half("a").locator(".notice")
-        await until(notice.is_visible, 10, "a notice")
+        await until(notice.is_visible, what="a notice")
         assert "Connect one, then press again" in (await notice.text_content() or "")
 
 

@@ -26,6 +26,7 @@ const MAX_TALK_MS = 300_000;
  * @property {Frame[]} undecided
  * @property {Sentence | null} sentence
  * @property {number} startedAt 0 until the microphone is on
+ * @property {boolean} isLost the microphone was unplugged
  */
 /**
  * @typedef {object} TalkerEvents
@@ -63,7 +64,7 @@ export class Talker {
   async start(side, direction) {
     this.stop();
     /** @type {Press} */
-    const press = { side, direction, isLatched: false, gate: new Gate(), undecided: [], sentence: null, startedAt: 0 };
+    const press = { side, direction, isLatched: false, gate: new Gate(), undecided: [], sentence: null, startedAt: 0, isLost: false };
     this.#press = press;
     this.#on.notice(side, null);
     this.#on.phase(side, "opening");
@@ -91,7 +92,10 @@ export class Talker {
     press.startedAt = performance.now();
     press.sentence = this.#conversation.begin(press.direction, press.side);
     this.#sound.player?.hold();
-    const lost = (/** @type {NoMicrophone} */ error) => this.#failed(press, micWord(error));
+    const lost = (/** @type {NoMicrophone} */ error) => {
+      press.isLost = true;
+      this.#failed(press, micWord(error));
+    };
     this.#sound.microphone?.start((frame) => this.#took(press, frame), lost);
     this.#on.phase(press.side, press.isLatched ? "listening_tap" : "listening");
     navigator.vibrate?.(15);
@@ -187,8 +191,9 @@ export class Talker {
   #ended(press) {
     if (press.sentence && !press.sentence.wasSent) {
       this.#conversation.remove(press.sentence);
-      // Otherwise the notice says that it was stopped after a long silence.
-      if (press.gate.quietMs < FORGOTTEN_AFTER_MS && !this.#press) this.#on.notice(press.side, "missing_no_text");
+      // Otherwise the notice says that it was stopped after a long silence, or unplugged.
+      const isTold = press.gate.quietMs >= FORGOTTEN_AFTER_MS || press.isLost;
+      if (!isTold && !this.#press) this.#on.notice(press.side, "missing_no_text");
     } else if (press.sentence?.state === "listening") this.#conversation.change(press.sentence, { state: "pending" });
   }
 }
