@@ -39,8 +39,8 @@ async def rotated(desk: Desk, key_id: str, overlap_ms: int = 60_000) -> tuple[st
 
 
 async def test_78_the_successors_of_a_node_key_have_its_ids_and_no_other_key_has(desk: Desk) -> None:
-    first = await desk.made("acme", kind="node")
-    stranger = await desk.made("acme", kind="node")
+    first = await desk.made("acme", kind="node", is_private=True)
+    stranger = await desk.made("acme", kind="node", is_private=True)
     assert await registered(desk, first["key"], "gpu-7") == "node_register_ack"
     second, second_id = await rotated(desk, first["about"]["id"])
     assert await registered(desk, second, "gpu-7") == "node_register_ack"
@@ -55,7 +55,7 @@ async def test_78_the_successors_of_a_node_key_have_its_ids_and_no_other_key_has
 
 
 async def test_78_also_if_it_was_rotated_with_a_command(desk: Desk, server: RedisProcess) -> None:
-    first = await desk.made("acme", kind="node")
+    first = await desk.made("acme", kind="node", is_private=True)
     assert await registered(desk, first["key"], "gpu-8") == "node_register_ack"
     made = await lingua("keys", "rotate", first["about"]["id"], "--redis-url", server.url)
     assert made.exit_code == 0, made.output
