@@ -1,5 +1,6 @@
 """Attempts between instances: what is said of them, and what becomes of it when it cannot be sent."""
 
+import asyncio
 from collections.abc import AsyncIterator, MutableMapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -369,6 +370,22 @@ async def test_a_result_waits_for_room_in_a_full_inbox_and_for_redis(
     doors = Doors(Posted.FULL, Posted.FULL, RedisAway("gone"), RedisAway("gone"), Posted.SENT)
     assert await finish(pair, doors, monkeypatch) == []
     assert doors.answers == [Posted.SENT]
+
+
+async def test_a_full_inbox_is_tried_again_after_a_pause_and_not_without_end(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses_s: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(delay_s: float) -> None:
+        pauses_s.append(delay_s)
+        await sleep(0)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "sleep", noted)
+        assert await finish(pair, Doors(Posted.FULL, Posted.FULL, Posted.SENT), monkeypatch) == []
+    assert pauses_s.count(relaying.TRY_AGAIN_S) == 2
 
 
 async def test_a_dead_owner_is_not_waited_for(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
