@@ -55,6 +55,9 @@ class Socket:
         return self.socket.close_code
 
     async def close(self) -> None:
+        if not self._transport.is_closing() and not self._transport.is_reading():
+            # The answer to its farewell would be waited for, ten seconds long, and never read.
+            self._transport.resume_reading()
         await self.socket.close()
         await self._reader
 
