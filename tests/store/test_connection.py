@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 
 import pytest
+from redis import Redis
 from redis.asyncio.connection import DefaultParser
 from redis.exceptions import ResponseError
 
@@ -226,6 +227,17 @@ async def test_a_password_is_asked_for_and_never_shown(server: RedisProcess) -> 
         await Store(f"unix://lingua:wrong@{server.socket}", key_prefix="x").open()
     assert "wrong" not in str(caught.value).replace("WRONGPASS", "")
     server.command("ACL", "DELUSER", "lingua")
+
+
+async def test_no_password_where_one_is_needed_is_not_waited_for(server: RedisProcess) -> None:
+    server.command("CONFIG", "SET", "requirepass", "sesame")
+    try:
+        with pytest.raises(StoreError, match="Authentication required; check user, password and database"):
+            async with asyncio.timeout(60):
+                await Store(server.url, key_prefix="x").open(wait=True)
+    finally:
+        with Redis(unix_socket_path=str(server.socket), password="sesame") as admin:
+            admin.config_set("requirepass", "")
 
 
 def test_passwords_are_hidden_in_every_form() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 import hiredis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
+    AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
     MasterDownError,
@@ -266,14 +267,17 @@ class ServerLine:
         try:
             await asyncio.wait([preparing, *ends], return_when=asyncio.FIRST_COMPLETED)
             if not preparing.done():
-                raise RedisAway(f"the connection broke while it was being set up: {_why_ended(ends)}")
+                error = _ended(ends)
+                # A missing password is found by whichever question comes first, and is as final as a wrong one.
+                cause = error if isinstance(error, AuthenticationError) else None
+                raise RedisAway(f"the connection broke while it was being set up: {_told(error)}") from cause
             await preparing
             if not self.refusal:
                 self._come_up()
             if not ready.done():
                 ready.set_result(None)
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            self.failure = _why_ended(ends)
+            self.failure = _told(_ended(ends))
         finally:
             self._wire = None
             for task in (preparing, *ends):
@@ -460,8 +464,11 @@ def _raw(word: Argument) -> Argument:
     return word.encode("utf-8", "surrogateescape") if isinstance(word, str) else word
 
 
-def _why_ended(ends: Iterable[asyncio.Future[None]]) -> str:
-    error = next(end.exception() for end in ends if end.done())
+def _ended(ends: Iterable[asyncio.Future[None]]) -> BaseException | None:
+    return next(end.exception() for end in ends if end.done())
+
+
+def _told(error: BaseException | None) -> str:
     return str(error) or type(error).__name__
 
 

@@ -148,7 +148,7 @@ class Store:
                 self._has_opened = True
                 return
             except RedisAway as error:
-                if isinstance(error.__cause__, AuthenticationError | AuthorizationError | ResponseError):
+                if _is_final(error):
                     reason = str(error).rstrip(".")
                     raise StoreError(
                         f"Redis at {self.url} refused the connection: {reason}; check user, password and database in "
@@ -289,6 +289,15 @@ class Store:
 async def _refuse_replicas(line: ServerLine) -> None:
     if _info((await line.prepare_call("INFO", "replication")).decode()).get("role") == "slave":
         raise RedisAway(REPLICA)
+
+
+def _is_final(error: RedisAway) -> bool:
+    """Redis answered and let us not in: waiting would change nothing. redis-py packs a missing password once more."""
+    cause = error.__cause__
+    inner = cause.__cause__ if cause is not None else None
+    return isinstance(cause, AuthenticationError | AuthorizationError | ResponseError) or isinstance(
+        inner, AuthenticationError
+    )
 
 
 def shown(url: str) -> str:
