@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from lingua_scheduler.domain.sessions.conversation import MAX_UNDER_WAY
 from lingua_scheduler.domain.sessions.handover import OpenOutcome, OwnedOutcome
 from lingua_scheduler.store.maintenance.checkup import Checkup
@@ -35,6 +37,22 @@ async def test_a_wrong_token_claims_nothing(store: Store) -> None:
     assert await store.sessions.claim("s-1", "b 1", "tokem", LONG_MS) is None
     assert await store.sessions.claim("s-2", "b 1", "token", LONG_MS) is None
     assert await store.sessions.note("s-1", A, "", "", LONG_MS) is OwnedOutcome.NOTED
+
+
+@pytest.mark.parametrize("lost", ["token", "init"])
+async def test_a_record_without_what_a_session_needs_is_none(store: Store, lost: str) -> None:
+    await opened(store)
+    await store.sessions.claim("s-1", "b 1", "token", LONG_MS)
+    await store.line.call("HDEL", store.keys.session("s-1"), lost)
+    assert await store.sessions.claim("s-1", "b 2", "token", LONG_MS) is None
+
+
+async def test_a_record_that_has_no_generation_begins_anew(store: Store) -> None:
+    await opened(store)
+    await store.line.call("HDEL", store.keys.session("s-1"), "generation")
+    found = await store.sessions.claim("s-1", "b 1", "token", LONG_MS)
+    assert found is not None
+    assert (found.init, found.generation) == ('{"x":1}', 2)
 
 
 async def test_the_token_itself_is_not_in_redis(store: Store) -> None:
