@@ -219,3 +219,37 @@ async def test_who_never_reads_is_gone_after_the_goodbye_and_frees_all(
     assert isinstance(outbox._transport, PacedTransport)
     assert outbox._transport._waiting_bytes == 0
     assert not outbox._transport._waiting
+
+
+class Below(asyncio.Transport):
+    """Takes so many pieces, and then asks for a pause."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = bytearray()
+        self.pieces = 0
+        self.paced = PacedTransport(self)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.taken += data
+        self.pieces -= 1
+        if not self.pieces:
+            self.paced.pause()
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+def test_what_waits_is_counted_to_the_byte_also_in_the_middle_of_a_large_message() -> None:
+    below, large = Below(), bytes(range(256)) * (4 * PIECE_BYTES // 256)
+    below.pieces = 1
+    below.paced.write(large)
+    below.paced.write(b"end")
+    assert len(below.taken) == PIECE_BYTES
+    assert below.paced.get_write_buffer_size() == 3 * PIECE_BYTES + 3
+    below.pieces = 2
+    assert not below.paced.resume()
+    assert below.paced.get_write_buffer_size() == PIECE_BYTES + 3
+    assert below.paced.resume()
+    assert below.paced.get_write_buffer_size() == 0
+    assert below.taken == large + b"end"
