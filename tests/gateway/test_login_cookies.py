@@ -4,7 +4,8 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from lingua_scheduler.gateway.login_cookies import has_login, is_from_here, is_own_page
+from lingua_scheduler.domain.guards.addresses import AddressBook
+from lingua_scheduler.gateway.login_cookies import has_login, is_from_here, is_own_page, name_for
 
 HOST = ("Host", "translate.example")
 
@@ -42,3 +43,9 @@ def test_a_login_is_known_by_its_cookie(cookie: str, is_there: bool) -> None:
 
 def test_who_came_over_no_connection_of_ours_is_not_from_here() -> None:
     assert not is_from_here(make_mocked_request("GET", "/", CIMultiDict([("Host", "localhost")])))
+
+
+@pytest.mark.parametrize("forwarded", [[], [("X-Forwarded-Proto", "https")]], ids=["plain", "it says that it was TLS"])
+def test_a_login_does_not_cross_a_network_in_the_clear(forwarded: list[tuple[str, str]]) -> None:
+    request = make_mocked_request("GET", "/", CIMultiDict([HOST, *forwarded]))
+    assert name_for(request, AddressBook((), (), 100, 100, 1.0)) == ""
