@@ -73,7 +73,7 @@ async def test_a_key_is_created_and_revoked_after_a_login(
         await page.get_by_role("button", name="Copy: Key").click()
         await page.get_by_role("dialog").get_by_role("button", name="Close").click()
         # Only once.
-        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await expect(page.locator("dialog")).to_have_count(0)
         assert secret not in await page.content()
         row = page.get_by_role("row").filter(has_text="night shift")
         await expect(row).to_contain_text("valid")

@@ -90,7 +90,7 @@ async def test_a_key_with_limits_is_made_and_its_secret_is_shown_once(
         await page.reload()
         await expect(row(page, "web page")).to_contain_text("https://app.example")
         await expect(row(page, "web page")).to_contain_text("zh:en, *:fr")
-        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await expect(page.locator("dialog")).to_have_count(0)
         assert secret not in await page.content()
         assert secret not in await page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
         (made,) = [one for one in (await ask(scheduler, ADMIN, "GET", "/v1/keys"))["keys"] if one["name"] == "web page"]

@@ -39,7 +39,7 @@ def about_korean(page: Page) -> Locator:
 async def do(page: Page, action: str) -> None:
     await about_korean(page).get_by_role("button", name=action).click()
     await page.get_by_role("dialog").get_by_role("button", name=action).click()
-    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.locator("dialog")).to_have_count(0)
 
 
 async def test_an_alarm_is_acknowledged_silenced_and_forgotten(server: RedisProcess, opened: Browser) -> None:

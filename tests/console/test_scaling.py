@@ -1,11 +1,12 @@
 """The autoscaling signal over HTTP: one number, of all pairs or of some, from what jobs really asked for."""
 
+import asyncio
 from itertools import count
 from typing import Any
 
 import pytest
 
-from tests.support.peers import Field, field
+from tests.support.peers import FakeNode, Field, Frame, answer, field
 from tests.support.schedulers import scheduler_on
 from tests.support.servers import RedisProcess
 from tests.support.waiting import until
@@ -19,11 +20,17 @@ async def scaling_with(peers: Field, path: str, is_so: Any) -> Any:
     return found if is_so(found) else None
 
 
+async def some_work(node: FakeNode, job: Frame) -> None:
+    """Long enough to be more than nothing in thousandths of a second."""
+    await asyncio.sleep(0.05)
+    await answer(node, job)
+
+
 async def test_jobs_are_demand_for_slots_and_nodes_are_what_exists(server: RedisProcess) -> None:
     async with scheduler_on(server.url, **QUICK) as (scheduler, _), field(scheduler.port) as peers:
         status, nothing = await peers.get("/v1/scaling")
         assert (status, nothing["wanted_slots"], nothing["pairs"]) == (200, 0, [])
-        await peers.node(max_concurrent_jobs=3)
+        await peers.node(some_work, max_concurrent_jobs=3)
         client, numbers = await peers.client(), count()
 
         async def busy() -> Any:

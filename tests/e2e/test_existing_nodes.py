@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.field_browser import one_way
 from tests.support.field_mind import translation
+from tests.support.field_node import FieldNode
 from tests.support.field_places import LONG_S, place
 from tests.support.field_speech import pcm16, say, sentence_of
 from tests.support.peers import Frame
@@ -97,6 +98,10 @@ async def test_each_part_of_a_long_speech_has_a_turn_of_its_own_on_one_node(
         assert without_repeats(" ".join(heard for heard, _ in browser.texts)) == text
 
 
+def has_jobs(node: FieldNode, number: int) -> bool:
+    return len(node.speech_jobs()) == number
+
+
 def without_repeats(text: str) -> str:
     """A word on both sides of a cut is heard twice."""
     words = text.split()
@@ -111,8 +116,10 @@ async def test_a_node_that_stays_silent_by_design_is_not_quarantined_and_holds_n
         node = await here.node()
         browser = await here.browser(asks=one_way())
         texts = [MIDDLE, MIDDLE, MIDDLE, MIDDLE, "kilo lima mike november"]
-        for text in texts:
+        for number, text in enumerate(texts, 1):
             await browser.say(text, presses_send=True)
+            # What follows at once may still belong to it.
+            await until(partial(has_jobs, node, number), LONG_S)
         await until(lambda: len(browser.shown) == 2, LONG_S)
         assert browser.texts == [(MIDDLE, said(MIDDLE)), (texts[-1], said(texts[-1]))]
         waited = browser.shown[-1].at - node.answered_at(browser.shown[-1].frame["job_id"])
