@@ -125,6 +125,8 @@ async def test_a_request_whose_connection_breaks_before_it_is_begun_is_dropped(
         connection.connection_lost(None)
         await asyncio.wait([task])
         assert connection._current_request is None
+        # Its body holds the connection: a ring, if it waited on.
+        assert not connection._messages
         assert not [record for record in caplog.records if record.name == "aiohttp.server"]
         await hang_up(writer)
 
